@@ -5,6 +5,7 @@
 #include "actors/packing.h"
 #include "api/internal.h"
 #include "node/checkpoint_file.h"
+#include "node/deadline.h"
 #include "runtime/message/arguments.h"
 
 #include <stdlib.h>
@@ -21,16 +22,6 @@ void mu_checkpoint_options_init(mu_checkpoint_options *options)
     MU__REQUIRE_OR(, options);
     *options = (mu_checkpoint_options){
         .name = default_name, .max_to_keep = KEEP, .timeout_ms = -1};
-}
-
-/* What is left of a limit that covers several calls. */
-static int64_t left_ms(int64_t timeout_ms, uint64_t began_ns)
-{
-    int64_t spent_ms = (int64_t)((uv_hrtime() - began_ns) / 1000000);
-
-    if (timeout_ms < 0)
-        return -1;
-    return spent_ms > timeout_ms ? 0 : timeout_ms - spent_ms;
 }
 
 /* ---- saving ---- */
@@ -94,15 +85,16 @@ static int save_variable(struct mu__ckpt_writer *writer, mu_variable *variable,
 static int save_parts(struct mu__ckpt_writer *writer, mu_variable **sorted, size_t count,
                       const mu_value *values, int64_t timeout_ms, mu_error *ret_error)
 {
-    uint64_t began_ns = uv_hrtime();
+    uint64_t deadline_ns = mu__deadline_in(timeout_ms);
     int rv = values == NULL ? 0 : mu__ckpt_writer_add_value(writer, values, ret_error);
 
     for (size_t i = 0; rv == 0 && i < count; i++)
-        rv = save_variable(writer, sorted[i], left_ms(timeout_ms, began_ns), ret_error);
+        rv = save_variable(writer, sorted[i], mu__deadline_left_ms(deadline_ns),
+                           ret_error);
     return rv == 0 ? mu__ckpt_writer_finish(writer, ret_error) : rv;
 }
 
-/* All but the newest, and the one that was just saved: it may be an older step. */
+/* Remove all but the newest and the one that was just saved, whose step may be older. */
 static void remove_old(const mu_checkpoint_options *o, uint64_t saved)
 {
     char path[MU__CKPT_PATH_BYTES];
@@ -231,8 +223,6 @@ int mu_checkpoint_latest(const char *directory, const char *name, mu_error *ret_
     char *copy;
     int rv;
 
-    if (directory == NULL)
-        return mu_error_set(ret_error, -MU_EINVALID, "a checkpoint needs a directory");
     if (name == NULL)
         name = default_name;
     rv = mu__ckpt_name_check(name, ret_error);
@@ -348,10 +338,10 @@ int mu_checkpoint_read(const char *path, mu_error *ret_error, mu_value **ret_con
 
 /* ---- restoring ---- */
 
-/* As many shards as it had; if it is there with another number, then with that which
- * variables have that say none. */
+/* Open with the saved number of shards; a variable that is there with another number is
+ * opened with shards 0, which leaves the number to the library. */
 static int open_variable(mu_node *node, const struct mu__ckpt_part *part,
-                         const void *content, int64_t timeout_ms, mu_error *ret_error,
+                         const void *content, uint64_t deadline_ns, mu_error *ret_error,
                          mu_variable **ret_variable)
 {
     mu_variable_spec spec = {
@@ -363,13 +353,13 @@ static int open_variable(mu_node *node, const struct mu__ckpt_part *part,
         .initial = content,
         .flags = MU_VARIABLE_RECREATE,
     };
-    uint64_t began_ns = uv_hrtime();
     mu_error error;
-    int rv = mu_variable_open(node, &spec, timeout_ms, &error, ret_variable);
+    int rv = mu_variable_open(node, &spec, mu__deadline_left_ms(deadline_ns), &error,
+                              ret_variable);
 
     if (rv == -MU_EPRECONDITION) {
         spec.shards = 0;
-        rv = mu_variable_open(node, &spec, left_ms(timeout_ms, began_ns), NULL,
+        rv = mu_variable_open(node, &spec, mu__deadline_left_ms(deadline_ns), NULL,
                               ret_variable);
         if (rv != 0)
             rv = -MU_EPRECONDITION;
@@ -379,22 +369,21 @@ static int open_variable(mu_node *node, const struct mu__ckpt_part *part,
     return rv;
 }
 
-/* The content is assigned also to one that this call may have created: another task may
- * have been faster. */
+/* The content is assigned even where this call may have created the variable with it:
+ * another task may have been faster. */
 static int restore_part(mu_node *node, const struct mu__ckpt_reader *reader,
-                        const struct mu__ckpt_part *part, int64_t timeout_ms,
+                        const struct mu__ckpt_part *part, uint64_t deadline_ns,
                         mu_error *ret_error)
 {
-    uint64_t began_ns = uv_hrtime();
     mu_variable *variable = NULL;
     uint8_t *content = NULL;
     int rv = mu__ckpt_reader_content(reader, part, ret_error, &content);
 
     if (rv == 0)
-        rv = open_variable(node, part, content, timeout_ms, ret_error, &variable);
+        rv = open_variable(node, part, content, deadline_ns, ret_error, &variable);
     if (rv == 0)
         rv = mu_variable_assign(variable, content, (size_t)part->bytes,
-                                left_ms(timeout_ms, began_ns), ret_error);
+                                mu__deadline_left_ms(deadline_ns), ret_error);
     mu_variable_close(variable);
     free(content);
     return rv;
@@ -404,7 +393,7 @@ static int restore_named(mu_node *node, const struct mu__ckpt_reader *reader,
                          const char *const *names, size_t count, int64_t timeout_ms,
                          mu_error *ret_error)
 {
-    uint64_t began_ns = uv_hrtime();
+    uint64_t deadline_ns = mu__deadline_in(timeout_ms);
     int rv = 0;
 
     for (size_t i = 0; i < count; i++)
@@ -414,20 +403,19 @@ static int restore_named(mu_node *node, const struct mu__ckpt_reader *reader,
                                 reader->path);
     for (size_t i = 0; rv == 0 && i < count; i++)
         rv = restore_part(node, reader, mu__ckpt_reader_find(reader, names[i]),
-                          left_ms(timeout_ms, began_ns), ret_error);
+                          deadline_ns, ret_error);
     return rv;
 }
 
 static int restore_all(mu_node *node, const struct mu__ckpt_reader *reader,
                        int64_t timeout_ms, mu_error *ret_error)
 {
-    uint64_t began_ns = uv_hrtime();
+    uint64_t deadline_ns = mu__deadline_in(timeout_ms);
     int rv = 0;
 
     for (uint32_t i = 0; rv == 0 && i < reader->header.parts_count; i++)
         if (reader->parts[i].name[0] != '\0')
-            rv = restore_part(node, reader, &reader->parts[i],
-                              left_ms(timeout_ms, began_ns), ret_error);
+            rv = restore_part(node, reader, &reader->parts[i], deadline_ns, ret_error);
     return rv;
 }
 

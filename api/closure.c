@@ -1,6 +1,7 @@
 /* Scheduling a closure does not wait for the loop: it looks at a few counters and the
  * session's phase, packs the arguments on the caller's thread and posts one message. Only
- * one with remote values that are not there is packed by the client actor, later. */
+ * a closure with remote values that are not here yet is packed later, by the client
+ * actor. */
 #include "api/internal.h"
 
 #include "actors/client/holds.h"
@@ -8,8 +9,8 @@
 #include "actors/packing.h"
 #include "actors/references.h"
 #include "resolver/spec/cluster.h"
+#include "runtime/base/text.h"
 #include "runtime/message/arguments.h"
-#include "runtime/message/value_layout.h"
 
 #include <stddef.h>
 #include <string.h>
@@ -23,11 +24,11 @@ struct making {
     struct mu__view worker_type;
     struct mu__references inputs;
     mu_value *whole;                    /* the arguments with the contents of their
-                                           references, if all of those are here */
+                                           references; NULL: these are not all here */
     struct mu__msg *msg;
-    uint8_t *numbers;                   /* room in it for those of the inputs */
-    bool has_holds;                     /* the message: actors/client/holds.h */
-    struct mu__packed sizes;            /* of the arguments, packed; not where they are */
+    uint8_t *numbers;                   /* in msg: room for the inputs' numbers */
+    bool has_holds;                     /* msg has: see actors/client/holds.h */
+    struct mu__packed sizes;            /* of the packed arguments, without pointers */
 };
 
 void mu_closure_options_init(mu_closure_options *options)
@@ -70,9 +71,8 @@ static int check_range(const char *option, int64_t number, int64_t low, int64_t 
                         (long long)high);
 }
 
-/* What a program has not filled in by mu_closure_options_init may be zeroed memory: zeros
- * stand for the defaults then. One of an older header has nothing behind `size`, unless
- * that says more. */
+/* Options that mu_closure_options_init has not filled in have size 0 and may be zeroed
+ * memory: zeros stand for the defaults then. Those of an older header are shorter. */
 static mu_closure_options with_defaults(const mu_closure_options *options)
 {
     mu_closure_options o = {0};
@@ -184,7 +184,7 @@ int mu__pack_args(struct mu__msg *msg, const mu_value *args, struct mu__packed *
     return 0;
 }
 
-/* Finds out what the references among the arguments hold. */
+/* Collect the references among the arguments: the closure's inputs. */
 static int collect_inputs(struct making *making, const mu_value *args,
                           mu_error *ret_error)
 {
@@ -215,8 +215,8 @@ static mu_value *content_of(void *arg, const mu_value *reference)
     return future->result == NULL ? mu_value_nil() : mu_value_ref(future->result);
 }
 
-/* Whether everything is here, so that the closure need not wait for the client actor to
- * look at it. */
+/* Whether the contents of all inputs are here, so that the arguments are packed at
+ * once. */
 static bool has_contents(const struct making *making)
 {
     for (size_t i = 0; i < making->inputs.count; i++) {
@@ -279,7 +279,8 @@ static int make_message(struct making *making, mu_error *ret_error)
     return 0;
 }
 
-/* The arguments are not all here, or have numbers that the client knows: it has them. */
+/* Hand the closure to the client actor as a whole: some inputs are not here, or only the
+ * client knows their numbers. */
 static int defer(struct making *making, const mu_value *args, mu_remote_value *future,
                  mu_error *ret_error)
 {
@@ -303,7 +304,7 @@ static int defer(struct making *making, const mu_value *args, mu_remote_value *f
     return 0;
 }
 
-/* The message with its arguments, or one that has the closure as a whole. */
+/* Put the arguments into the message, or make that of a deferred closure. */
 static int fill_in(struct making *making, const mu_value *args, mu_remote_value *future,
                    mu_error *ret_error)
 {
@@ -331,8 +332,8 @@ static void drop_message(struct mu__msg *msg)
     mu__node_drop_msg(msg);
 }
 
-/* A node that is being closed takes no message: then the closure was never scheduled.
- * What a deferred closure holds goes with it. */
+/* A node that is being closed takes no message: then the closure was never scheduled, and
+ * its inputs are released. */
 static int post(struct making *making, mu_error *ret_error)
 {
     struct mu__pending_closure *closure = NULL;
@@ -355,7 +356,7 @@ static int post(struct making *making, mu_error *ret_error)
 
 /* ---- scheduling ---- */
 
-/* Of one that was admitted. */
+/* The closure was admitted. */
 static int make_and_post(mu_coordinator *c, struct making *making, const mu_value *args,
                          mu_error *ret_error, mu_remote_value **ret_value)
 {

@@ -71,8 +71,8 @@ void mu__node_cluster_news(void *owner, const struct mu__changes *changes,
     mu_cluster *former;
 
     if (copy == NULL) {
-        node->log.write(node->log.user, MU_LOG_ERROR, node->member.task, "cluster",
-                        "out of memory: the program sees the cluster as it was");
+        mu__node_log(node, MU_LOG_ERROR, "cluster",
+                     "out of memory: the program sees the cluster as it was");
         return;
     }
     uv_mutex_lock(&node->cluster.lock);

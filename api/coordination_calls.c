@@ -14,16 +14,11 @@
 /* ---- calling ---- */
 
 int mu__agent_call_and_wait(mu_node *node, struct mu__agent_call *call, int operation,
-                       int64_t timeout_ms, mu_error *ret_error)
+                            int64_t timeout_ms, mu_error *ret_error)
 {
-    int rv;
-
     call->call.operation = operation;
     call->call.timeout_ms = timeout_ms;
-    rv = mu__node_call(node, MU__AGENT, &call->call);
-    if (rv != 0 && ret_error != NULL)
-        *ret_error = call->call.error;
-    return rv;
+    return mu__node_call(node, MU__AGENT, &call->call, ret_error);
 }
 
 struct mu__agent_detached *mu__agent_detached_new(int operation, const char *name)
@@ -37,7 +32,6 @@ struct mu__agent_detached *mu__agent_detached_new(int operation, const char *nam
     detached->call.call.operation = operation;
     detached->call.call.timeout_ms = -1;
     detached->call.name = detached->name;
-    detached->pending.call = &detached->call.call;
     return detached;
 }
 
@@ -81,15 +75,6 @@ int mu__check_key(const char *key, bool may_be_empty, mu_error *ret_error, char 
     if (rv == 0)
         out[size] = '\0';
     return rv;
-}
-
-static int check_code(int code, mu_error *ret_error)
-{
-    if (code < 0 && code >= -255)
-        return 0;
-    return mu_error_set(ret_error, -MU_EINVALID,
-                        "the code of an error is %d, expected a negative MU_E... code",
-                        code);
 }
 
 /* ---- this task ---- */
@@ -147,9 +132,15 @@ int mu_agent_on_error(mu_node *node, mu_agent_error_fn on_error, void *user)
     return mu__agent_call_and_wait(node, &call, MU__AGENT_ON_ERROR, -1, NULL);
 }
 
-static void set_failure(struct mu__agent_call *call, int code, const char *message)
+static int set_failure(struct mu__agent_call *call, int code, const char *message,
+                       mu_error *ret_error)
 {
+    if (code >= 0 || code < -255)
+        return mu_error_set(ret_error, -MU_EINVALID,
+                            "the code of an error is %d, expected a negative MU_E... "
+                            "code", code);
     (void)mu_error_set(&call->failure, code, "%.500s", message == NULL ? "" : message);
+    return 0;
 }
 
 int mu_agent_report_error(mu_node *node, int code, const char *message,
@@ -158,12 +149,11 @@ int mu_agent_report_error(mu_node *node, int code, const char *message,
     MU__REQUIRE(ret_error, node);
 
     struct mu__agent_call call = {.number = 0};
-    int rv = check_code(code, ret_error);
+    int rv = set_failure(&call, code, message, ret_error);
 
-    if (rv != 0)
-        return rv;
-    set_failure(&call, code, message);
-    return mu__agent_call_and_wait(node, &call, MU__AGENT_REPORT, timeout_ms, ret_error);
+    return rv != 0 ? rv
+                   : mu__agent_call_and_wait(node, &call, MU__AGENT_REPORT, timeout_ms,
+                                             ret_error);
 }
 
 int mu_agent_set_error(mu_node *node, int code, const char *message)
@@ -171,30 +161,24 @@ int mu_agent_set_error(mu_node *node, int code, const char *message)
     MU__REQUIRE(NULL, node);
 
     struct mu__agent_call call = {.number = 0};
-    int rv = check_code(code, NULL);
+    int rv = set_failure(&call, code, message, NULL);
 
-    if (rv != 0)
-        return rv;
-    set_failure(&call, code, message);
-    return mu__agent_call_and_wait(node, &call, MU__AGENT_SET_ERROR, -1, NULL);
+    return rv != 0 ? rv
+                   : mu__agent_call_and_wait(node, &call, MU__AGENT_SET_ERROR, -1, NULL);
 }
 
 int mu_agent_reset(mu_node *node, int64_t timeout_ms, mu_error *ret_error)
 {
     MU__REQUIRE(ret_error, node);
-
-    struct mu__agent_call call = {.number = 0};
-
-    return mu__agent_call_and_wait(node, &call, MU__AGENT_RESET, timeout_ms, ret_error);
+    return mu__agent_call_and_wait(node, &(struct mu__agent_call){0}, MU__AGENT_RESET,
+                                   timeout_ms, ret_error);
 }
 
 int mu_agent_leave(mu_node *node, int64_t timeout_ms, mu_error *ret_error)
 {
     MU__REQUIRE(ret_error, node);
-
-    struct mu__agent_call call = {.number = 0};
-
-    return mu__agent_call_and_wait(node, &call, MU__AGENT_LEAVE, timeout_ms, ret_error);
+    return mu__agent_call_and_wait(node, &(struct mu__agent_call){0}, MU__AGENT_LEAVE,
+                                   timeout_ms, ret_error);
 }
 
 void mu_agent_progress(mu_node *node)
@@ -236,8 +220,7 @@ static int mark(mu_node *node, const char *task, struct mu__agent_call *call,
 {
     struct mu__task_set set = {0};
     char text[MU__TASK_NAME_MAX + 1];
-    int rv = task == NULL ? mu_error_set(ret_error, -MU_EINVALID, "expected a task")
-                          : mu__task_set_parse(mu__view_str(task), ret_error, &set);
+    int rv = mu__task_set_parse(mu__view_str(task), ret_error, &set);
 
     if (rv == 0 && (set.count != 1 || set.ranges[0].first != set.ranges[0].last))
         rv = mu_error_set(ret_error, -MU_EINVALID,
@@ -258,12 +241,9 @@ int mu_tasks_report_error(mu_node *node, const char *task, int code, const char 
     MU__REQUIRE(ret_error, node, task);
 
     struct mu__agent_call call = {.number = 0};
-    int rv = check_code(code, ret_error);
+    int rv = set_failure(&call, code, message, ret_error);
 
-    if (rv != 0)
-        return rv;
-    set_failure(&call, code, message);
-    return mark(node, task, &call, timeout_ms, ret_error);
+    return rv != 0 ? rv : mark(node, task, &call, timeout_ms, ret_error);
 }
 
 int mu_tasks_reset(mu_node *node, const char *task, int64_t timeout_ms,
@@ -307,7 +287,7 @@ int mu_tasks_alive(mu_node *node, const char *tasks, int64_t timeout_ms,
                            ret_alive);
 }
 
-/* A program's versions are one more than the service's, whose request has the same. */
+/* Versions are the service's plus one, here and in the request; 0: none is known. */
 int mu_tasks_watch(mu_node *node, const char *tasks, uint64_t version, int64_t timeout_ms,
                    mu_error *ret_error, uint64_t *ret_version, mu_value **ret_tasks)
 {
@@ -415,8 +395,8 @@ int mu_barrier_wait_async(mu_node *node, const char *name,
         set_barrier(&detached->call, detached->name, &o, detached->tasks);
         detached->done = done;
         detached->user = user;
-        detached->pending.finished = barrier_over;
-        rv = mu__node_call_later(node, MU__AGENT, &detached->pending);
+        rv = mu__node_call_later(node, MU__AGENT, &detached->pending,
+                                 &detached->call.call, barrier_over);
     }
     if (rv != 0)
         mu__agent_detached_free(detached);

@@ -2,6 +2,7 @@
 #include "api/internal.h"
 
 #include "actors/messages.h"
+#include "node/deadline.h"
 #include "runtime/message/arguments.h"
 
 #include <inttypes.h>
@@ -21,13 +22,8 @@ struct detached {
 int mu__client_call(mu_node *node, struct mu__client_call *call, int64_t timeout_ms,
                     mu_error *ret_error)
 {
-    int rv;
-
     call->call.timeout_ms = timeout_ms;
-    rv = mu__node_call(node, MU__CLIENT, &call->call);
-    if (rv != 0 && ret_error != NULL)
-        *ret_error = call->call.error;
-    return rv;
+    return mu__node_call(node, MU__CLIENT, &call->call, ret_error);
 }
 
 mu_node *mu__coordinator_reach(mu_coordinator *c, mu_error *ret_error)
@@ -46,7 +42,7 @@ mu_node *mu__coordinator_reach(mu_coordinator *c, mu_error *ret_error)
     return NULL;
 }
 
-/* One at a time. */
+/* Make it the node's coordinator; false: the node has one. */
 static bool enlist(mu_coordinator *c)
 {
     bool is_free;
@@ -59,7 +55,7 @@ static bool enlist(mu_coordinator *c)
     return is_free;
 }
 
-/* From here on its node cannot find it. */
+/* From now on closing the node does not detach it. */
 static void unlist(mu_coordinator *c)
 {
     uv_mutex_lock(&c->node->lock);
@@ -111,9 +107,8 @@ static int start_detached(mu_coordinator *c, mu_node *node, int operation, bool 
     detached->call.call.timeout_ms = -1;
     detached->call.session = &c->session;
     detached->call.at_once = at_once;
-    detached->pending.call = &detached->call.call;
-    detached->pending.finished = finished;
-    rv = mu__node_call_later(node, MU__CLIENT, &detached->pending);
+    rv = mu__node_call_later(node, MU__CLIENT, &detached->pending, &detached->call.call,
+                             finished);
     if (rv != 0)
         free(detached);
     return rv;
@@ -143,7 +138,8 @@ static void finished_raising(struct mu__pending *pending)
     free(detached);
 }
 
-/* The error once it may be told, -MU_EAGAIN until then, 0 when there is none any more. */
+/* The error once all other closures are cancelled, -MU_EAGAIN until then, 0 when there is
+ * none any more. */
 static int raise_on_loop(mu_coordinator *c, mu_node *node, mu_error *ret_error)
 {
     if (c->raising == MU__RAISING_ANSWERED) {
@@ -207,7 +203,7 @@ int mu_coordinator_open(mu_node *node, int64_t timeout_ms, mu_error *ret_error,
     return 0;
 }
 
-/* On the node's side; true when the client actor has let go of the session. */
+/* True when the client actor has let go of the session. */
 static bool close_session(mu_node *node, int64_t timeout_ms)
 {
     struct mu__client_call call = {.call.operation = MU__CLIENT_CLOSE};
@@ -215,7 +211,7 @@ static bool close_session(mu_node *node, int64_t timeout_ms)
     return mu__client_call(node, &call, timeout_ms, NULL) == 0;
 }
 
-/* The client actor may still write to the session: the memory goes with the node's. */
+/* The client actor may still write to the session: it is freed with the node. */
 static void leave_to_node(mu_coordinator *c)
 {
     mu_node *node = c->node;
@@ -226,7 +222,7 @@ static void leave_to_node(mu_coordinator *c)
     mu__node_unref(node);
 }
 
-/* On the loop's thread nothing can be waited for: the memory goes when all has been
+/* On the loop's thread nothing can be waited for: it is freed when all closures were
  * cancelled. */
 static void close_later(mu_coordinator *c)
 {
@@ -287,8 +283,8 @@ static int raise_error(mu_node *node, int64_t timeout_ms, mu_error *ret_error)
     return mu__client_call(node, &call, timeout_ms == 0 ? -1 : timeout_ms, ret_error);
 }
 
-/* An error that was asked for on the loop is pending until it was told, although the
- * session is fine again by then. */
+/* An error that was requested on the loop is pending until the program has got it,
+ * although the session is fine again by then. */
 static bool has_error(const mu_coordinator *c, const mu_node *node)
 {
     return atomic_load_explicit(&c->session.phase, memory_order_acquire) !=
@@ -301,17 +297,6 @@ static int raise_pending(mu_coordinator *c, mu_node *node, int64_t timeout_ms,
 {
     return mu__node_on_loop(node) ? raise_on_loop(c, node, ret_error)
                                   : raise_error(node, timeout_ms, ret_error);
-}
-
-/* What is left of a limit that began at `start_ms`; a negative one never ends. */
-static int64_t left_of(int64_t timeout_ms, uint64_t start_ms)
-{
-    int64_t passed_ms;
-
-    if (timeout_ms <= 0)
-        return timeout_ms;
-    passed_ms = (int64_t)(uv_hrtime() / 1000000 - start_ms);
-    return passed_ms < timeout_ms ? timeout_ms - passed_ms : 1;
 }
 
 static int describe_full(const mu_coordinator *c, uint64_t bytes, mu_error *ret_error)
@@ -331,8 +316,8 @@ static int describe_full(const mu_coordinator *c, uint64_t bytes, mu_error *ret_
                         closures < session->closures_max ? "; others wait for room" : "");
 }
 
-/* Behind all threads that wait already. *ret_admitted is false when an error is to be
- * raised first. */
+/* Queues behind all threads that wait already. *ret_admitted is false when an error is to
+ * be raised first. */
 static int wait_for_room(mu_coordinator *c, mu_node *node, uint64_t bytes,
                          int64_t timeout_ms, mu_error *ret_error, bool *ret_admitted)
 {
@@ -350,15 +335,15 @@ static int wait_for_room(mu_coordinator *c, mu_node *node, uint64_t bytes,
     return rv;
 }
 
-/* One with errors of its own raises those of no other: it is told to try again. */
+/* A closure with `own_error` raises no error of another one: -MU_EAGAIN instead. */
 static int raise_or_wait(mu_coordinator *c, mu_node *node, uint64_t bytes,
                          bool own_error, int64_t timeout_ms, mu_error *ret_error)
 {
-    uint64_t start_ms = uv_hrtime() / 1000000;
+    uint64_t deadline_ns = mu__deadline_in(timeout_ms);
     bool is_admitted = false;
 
     while (!is_admitted) {
-        int64_t left_ms = left_of(timeout_ms, start_ms);
+        int64_t left_ms = mu__deadline_wait_ms(deadline_ns, timeout_ms);
         int rv = 0;
 
         if (own_error && mu__admission_try(&c->session, bytes))
@@ -388,10 +373,10 @@ int mu__coordinator_admit(mu_coordinator *c, uint64_t bytes, bool own_error,
 
 /* ---- waiting ---- */
 
-int mu_coordinator_wait_for_chief(mu_coordinator *c, int64_t timeout_ms,
-                                  mu_error *ret_error)
+static int wait_for(mu_coordinator *c, int operation, int64_t timeout_ms,
+                    mu_error *ret_error)
 {
-    struct mu__client_call call = {.call.operation = MU__CLIENT_REACH};
+    struct mu__client_call call = {.call.operation = operation};
     mu_node *node = mu__coordinator_reach(c, ret_error);
 
     if (node == NULL)
@@ -399,14 +384,15 @@ int mu_coordinator_wait_for_chief(mu_coordinator *c, int64_t timeout_ms,
     return mu__client_call(node, &call, timeout_ms, ret_error);
 }
 
+int mu_coordinator_wait_for_chief(mu_coordinator *c, int64_t timeout_ms,
+                                  mu_error *ret_error)
+{
+    return wait_for(c, MU__CLIENT_REACH, timeout_ms, ret_error);
+}
+
 int mu_coordinator_join(mu_coordinator *c, int64_t timeout_ms, mu_error *ret_error)
 {
-    struct mu__client_call call = {.call.operation = MU__CLIENT_JOIN};
-    mu_node *node = mu__coordinator_reach(c, ret_error);
-
-    if (node == NULL)
-        return c == NULL ? -MU_EINVALID : -MU_ECLOSED;
-    return mu__client_call(node, &call, timeout_ms, ret_error);
+    return wait_for(c, MU__CLIENT_JOIN, timeout_ms, ret_error);
 }
 
 int mu_coordinator_done(mu_coordinator *c, mu_error *ret_error, int *ret_done)
@@ -445,7 +431,7 @@ void mu_coordinator_get_stats(mu_coordinator *c, mu_coordinator_stats *ret_count
 
 /* ---- errors ---- */
 
-/* Behind those that were taken before; the session has the latest one first. */
+/* Append the session's errors, which are the latest first, to those taken before. */
 static void take_errors(mu_coordinator *c)
 {
     struct mu__error_entry *entry =

@@ -11,6 +11,7 @@
 #include "actors/client/future.h"
 #include "api/internal.h"
 #include "node/dataset_file.h"
+#include "node/deadline.h"
 #include "node/node.h"
 #include "runtime/message/arguments.h"
 
@@ -20,14 +21,13 @@
 
 enum {
     RECORDS_DEFAULT = 2,
-    MS_NS = 1000000,
     LOOK_AGAIN_MS = 100,
-    WHY_MS = 2000           /* for the chief to say what runs, once the limit is over */
+    WHY_MS = 2000           /* for the chief's status, after the timeout */
 };
 
 /* A shard that is out. */
 struct order {
-    struct order *next;         /* among those that nobody calls */
+    struct order *next;         /* in the dataset's `unwatched` */
     mu_dataset *dataset;
     mu_remote_value *value;
     struct mu__dispensed dispensed;
@@ -41,7 +41,7 @@ struct mu_dataset {
     uv_cond_t changed;
     unsigned refs;                  /* of the program and of each order */
     struct mu__dispenser *dispenser;
-    struct order *unwatched;        /* there was no memory to be called */
+    struct order *unwatched;        /* whose future has no callback yet: no memory */
 };
 
 /* ---- life ---- */
@@ -50,8 +50,7 @@ static void dataset_free(mu_dataset *dataset)
 {
     mu__dispenser_free(dataset->dispenser);
     mu__node_unref(dataset->node);
-    uv_cond_destroy(&dataset->changed);
-    uv_mutex_destroy(&dataset->lock);
+    mu__lock_destroy(&dataset->lock, &dataset->changed);
     uv_mutex_destroy(&dataset->saving);
     free(dataset);
 }
@@ -71,15 +70,8 @@ static int open_lock(mu_dataset *dataset)
 {
     if (uv_mutex_init(&dataset->saving) != 0)
         return -MU_ENOMEM;
-    if (uv_mutex_init(&dataset->lock) != 0)
-        goto err_saving;
-    if (uv_cond_init(&dataset->changed) != 0)
-        goto err_lock;
-    return 0;
-
-err_lock:
-    uv_mutex_destroy(&dataset->lock);
-err_saving:
+    if (mu__lock_init(&dataset->lock, &dataset->changed) == 0)
+        return 0;
     uv_mutex_destroy(&dataset->saving);
     return -MU_ENOMEM;
 }
@@ -138,7 +130,7 @@ static struct order *order_new(mu_dataset *dataset)
     return order;
 }
 
-/* Its shard is consumed, or comes back. */
+/* The order's shard is consumed, or with NULL given back. */
 static void order_end(struct order *order, const struct mu__consumer *consumer)
 {
     mu_dataset *dataset = order->dataset;
@@ -169,7 +161,7 @@ static void on_resolved(mu_remote_value *value, void *user)
     order_end(user, consumed ? &consumer : NULL);
 }
 
-/* Hear of its end. Without memory for that it is tried again later. */
+/* Set the callback of the order's future. Without memory that is tried again later. */
 static void watch(struct order *order)
 {
     mu_remote_value *value = order->value;
@@ -234,28 +226,8 @@ void mu_dataset_close(mu_dataset *dataset)
 /* Until when a call may wait. */
 struct limit {
     int64_t timeout_ms;
-    uint64_t end_ns;
+    uint64_t deadline_ns;
 };
-
-static struct limit limit_from_now(int64_t timeout_ms)
-{
-    struct limit limit = {.timeout_ms = timeout_ms, .end_ns = UINT64_MAX};
-    uint64_t now_ns = uv_hrtime();
-
-    if (timeout_ms >= 0 && (uint64_t)timeout_ms < (UINT64_MAX - now_ns) / MS_NS)
-        limit.end_ns = now_ns + (uint64_t)timeout_ms * MS_NS;
-    return limit;
-}
-
-/* What is left for a call, which takes the same limits. */
-static int64_t left_ms(const struct limit *limit)
-{
-    uint64_t now_ns = uv_hrtime();
-
-    if (limit->timeout_ms <= 0 || limit->end_ns == UINT64_MAX)
-        return limit->timeout_ms;
-    return limit->end_ns <= now_ns ? 1 : (int64_t)((limit->end_ns - now_ns) / MS_NS) + 1;
-}
 
 static int refuse_loop(const mu_dataset *dataset, int64_t timeout_ms, mu_error *error)
 {
@@ -263,7 +235,7 @@ static int refuse_loop(const mu_dataset *dataset, int64_t timeout_ms, mu_error *
         return 0;
     return mu_error_set(error, -MU_EPRECONDITION,
                         "this call waits, so it must not be made on a loop's thread "
-                        "(limit 0 does not wait)");
+                        "(timeout 0 does not wait)");
 }
 
 /* With the lock. */
@@ -279,27 +251,21 @@ static int refuse_out(const mu_dataset *dataset, int code, mu_error *error)
                         (unsigned)mu__dispenser_first_out(dataset->dispenser));
 }
 
-/* With the lock, which others may have meanwhile. 0 when it is worth to look again. */
+/* With the lock, which is released while it waits. 0: look again. */
 static int wait_changed(mu_dataset *dataset, const struct limit *limit, mu_error *error)
 {
-    uint64_t now_ns = uv_hrtime();
-    uint64_t wait_ns;
+    uint64_t again_ns = mu__deadline_in(dataset->unwatched != NULL ? LOOK_AGAIN_MS : -1);
 
     if (limit->timeout_ms == 0)
         return refuse_out(dataset, -MU_EAGAIN, error);
-    if (now_ns >= limit->end_ns)
+    if (mu__deadline_left_ms(limit->deadline_ns) == 0)
         return refuse_out(dataset, -MU_EDEADLINE, error);
-    wait_ns = limit->end_ns - now_ns;
-    if (dataset->unwatched != NULL && wait_ns > (uint64_t)LOOK_AGAIN_MS * MS_NS)
-        wait_ns = (uint64_t)LOOK_AGAIN_MS * MS_NS;
-    if (limit->end_ns == UINT64_MAX && dataset->unwatched == NULL)
-        uv_cond_wait(&dataset->changed, &dataset->lock);
-    else
-        (void)uv_cond_timedwait(&dataset->changed, &dataset->lock, wait_ns);
+    (void)mu__deadline_wait(again_ns < limit->deadline_ns ? again_ns : limit->deadline_ns,
+                            &dataset->changed, &dataset->lock);
     return 0;
 }
 
-/* Who has what is out, behind the words of a limit that has passed. */
+/* Append the chief's status to the message of a timeout: which workers have what. */
 static void add_why(mu_dataset *dataset, mu_error *error)
 {
     mu_value *status = NULL;
@@ -320,7 +286,7 @@ static void add_why(mu_dataset *dataset, mu_error *error)
 
 /* ---- handing out ---- */
 
-/* A shard for an order, which then holds the dataset; or why there is none. */
+/* A shard for an order, which then holds the dataset; or the error why there is none. */
 static int take_shard(mu_dataset *dataset, struct order *order, const struct limit *limit,
                       mu_error *error)
 {
@@ -386,8 +352,10 @@ static int schedule_order(mu_dataset *dataset, struct order *order,
     if (args == NULL)
         return mu_error_set(error, -MU_ENOMEM, "no memory for a closure's arguments");
     rv = mu_coordinator_schedule_with(dataset->coordinator, wish->function, args,
-                                      wish->options, left_ms(limit), error,
-                                      &order->value);
+                                      wish->options,
+                                      mu__deadline_wait_ms(limit->deadline_ns,
+                                                           limit->timeout_ms),
+                                      error, &order->value);
     mu_value_free(args);
     return rv;
 }
@@ -399,7 +367,7 @@ int mu_dataset_schedule(mu_dataset *dataset, const char *function, const mu_valu
     MU__REQUIRE(ret_error, dataset, function);
 
     const struct wish wish = {function, args, options};
-    const struct limit limit = limit_from_now(timeout_ms);
+    const struct limit limit = {timeout_ms, mu__deadline_in(timeout_ms)};
     struct order *order;
     int rv = refuse_loop(dataset, timeout_ms, ret_error);
 
@@ -435,7 +403,7 @@ int mu_dataset_join(mu_dataset *dataset, int64_t timeout_ms, mu_error *ret_error
 {
     MU__REQUIRE(ret_error, dataset);
 
-    const struct limit limit = limit_from_now(timeout_ms);
+    const struct limit limit = {timeout_ms, mu__deadline_in(timeout_ms)};
     bool is_out;
     int rv = refuse_loop(dataset, timeout_ms, ret_error);
 

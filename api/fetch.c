@@ -62,7 +62,7 @@ int mu_remote_value_cancel(mu_remote_value *value)
 
 /* ---- fetching ---- */
 
-/* Neither waiting nor kept by a worker. */
+/* Result or error are here: the value is neither pending nor pinned on a worker. */
 static bool is_here(const mu_remote_value *value)
 {
     return mu__future_is(value, MU_REMOTE_READY) ||
@@ -86,7 +86,7 @@ static int read_future(mu_remote_value *value, mu_error *ret_error, mu_value **r
                : 0;
 }
 
-/* A call is large: it is off the way of what is here already. */
+/* A function of its own, since a call is large on the stack of those that need none. */
 static int fetch_one(mu_remote_value *value, bool until_ready, int64_t timeout_ms,
                      mu_error *ret_error)
 {
@@ -117,8 +117,8 @@ int mu_remote_value_fetch(mu_remote_value *value, int64_t timeout_ms, mu_error *
     return read_future(value, ret_error, ret_result);
 }
 
-/* One round through the client actor for all that are not here. What it comes to is the
- * error of value call->error_at. */
+/* One call to the client actor for all that are not here. Its error is that of value
+ * call->error_at. */
 static int fetch_missing(mu_remote_value *const *values, size_t count, int64_t timeout_ms,
                          struct mu__client_call *call)
 {
@@ -160,7 +160,7 @@ static bool same_owner(mu_remote_value *const *values, size_t count)
     return true;
 }
 
-/* One of many. `waited` is what waiting for them came to. */
+/* One of many. `waited` is the code of the wait for them. */
 static int read_one(mu_remote_value *value, const struct mu__client_call *call,
                     int waited, mu_error *ret_error, mu_value **ret_result)
 {
@@ -210,8 +210,8 @@ struct contents {
     mu_value **results;
 };
 
-/* Contents have the order of what is held, each found by its place. A per-worker value
- * has no content here: its reference stays. */
+/* The content of a reference, by its index. A per-worker value has none here: its
+ * reference stays. */
 static mu_value *content_of(void *arg, const mu_value *reference)
 {
     const struct contents *contents = arg;
@@ -284,9 +284,9 @@ int mu_coordinator_fetch(mu_coordinator *c, const mu_value *structure, int64_t t
     return rv;
 }
 
-/* ---- notices ---- */
+/* ---- callbacks ---- */
 
-/* A fetch that nobody waits for. */
+/* A fetch that no thread waits for. */
 struct notice {
     struct mu__pending pending;
     struct mu__client_call call;
@@ -325,9 +325,8 @@ int mu_remote_value_on_ready(mu_remote_value *value,
     notice->call.call.timeout_ms = -1;
     notice->call.future = value;
     notice->call.until_ready = true;
-    notice->pending.call = &notice->call.call;
-    notice->pending.finished = notice_finished;
-    rv = mu__node_call_later(value->held.owner->node, MU__CLIENT, &notice->pending);
+    rv = mu__node_call_later(value->held.owner->node, MU__CLIENT, &notice->pending,
+                             &notice->call.call, notice_finished);
     if (rv != 0) {
         mu_remote_value_free(value);
         free(notice);

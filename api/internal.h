@@ -13,7 +13,8 @@
 
 /* ---- coordinator ---- */
 
-/* The raising of an error for a program that cannot wait, because it is on the loop. */
+/* Raising a closure's error to a program on the loop's thread, which cannot wait: the
+ * first call requests it from the client actor, a later one returns the answer. */
 enum mu__raising { MU__RAISING_NOTHING, MU__RAISING_REQUESTED, MU__RAISING_ANSWERED };
 
 struct mu_coordinator {
@@ -23,17 +24,18 @@ struct mu_coordinator {
     struct mu__error_entry *errors; /* taken from the session and not read yet, the oldest
                                        first; guarded by the node's lock */
     struct mu__error_entry *errors_last;
-    enum mu__raising raising;   /* loop's thread only, as what follows */
+    enum mu__raising raising;   /* this and the rest: loop thread only */
     int raised;
     mu_error raised_error;
 };
 
-/* Its node; NULL, and an error, when that is being closed. */
+/* The coordinator's node. NULL, with an error, when `coordinator` is NULL or its node is
+ * being closed. */
 mu_node *mu__coordinator_reach(mu_coordinator *coordinator, mu_error *ret_error);
 
-/* Wait until there is room for a closure with `bytes` of arguments and no error is
- * pending (which does not matter to one with `own_error`); 0: it is admitted, and is to
- * be sent or withdrawn (actors/client/client.h); or why nothing can be scheduled. */
+/* Wait until there is room for a closure with `bytes` of arguments and no error of
+ * another closure is pending (with `own_error` those do not count). After 0 the closure
+ * is admitted: the caller sends it, or calls mu__admission_withdraw. */
 int mu__coordinator_admit(mu_coordinator *coordinator, uint64_t bytes, bool own_error,
                           int64_t timeout_ms, mu_error *ret_error);
 
@@ -41,7 +43,8 @@ int mu__coordinator_admit(mu_coordinator *coordinator, uint64_t bytes, bool own_
 int mu__client_call(mu_node *node, struct mu__client_call *call, int64_t timeout_ms,
                     mu_error *ret_error);
 
-/* Pack arguments (NULL: none) behind a message. *packed has their sizes before. */
+/* Pack arguments (NULL: none) into the buffer of a message. *packed has their sizes
+ * already. */
 int mu__pack_args(struct mu__msg *msg, const mu_value *args, struct mu__packed *packed,
                   mu_error *ret_error);
 
@@ -53,7 +56,8 @@ int mu__check_function_name(const char *function, mu_error *ret_error);
 
 /* ---- coordination ---- */
 
-/* A call that nobody waits for; `finished` frees it with mu__agent_detached_free. */
+/* A call to the agent that no thread waits for; pending.finished frees it with
+ * mu__agent_detached_free. */
 struct mu__agent_detached {
     struct mu__pending pending;     /* first */
     struct mu__agent_call call;
@@ -68,21 +72,20 @@ struct mu__agent_detached {
 struct mu__agent_detached *mu__agent_detached_new(int operation, const char *name);
 void mu__agent_detached_free(struct mu__agent_detached *detached);
 
-/* Ask the node's agent and wait for its answer. */
+/* Post a call to the node's agent and wait until it is completed. */
 int mu__agent_call_and_wait(mu_node *node, struct mu__agent_call *call, int operation,
-                       int64_t timeout_ms, mu_error *ret_error);
+                            int64_t timeout_ms, mu_error *ret_error);
 
-/* A key as it travels; `out` has 1024 bytes. */
+/* Check a key and write it normalized, as messages carry it; `out` has 1024 bytes. */
 int mu__check_key(const char *key, bool may_be_empty, mu_error *ret_error, char *out);
 
 /* ---- key-values ---- */
 
-/* A request as mu_kv_request_async makes it, of which all was checked: its key is
- * normalized. */
+/* mu_kv_request_async for a request that was checked and whose key is normalized. */
 int mu__kv_post(mu_node *node, const mu_kv_request *kv_request, mu_kv_done_fn done,
                 void *user, mu_error *ret_error, uint64_t *ret_request);
 
-/* A thread that waits for one request. */
+/* A thread's wait for the answer to one request, on its stack. */
 struct mu__kv_wait {
     uv_sem_t woken;
     bool needs_value;
@@ -93,7 +96,8 @@ struct mu__kv_wait {
     int64_t number;
 };
 
-/* Begin `what`, and wait for its answer; `wait` has it. */
+/* Make the request `what` with `begins` and wait for the answer, which is then in
+ * `wait`. */
 typedef int (*mu__kv_begin_fn)(mu_node *node, const void *what, mu_kv_done_fn done,
                                void *user, mu_error *ret_error);
 int mu__kv_wait_for(mu_node *node, mu__kv_begin_fn begins, const void *what,

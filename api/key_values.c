@@ -161,12 +161,10 @@ static int request_and_wait(mu_node *node, mu__kv_begin_fn begins, const void *w
 int mu__kv_wait_for(mu_node *node, mu__kv_begin_fn begins, const void *what,
                     mu_error *ret_error, struct mu__kv_wait *wait)
 {
-    int rv;
+    int rv = mu__node_may_wait(node, ret_error);
 
-    if (mu__node_on_loop(node))
-        return mu_error_set(ret_error, -MU_EPRECONDITION,
-                            "this call waits, so it must not be made on a loop's thread "
-                            "(nor by an inline function)");
+    if (rv != 0)
+        return rv;
     rv = request_and_wait(node, begins, what, wait);
     if (rv != 0 && ret_error != NULL)
         *ret_error = wait->error;
@@ -359,8 +357,8 @@ void mu_kv_watch_close(mu_kv_watch *watch)
     if (detached != NULL) {
         detached->call.watch = watch->watch;
         detached->watch = watch;
-        detached->pending.finished = watch_closed;
-        if (mu__node_call_later(watch->node, MU__AGENT, &detached->pending) == 0)
+        if (mu__node_call_later(watch->node, MU__AGENT, &detached->pending,
+                                &detached->call.call, watch_closed) == 0)
             return;
         mu__agent_detached_free(detached);
     }

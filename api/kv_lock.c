@@ -1,8 +1,9 @@
 /* Locks, on top of keys: a place in the queue is a key that is a lease, put once, so its
- * revision says who came first. Who has the lowest one holds the lock. The others each
- * watch the place before theirs alone, so one of them is woken when it goes. */
+ * revision says who came first. The lowest one holds the lock. The others each watch only
+ * the place before theirs, so one of them is woken when it is deleted. */
 #include "actors/coordination/keys/lock_queue.h"
 #include "api/internal.h"
+#include "node/deadline.h"
 #include "node/node.h"
 
 #include "muster/coordination.h"
@@ -16,46 +17,30 @@
 
 enum {
     KEY_BYTES = 1024,
-    LOOK_MS = 1000,         /* for who holds it, once the limit has passed */
-    NOTE_FIRST_MS = 5000,   /* after which the log says so; then that doubles, */
+    LOOK_MS = 1000,         /* for a look at the holder, after the timeout */
+    NOTE_FIRST_MS = 5000,   /* until a wait is first logged; then the step doubles, */
     NOTE_STEP_MAX_MS = 60000    /* up to this */
 };
 
-/* Whether a key is there, as far as its watch has told. */
+/* Whether a key is there, by the events of its watch. */
 struct sight {
-    mu_kv_watch *watch;     /* NULL: nobody has looked */
+    mu_kv_watch *watch;     /* NULL: not opened yet */
     bool known;
     bool there;
 };
 
 struct mu_lock {
     mu_node *node;          /* held: see mu__node_ref */
-    uint64_t number;        /* of our place: its revision */
-    struct sight own;       /* of our place */
+    uint64_t number;        /* the revision of our place; 0: none yet */
+    struct sight own;       /* whether our place is there */
     char name[KEY_BYTES];
     char directory[KEY_BYTES];
     char key[KEY_BYTES];
 };
 
-static int64_t now_ms(void)
-{
-    struct timespec now;
-
-    (void)clock_gettime(CLOCK_MONOTONIC, &now);
-    return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
-}
-
-/* Negative: no limit. */
-static int64_t left_ms(int64_t until_ms)
-{
-    int64_t left = until_ms - now_ms();
-
-    return until_ms < 0 ? -1 : left < 0 ? 0 : left;
-}
-
 /* ---- Our place ---- */
 
-/* No other place has this name: no other task has ours, no other thread the number. */
+/* A unique key: by this task, the time it was made, and a number of the process. */
 static int name_queue_key(struct mu_lock *lock, mu_error *error)
 {
     static atomic_uint_fast64_t numbers;
@@ -80,8 +65,8 @@ static void done_nothing(void *user, const mu_kv_response *answer)
     (void)answer;
 }
 
-/* Nothing of it stays, whatever became of the put: changes are made in the order in which
- * they were asked for. */
+/* Delete our place, whatever became of the put: the service makes changes in the order of
+ * their requests. */
 static void leave_queue(const struct mu_lock *lock)
 {
     const mu_kv_request removal = {
@@ -90,7 +75,7 @@ static void leave_queue(const struct mu_lock *lock)
     (void)mu_kv_request_async(lock->node, &removal, done_nothing, NULL, NULL);
 }
 
-static int take_slot(struct mu_lock *lock, int64_t until_ms, mu_error *error)
+static int take_slot(struct mu_lock *lock, uint64_t deadline_ns, mu_error *error)
 {
     char host[64] = "";
     char value[MU__LOCK_HOLDER_BYTES];
@@ -102,7 +87,7 @@ static int take_slot(struct mu_lock *lock, int64_t until_ms, mu_error *error)
     (void)snprintf(value, sizeof value, "%s on %s, pid %ld", mu_node_task(lock->node),
                    host, (long)getpid());
     rv = mu_kv_put(lock->node, lock->key, value, strlen(value), MU_KV_LEASE, 0,
-                   left_ms(until_ms), error, &lock->number);
+                   mu__deadline_left_ms(deadline_ns), error, &lock->number);
     if (rv == -MU_EDEADLINE)
         leave_queue(lock);
     return rv;
@@ -123,16 +108,18 @@ static int look(const struct mu_lock *lock, int64_t timeout_ms, mu_error *error,
 
 /* Wait until a key is not there. */
 static int await_deleted(mu_node *node, const char *key, struct sight *sight,
-                      int64_t until_ms, mu_error *error)
+                         uint64_t deadline_ns, mu_error *error)
 {
     int rv = 0;
 
     if (sight->watch == NULL)
-        rv = mu_kv_watch_open(node, key, 0, left_ms(until_ms), error, &sight->watch);
+        rv = mu_kv_watch_open(node, key, 0, mu__deadline_left_ms(deadline_ns), error,
+                              &sight->watch);
     while (rv == 0 && (!sight->known || sight->there)) {
         mu_kv_event event;
 
-        rv = mu_kv_watch_next(sight->watch, left_ms(until_ms), error, &event);
+        rv = mu_kv_watch_next(sight->watch, mu__deadline_left_ms(deadline_ns), error,
+                              &event);
         if (rv == -MU_EEXHAUSTED)
             rv = 0;
         else if (rv == 0) {
@@ -145,18 +132,19 @@ static int await_deleted(mu_node *node, const char *key, struct sight *sight,
     return rv;
 }
 
-/* Until then, or until the place before ours has gone. */
+/* Wait until the place before ours is deleted. */
 static int await_before(const struct mu_lock *lock, const struct mu__lock_queue *queue,
-                        int64_t until_ms, mu_error *error)
+                        uint64_t deadline_ns, mu_error *error)
 {
     struct sight sight = {.watch = NULL};
-    int rv = await_deleted(lock->node, queue->before_key, &sight, until_ms, error);
+    int rv = await_deleted(lock->node, queue->before_key, &sight, deadline_ns, error);
 
     mu_kv_watch_close(sight.watch);
     return rv;
 }
 
-/* Who holds it now; or, when that is not heard, held it when we looked last. */
+/* The error of a timeout, with the holder of now; when that cannot be read, of the last
+ * look. */
 static void describe_holder(const struct mu_lock *lock, struct mu__lock_queue *queue,
                        int64_t timeout_ms, mu_error *error)
 {
@@ -169,11 +157,11 @@ static void describe_holder(const struct mu_lock *lock, struct mu__lock_queue *q
                        (long long)timeout_ms, queue->holder, queue->before_count - 1);
 }
 
-/* How long we have waited, and what for: a wait without a limit is not silent. */
+/* How long we have waited, by the monotonic clock: a wait without end is not silent. */
 struct patience {
-    int64_t since_ms;
-    int64_t note_ms;        /* when that is said next */
-    int64_t until_ms;       /* negative: no limit */
+    uint64_t since_ns;
+    uint64_t note_ns;       /* when it is logged next */
+    uint64_t deadline_ns;
 };
 
 /* The message has the line behind its body, in the same memory. */
@@ -196,51 +184,52 @@ static void post_note(const struct mu_lock *lock, const char *line)
 static void note_wait(const struct mu_lock *lock, const struct mu__lock_queue *queue,
                       struct patience *patience)
 {
-    int64_t waited_ms = now_ms() - patience->since_ms;
+    int64_t waited_ms = (int64_t)((uv_hrtime() - patience->since_ns) / 1000000);
     char line[MU__ERROR_TEXT_MAX];
 
-    if (now_ms() < patience->note_ms)
+    if (uv_hrtime() < patience->note_ns)
         return;
     (void)snprintf(line, sizeof line, "lock \"%.100s\" is not free for %lld s: %s holds "
                    "it, and %u wait before this one", lock->name,
                    (long long)waited_ms / 1000, queue->holder, queue->before_count - 1);
     post_note(lock, line);
-    patience->note_ms =
-        now_ms() + (waited_ms < NOTE_STEP_MAX_MS ? waited_ms : NOTE_STEP_MAX_MS);
+    patience->note_ns =
+        mu__deadline_in(waited_ms < NOTE_STEP_MAX_MS ? waited_ms : NOTE_STEP_MAX_MS);
 }
 
 static int await_turn(const struct mu_lock *lock, const struct mu__lock_queue *queue,
                       struct patience *patience, mu_error *error)
 {
-    bool is_noted = patience->until_ms < 0 || patience->note_ms < patience->until_ms;
+    bool is_noted = patience->note_ns < patience->deadline_ns;
     int rv;
 
     note_wait(lock, queue, patience);
-    rv = await_before(lock, queue, is_noted ? patience->note_ms : patience->until_ms,
+    rv = await_before(lock, queue, is_noted ? patience->note_ns : patience->deadline_ns,
                       error);
     return rv == -MU_EDEADLINE && is_noted ? 0 : rv;
 }
 
-/* Our place may be lost while we wait, when this task was taken for lost: then we come
- * again, as the last. */
+/* Our place may be deleted while we wait, when this task was taken for lost: then we take
+ * another one, as the last. */
 static int acquire(struct mu_lock *lock, int64_t timeout_ms, mu_error *error)
 {
-    struct patience patience = {.since_ms = now_ms()};
+    struct patience patience = {
+        .since_ns = uv_hrtime(),
+        .note_ns = mu__deadline_in(NOTE_FIRST_MS),
+        .deadline_ns = mu__deadline_in(timeout_ms),
+    };
     struct mu__lock_queue queue = {.before = 0};
-    int rv;
+    int rv = take_slot(lock, patience.deadline_ns, error);
 
-    patience.note_ms = patience.since_ms + NOTE_FIRST_MS;
-    patience.until_ms = timeout_ms < 0 ? -1 : patience.since_ms + timeout_ms;
-    rv = take_slot(lock, patience.until_ms, error);
     while (rv == 0) {
         enum mu__lock_step step;
 
-        rv = look(lock, left_ms(patience.until_ms), error, &queue);
+        rv = look(lock, mu__deadline_left_ms(patience.deadline_ns), error, &queue);
         step = mu__lock_queue_next(&queue);
         if (rv == 0 && step == MU__LOCK_HOLD)
             return 0;
         if (rv == 0)
-            rv = step == MU__LOCK_COME ? take_slot(lock, patience.until_ms, error)
+            rv = step == MU__LOCK_COME ? take_slot(lock, patience.deadline_ns, error)
                                        : await_turn(lock, &queue, &patience, error);
         if (rv == -MU_EDEADLINE && queue.before != 0)
             describe_holder(lock, &queue, timeout_ms, error);
@@ -315,9 +304,8 @@ int mu_lock_wait_lost(mu_lock *lock, int64_t timeout_ms, mu_error *ret_error)
 {
     MU__REQUIRE(ret_error, lock);
 
-    int64_t until_ms = timeout_ms < 0 ? -1 : now_ms() + timeout_ms;
-
-    return await_deleted(lock->node, lock->key, &lock->own, until_ms, ret_error);
+    return await_deleted(lock->node, lock->key, &lock->own, mu__deadline_in(timeout_ms),
+                         ret_error);
 }
 
 int mu_lock_release(mu_lock *lock, int64_t timeout_ms, mu_error *ret_error)

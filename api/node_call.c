@@ -3,8 +3,8 @@
  * When the node begins to close, no call is posted any more, and the actors that hold
  * calls complete them and end. A call may still be lost with the mailbox or the inbox
  * that it waits in, when the node has no time for them. So every call is in a list from
- * before it is posted, and whoever is still in the list when everything else has gone is
- * told then.
+ * before it is posted, and the calls that are still in it when all else is closed are
+ * completed then.
  *
  * The state in which calls are refused is entered once, on the loop. A poster announces
  * itself in `posting` before it looks at the state, and the loop enters the state
@@ -30,23 +30,14 @@ bool mu__node_on_loop(const mu_node *node)
 static void list_add(mu_node *node, struct mu__pending *pending)
 {
     uv_mutex_lock(&node->lock);
-    pending->prev = NULL;
-    pending->next = node->calls.pending;
-    if (node->calls.pending != NULL)
-        node->calls.pending->prev = pending;
-    node->calls.pending = pending;
+    mu__list_prepend(&node->calls.pending, &pending->in_list);
     uv_mutex_unlock(&node->lock);
 }
 
 static void list_remove(mu_node *node, struct mu__pending *pending)
 {
     uv_mutex_lock(&node->lock);
-    if (pending->prev == NULL)
-        node->calls.pending = pending->next;
-    else
-        pending->prev->next = pending->next;
-    if (pending->next != NULL)
-        pending->next->prev = pending->prev;
+    mu__list_remove(&node->calls.pending, &pending->in_list);
     uv_mutex_unlock(&node->lock);
 }
 
@@ -82,7 +73,7 @@ void mu__node_say_closed(const mu_node *node, int code, mu_error *ret_error)
                            mu_strerror(code));
 }
 
-/* Between these two, when the first has returned true, the world stays open. */
+/* Between these two, when the first has returned true, the world is not closed. */
 static bool begin_post(mu_node *node)
 {
     if (mu__node_is_forked(node))
@@ -136,7 +127,9 @@ int mu__node_post(mu_node *node, uint32_t actor_number, struct mu__msg *msg)
     return rv;
 }
 
-int mu__node_call_later(mu_node *node, uint32_t actor_number, struct mu__pending *pending)
+int mu__node_call_later(mu_node *node, uint32_t actor_number, struct mu__pending *pending,
+                        struct mu__call *call,
+                        void (*finished)(struct mu__pending *pending))
 {
     struct mu__msg *msg = mu__msg_heap(MU__CALL, sizeof(struct mu__call_msg));
     struct mu__call_msg *body;
@@ -145,10 +138,12 @@ int mu__node_call_later(mu_node *node, uint32_t actor_number, struct mu__pending
     if (msg == NULL)
         return -MU_ENOMEM;
     pending->node = node;
-    pending->call->complete = completed;
-    pending->call->owner = pending;
+    pending->call = call;
+    pending->finished = finished;
+    call->complete = completed;
+    call->owner = pending;
     body = mu__body(msg);
-    body->call = pending->call;
+    body->call = call;
     if (!begin_post(node)) {
         mu__node_drop_msg(msg);
         return -MU_ECLOSED;
@@ -170,12 +165,12 @@ static void wake(struct mu__pending *pending)
 
 static int wait_for_call(mu_node *node, uint32_t actor_number, struct mu__call *call)
 {
-    struct mu__pending pending = {.call = call, .finished = wake};
+    struct mu__pending pending;
     int rv;
 
     if (uv_sem_init(&pending.woken, 0) != 0)
         return mu_error_set(&call->error, -MU_ENOMEM, "no memory to wait");
-    rv = mu__node_call_later(node, actor_number, &pending);
+    rv = mu__node_call_later(node, actor_number, &pending, call, wake);
     if (rv == 0) {
         uv_sem_wait(&pending.woken);
         rv = call->code;
@@ -190,21 +185,26 @@ static int wait_for_call(mu_node *node, uint32_t actor_number, struct mu__call *
     return rv;
 }
 
-int mu__node_call(mu_node *node, uint32_t actor_number, struct mu__call *call)
+int mu__node_may_wait(const mu_node *node, mu_error *ret_error)
 {
-    int rv;
-
-    if (mu__node_on_loop(node))
-        return mu_error_set(&call->error, -MU_EPRECONDITION,
-                            "this call waits, so it must not be made on a loop's thread "
-                            "(nor by an inline function)");
-    mu__node_ref(node);
-    rv = wait_for_call(node, actor_number, call);
-    mu__node_unref(node);
-    return rv;
+    if (!mu__node_on_loop(node))
+        return 0;
+    return mu_error_set(ret_error, -MU_EPRECONDITION,
+                        "this call waits, so it must not be made on a loop's thread "
+                        "(nor by an inline function)");
 }
 
-unsigned mu__node_ps_count(mu_node *node)
+int mu__node_call(mu_node *node, uint32_t actor_number, struct mu__call *call,
+                  mu_error *ret_error)
 {
-    return (unsigned)node->ps_count;
+    int rv = mu__node_may_wait(node, &call->error);
+
+    if (rv == 0) {
+        mu__node_ref(node);
+        rv = wait_for_call(node, actor_number, call);
+        mu__node_unref(node);
+    }
+    if (rv != 0 && ret_error != NULL)
+        *ret_error = call->error;
+    return rv;
 }

@@ -13,8 +13,8 @@
 
 /* ---- requests ---- */
 
-/* Ask the chief something; takes `request`, NULL gives -MU_ENOMEM. The answer is in the
- * call. */
+/* Send `request` to the chief and wait; takes it, NULL gives -MU_ENOMEM. The answer is in
+ * the call. */
 static int request_chief(mu_node *node, struct mu__client_call *call,
                          struct mu__msg *request, int64_t timeout_ms,
                          mu_error *ret_error)
@@ -58,7 +58,7 @@ static int request_to_make(mu_node *node, struct mu__msg *request, int64_t timeo
     return 0;
 }
 
-/* With the function's name, if there is one, behind its body. */
+/* A request with the function's name, if there is one, behind its body. */
 static struct mu__msg *make_request(const char *function, const mu_value *args,
                                     const struct mu__packed *sizes, mu_error *ret_error)
 {
@@ -125,8 +125,7 @@ int mu_per_worker_open_values(mu_coordinator *c, const mu_value *values,
 {
     MU__REQUIRE_AS(ret_error, "coordinator, values, ret_per_worker", c, values,
                    ret_per_worker);
-    if (values == NULL || (mu_value_type(values) != MU_VALUE_LIST &&
-                           mu_value_type(values) != MU_VALUE_MAP))
+    if (mu_value_type(values) != MU_VALUE_LIST && mu_value_type(values) != MU_VALUE_MAP)
         return mu_error_set(ret_error, -MU_EINVALID,
                             "a per-worker value is made from a list, with an item for "
                             "each worker, or from a map of such lists by task type");
@@ -200,7 +199,7 @@ int mu_node_explain(mu_node *node, uint64_t closure, const char *name, int64_t t
     return rv;
 }
 
-/* The value is not changed by it. */
+/* The call does not change the value. */
 static int explain_value(mu_node *node, const mu_remote_value *value, int64_t timeout_ms,
                          mu_error *ret_error, mu_value **ret_reasons)
 {
@@ -277,8 +276,6 @@ int mu_coordinator_drain_task(mu_coordinator *c, const char *type, int index,
 
     if (node == NULL)
         return -MU_ECLOSED;
-    if (type == NULL)
-        return mu_error_set(ret_error, -MU_EINVALID, "a task has a type, got NULL");
     if (mu__task_type_check(type, ret_error) != 0)
         return -MU_EINVALID;
     if (index < 0)

@@ -1,6 +1,6 @@
-/* What functions call while they run: iterators, objects of workers that give one element
- * at a time to whoever asks; and writes of variables, checked, then copied, cut into
- * shards, which the effects actor sends when the function has returned 0. */
+/* What functions call while they run: iterators, objects of a worker that give one
+ * element at a time; and writes of variables, checked, then copied and cut into shards,
+ * which the effects actor sends when the function has returned 0. */
 #include "actors/ps/variable_store.h"
 #include "actors/variables/variables.h"
 #include "actors/worker/function_run.h"
@@ -47,7 +47,7 @@ static struct iterator *iterator_new(void)
     return NULL;
 }
 
-/* The run fails like one that has no memory for an object. */
+/* The run fails like one without memory for an object. */
 static int refuse(mu_run *run, void (*drop)(void *state), void *state, int code)
 {
     if (drop != NULL)
@@ -105,7 +105,7 @@ int mu_run_iterator_next(mu_run *run, const mu_value *iterator, mu_value **ret_e
 
 /* ---- writes of variables; on the thread that runs the function ---- */
 
-/* What a write of a whole buffer is checked as. */
+/* The operation by which mu__variable_check checks a write. */
 static int operation_of(const struct mu__effect *write)
 {
     if (write->operation == MU__WRITE_ASSIGN)

@@ -23,9 +23,7 @@ int mu_node_register_function(mu_node *node, const char *name, mu_function_fn fu
         .flags = flags,
     };
 
-    if (name == NULL || function == NULL)
-        return -MU_EINVALID;
-    return mu__node_call(node, MU__WORKER, &call.call);
+    return mu__node_call(node, MU__WORKER, &call.call, NULL);
 }
 
 int mu_node_serve(mu_node *node)
@@ -34,7 +32,7 @@ int mu_node_serve(mu_node *node)
 
     struct mu__call call = {.operation = MU__WORKER_SERVE, .timeout_ms = -1};
 
-    return mu__node_call(node, MU__WORKER, &call);
+    return mu__node_call(node, MU__WORKER, &call, NULL);
 }
 
 /* ---- the job ---- */
@@ -50,7 +48,7 @@ int mu_node_wait_job(mu_node *node, int64_t timeout_ms, mu_error *ret_error)
     int rv;
 
     (void)mu_node_serve(node);
-    rv = mu__node_call(node, MU__JOB, &call.call);
+    rv = mu__node_call(node, MU__JOB, &call.call, NULL);
     if (ret_error != NULL)
         *ret_error = call.call.error;
     return rv;
@@ -58,8 +56,8 @@ int mu_node_wait_job(mu_node *node, int64_t timeout_ms, mu_error *ret_error)
 
 enum { RUN_END_MS = 2000 };
 
-/* What the job's run came to is stored before anybody hears of it: what starts then is
- * another run. */
+/* The outcome of the job's run is stored before any task learns of it: a task that starts
+ * then is in another run. */
 static void end_run(mu_node *node, int code, const char *message, int64_t timeout_ms)
 {
     bool is_short = timeout_ms >= 0 && timeout_ms < RUN_END_MS;
@@ -70,9 +68,9 @@ static void end_run(mu_node *node, int code, const char *message, int64_t timeou
     if (code != 0)
         (void)mu_error_set(&call.failure, code, "%s", message == NULL ? "" : message);
     rv = mu__agent_call_and_wait(node, &call, MU__AGENT_RUN_END,
-                            is_short ? timeout_ms : RUN_END_MS, &error);
-    if ((rv == -MU_EDEADLINE || rv == -MU_EUNAVAILABLE) && MU_LOG_WARN <= node->log.level)
-node->log.write(node->log.user, MU_LOG_WARN, node->member.task, "run", error.message);
+                                 is_short ? timeout_ms : RUN_END_MS, &error);
+    if (rv == -MU_EDEADLINE || rv == -MU_EUNAVAILABLE)
+        mu__node_log(node, MU_LOG_WARN, "run", "%s", error.message);
 }
 
 void mu__node_leave_run(mu_node *node)
@@ -82,36 +80,27 @@ void mu__node_leave_run(mu_node *node)
     (void)mu__agent_call_and_wait(node, &call, MU__AGENT_RUN_END, RUN_END_MS, NULL);
 }
 
-struct leaving {
-    struct mu__pending pending;
-    struct mu__agent_call call;
-};
-
 static void on_left(struct mu__pending *pending)
 {
-    struct leaving *leaving = (struct leaving *)pending;    /* its first member */
-
     (void)uv_async_send(&pending->node->lifecycle.stop);
-    free(leaving);
+    mu__agent_detached_free((struct mu__agent_detached *)pending);
 }
 
 bool mu__node_leave_run_later(mu_node *node)
 {
-    struct leaving *leaving;
+    struct mu__agent_detached *leaving;
 
     if (!node->service_host.is_host || !node->service_host.kind->lasting)
         return false;
-    leaving = calloc(1, sizeof *leaving);
+    leaving = mu__agent_detached_new(MU__AGENT_RUN_END, "");
     if (leaving == NULL)
         return false;
     leaving->call.below = true;
-    leaving->call.call.operation = MU__AGENT_RUN_END;
     leaving->call.call.timeout_ms = RUN_END_MS;
-    leaving->pending.call = &leaving->call.call;
-    leaving->pending.finished = on_left;
-    if (mu__node_call_later(node, MU__AGENT, &leaving->pending) == 0)
+    if (mu__node_call_later(node, MU__AGENT, &leaving->pending, &leaving->call.call,
+                            on_left) == 0)
         return true;
-    free(leaving);
+    mu__agent_detached_free(leaving);
     return false;
 }
 
@@ -134,7 +123,6 @@ int mu_node_finish_job(mu_node *node, int code, const char *message, int64_t tim
         .job_code = code,
         .message = message,
     };
-    int rv;
 
     if (code > 0 || code < -255)
         return mu_error_set(ret_error, -MU_EINVALID,
@@ -144,10 +132,7 @@ int mu_node_finish_job(mu_node *node, int code, const char *message, int64_t tim
                             "%s cannot end the job: the chief does, or worker 0 where "
                             "there is none", mu_node_task(node));
     end_run(node, code, message, timeout_ms);
-    rv = mu__node_call(node, MU__JOB, &call.call);
-    if (rv != 0 && ret_error != NULL)
-        *ret_error = call.call.error;
-    return rv;
+    return mu__node_call(node, MU__JOB, &call.call, ret_error);
 }
 
 /* ---- reports ---- */
@@ -188,7 +173,7 @@ int mu_node_get_metric(mu_node *node, const char *name, double *ret_number,
 
     if (strcmp(node->member.task, "/job:chief/task:0") != 0)
         return -MU_EPRECONDITION;
-    rv = mu__node_call(node, MU__SUPERVISOR, &call.call);
+    rv = mu__node_call(node, MU__SUPERVISOR, &call.call, NULL);
     if (rv != 0)
         return rv;
     if (ret_number != NULL)
@@ -203,15 +188,10 @@ int mu_node_status(mu_node *node, int64_t timeout_ms, mu_error *ret_error,
 {
     MU__REQUIRE(ret_error, node, ret_status);
 
-    struct mu__client_call call = {
-        .call.operation = MU__CLIENT_STATUS,
-        .call.timeout_ms = timeout_ms,
-    };
-    int rv = mu__node_call(node, MU__CLIENT, &call.call);
+    struct mu__client_call call = {.call.operation = MU__CLIENT_STATUS};
+    int rv = mu__client_call(node, &call, timeout_ms, ret_error);
 
     if (rv == 0)
         *ret_status = call.status;
-    else if (ret_error != NULL)
-        *ret_error = call.call.error;
     return rv;
 }

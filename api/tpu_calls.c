@@ -1,4 +1,5 @@
-/* The public calls of muster/tpu.h: each one is an evaluation in a loop of its own. */
+/* The public calls of muster/tpu.h: each one is a query in a loop of its own. */
+#include "node/deadline.h"
 #include "node/discovery/loop_query.h"
 #include "resolver/cloud/google/tpu.h"
 #include "resolver/engine/uv/cloud_library.h"
@@ -6,11 +7,9 @@
 
 #include <muster/tpu.h>
 
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 enum { LOOK_MS = 60000 };       /* a single look at the health may take so long */
 
@@ -97,8 +96,8 @@ static int run_describe(void *owner, struct mu__requests *requests, mu_error *re
     int rv = mu__cloud_need(requests, ret_error, &cloud);
 
     return rv != 0 ? rv
-                   : cloud->tpu_describe(requests, &c->tpu->settings, ret_error,
-                                         c->states, c->room, &c->count);
+                   : cloud->tpu_describe(&(struct mu__pass){requests, &c->tpu->settings},
+                                         ret_error, c->states, c->room, &c->count);
 }
 
 static int run_request(void *owner, struct mu__requests *requests, mu_error *ret_error)
@@ -108,11 +107,12 @@ static int run_request(void *owner, struct mu__requests *requests, mu_error *ret
     int rv = mu__cloud_need(requests, ret_error, &cloud);
 
     return rv != 0 ? rv
-                   : cloud->tpu_request_version(requests, &c->tpu->settings, c->version,
-                                                c->restart_type, ret_error);
+                   : cloud->tpu_request_version(
+                         &(struct mu__pass){requests, &c->tpu->settings}, c->version,
+                         c->restart_type, ret_error);
 }
 
-/* All that a handle can mean; the caller frees *ret_states. */
+/* The states of all TPUs that the handle stands for; the caller frees *ret_states. */
 static int describe_all(mu_tpu *tpu, int64_t timeout_ms, mu_error *ret_error,
                         mu_tpu_state **ret_states, size_t *ret_count)
 {
@@ -190,8 +190,6 @@ int mu_tpu_request_version(mu_tpu *tpu, const char *version, const char *restart
         .restart_type = restart_type == NULL ? "always" : restart_type,
     };
 
-    if (version == NULL)
-        return mu_error_set(ret_error, -MU_EINVALID, "expected a version, got NULL");
     return call(&c, timeout_ms, ret_error);
 }
 
@@ -214,23 +212,7 @@ int mu_tpu_leader(mu_tpu *tpu, mu_error *ret_error, char *ret_leader)
 
 /* ---- Waiting ---- */
 
-static int64_t now_ms(void)
-{
-    struct timespec now;
-
-    (void)clock_gettime(CLOCK_MONOTONIC, &now);
-    return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
-}
-
-static void sleep_ms(int64_t ms)
-{
-    struct timespec left = {(time_t)(ms / 1000), (long)(ms % 1000) * 1000000};
-
-    while (nanosleep(&left, &left) != 0 && errno == EINTR)
-        ;
-}
-
-/* One look: 0, or why not. */
+/* Whether all are healthy at this moment: 0, or the error. */
 static int look(mu_tpu *tpu, int64_t left_ms, mu_error *ret_error)
 {
     const struct mu__cloud *cloud;
@@ -254,32 +236,28 @@ int mu_tpu_wait_healthy(mu_tpu *tpu, int64_t wait_ms, int64_t interval_ms,
     MU__REQUIRE(ret_error, tpu);
 
     struct call c = {.tpu = tpu};
-    int64_t end = now_ms() + (wait_ms <= 0 ? MU_TPU_WAIT_MS : wait_ms);
-    int64_t pause = interval_ms <= 0 ? MU_TPU_INTERVAL_MS : interval_ms;
-    int64_t left = end - now_ms();
+    int64_t timeout_ms = wait_ms <= 0 ? MU_TPU_WAIT_MS : wait_ms;
+    int64_t pause_ms = interval_ms <= 0 ? MU_TPU_INTERVAL_MS : interval_ms;
+    uint64_t deadline_ns = mu__deadline_in(timeout_ms);
     mu_error why = {0};
     mu_error last;
     char line[600];
     int rv;
 
     for (;;) {
-        rv = look(tpu, left, &last);
-        left = end - now_ms();
+        rv = look(tpu, mu__deadline_left_ms(deadline_ns), &last);
         if (rv != -MU_EUNAVAILABLE && rv != -MU_EDEADLINE)
             break;
         if (rv == -MU_EUNAVAILABLE || why.code == 0)
             why = last;     /* what the TPU has said counts more than its silence */
-        if (left < pause)
+        if (mu__deadline_left_ms(deadline_ns) < pause_ms)
             return mu_error_set(ret_error, -MU_EDEADLINE,
                                 "not healthy after %lld s: %.400s",
-                                (long long)((wait_ms <= 0 ? MU_TPU_WAIT_MS : wait_ms) /
-                                            1000),
-                                why.message);
+                                (long long)(timeout_ms / 1000), why.message);
         (void)snprintf(line, sizeof line, "%s; again in %lld s", last.message,
-                       (long long)(pause / 1000));
+                       (long long)(pause_ms / 1000));
         on_progress(&c, line);
-        sleep_ms(pause);
-        left = end > now_ms() ? end - now_ms() : 0;
+        uv_sleep((unsigned)pause_ms);
     }
     if (rv != 0 && ret_error != NULL)
         *ret_error = last;

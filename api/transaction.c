@@ -7,7 +7,8 @@
 
 #include <stdlib.h>
 
-/* The keys in normal form; what a program gave points to them. */
+/* A transaction whose keys are normalized: its views point to `keys`, and to the values
+ * of the caller. */
 struct draft {
     struct mu__txn txn;
     char keys[2 * MU_KV_TRANSACTION_MAX][MU__KEY_MAX + 1];

@@ -3,17 +3,17 @@
 
 #include "actors/ps/optimizer.h"
 #include "actors/variables/variables.h"
+#include "node/deadline.h"
 #include "node/node.h"
 #include "runtime/message/arguments.h"
 
 #include <stdlib.h>
 #include <string.h>
-#include <uv.h>
 
 /* Variables up to this many bytes have one shard, unless asked otherwise. */
 enum { ONE_SHARD_BYTES_MAX = 64 << 10 };
 
-enum { OPENS_MAX = 4 };     /* while others create it with ever other numbers of shards */
+enum { OPENS_MAX = 4 };     /* tries, while others recreate it with other shards */
 
 /* ---- Opening ---- */
 
@@ -70,7 +70,7 @@ static int check_flags(const mu_variable_spec *spec, mu_error *ret_error)
 static int check_spec(mu_node *node, const mu_variable_spec *spec, mu_error *ret_error,
                       struct mu__shape *ret_shape)
 {
-    unsigned servers_count = mu__node_ps_count(node);
+    unsigned servers_count = (unsigned)node->ps_count;
     mu_error error;
     int rv;
 
@@ -97,7 +97,7 @@ static int check_spec(mu_node *node, const mu_variable_spec *spec, mu_error *ret
 
 /* ---- Calling ---- */
 
-enum { IDS_NEAR = 16 };     /* more are on the heap */
+enum { IDS_NEAR = 16 };     /* ids on the stack; more are on the heap */
 
 static struct mu__variable_call call_of(const mu_variable *variable, int operation,
                                         int64_t timeout_ms)
@@ -117,7 +117,7 @@ static int call_with(mu_variable *variable, struct mu__variable_call *call, uint
 
     mu__opened_variable_load(variable->opened, ids);
     call->ids = ids;
-    rv = mu__node_call(variable->node, MU__VARIABLES, &call->call);
+    rv = mu__node_call(variable->node, MU__VARIABLES, &call->call, NULL);
     if (call->reopened || (rv == 0 && call->call.operation == MU__VARIABLE_OPEN))
         mu__opened_variable_store(variable->opened, ids);
     return rv;
@@ -190,6 +190,15 @@ int mu__variable_check(const mu_variable *variable, int operation, const void *b
     return rv;
 }
 
+/* Checks `buffer` for the call's operation. */
+static int check_and_run(mu_variable *variable, struct mu__variable_call *call,
+                         const void *buffer, size_t bytes, mu_error *ret_error)
+{
+    int rv = mu__variable_check(variable, call->call.operation, buffer, bytes, ret_error);
+
+    return rv == 0 ? run(variable, call, ret_error) : rv;
+}
+
 /* ---- The public calls ---- */
 
 static mu_variable *variable_new(mu_node *node, const char *name,
@@ -197,7 +206,7 @@ static mu_variable *variable_new(mu_node *node, const char *name,
 {
     mu_variable *variable = malloc(sizeof *variable);
     struct mu__opened_variable *opened =
-        mu__opened_variable_new(name, shape, mu__node_ps_count(node));
+        mu__opened_variable_new(name, shape, (uint32_t)node->ps_count);
 
     if (variable == NULL || opened == NULL) {
         free(variable);
@@ -219,16 +228,8 @@ void mu_variable_close(mu_variable *variable)
     free(variable);
 }
 
-static int64_t left_ms(int64_t timeout_ms, uint64_t began_ns)
-{
-    int64_t spent_ms = (int64_t)((uv_hrtime() - began_ns) / 1000000);
-
-    if (timeout_ms < 0)
-        return -1;
-    return spent_ms > timeout_ms ? 0 : timeout_ms - spent_ms;
-}
-
-/* `*ret_found` is set when it is there with another number of shards alone. */
+/* *ret_found: the number of shards of the variable that is there, when only that number
+ * is another one; else 0. */
 static int open_as(mu_node *node, const mu_variable_spec *spec,
                    const struct mu__shape *shape, int64_t timeout_ms, mu_error *ret_error,
                    uint32_t *ret_found, mu_variable **ret_variable)
@@ -260,7 +261,7 @@ int mu_variable_open(mu_node *node, const mu_variable_spec *spec, int64_t timeou
 {
     MU__REQUIRE(ret_error, node, spec, ret_variable);
 
-    uint64_t began_ns = uv_hrtime();
+    uint64_t deadline_ns = mu__deadline_in(timeout_ms);
     struct mu__shape shape;
     uint32_t found = 0;
     int rv = check_spec(node, spec, ret_error, &shape);
@@ -268,8 +269,8 @@ int mu_variable_open(mu_node *node, const mu_variable_spec *spec, int64_t timeou
     if (rv != 0)
         return rv;
     for (int i = 0; i < OPENS_MAX; i++) {
-        rv = open_as(node, spec, &shape, left_ms(timeout_ms, began_ns), ret_error, &found,
-                     ret_variable);
+        rv = open_as(node, spec, &shape, mu__deadline_left_ms(deadline_ns), ret_error,
+                     &found, ret_variable);
         if (found == 0 || spec->shards != 0)
             return rv;
         shape.shards = found;
@@ -291,12 +292,9 @@ int mu_variable_read(mu_variable *variable, void *buffer, size_t bytes,
     MU__REQUIRE(ret_error, variable, buffer);
 
     struct mu__variable_call call = call_of(variable, MU__VARIABLE_READ, timeout_ms);
-    int rv = mu__variable_check(variable, MU__VARIABLE_READ, buffer, bytes, ret_error);
 
-    if (rv != 0)
-        return rv;
     call.target = buffer;
-    return run(variable, &call, ret_error);
+    return check_and_run(variable, &call, buffer, bytes, ret_error);
 }
 
 int mu_variable_version(mu_variable *variable, int64_t timeout_ms, mu_error *ret_error,
@@ -318,12 +316,9 @@ int mu_variable_assign(mu_variable *variable, const void *buffer, size_t bytes,
     MU__REQUIRE(ret_error, variable, buffer);
 
     struct mu__variable_call call = call_of(variable, MU__VARIABLE_ASSIGN, timeout_ms);
-    int rv = mu__variable_check(variable, MU__VARIABLE_ASSIGN, buffer, bytes, ret_error);
 
-    if (rv != 0)
-        return rv;
     call.source = buffer;
-    return run(variable, &call, ret_error);
+    return check_and_run(variable, &call, buffer, bytes, ret_error);
 }
 
 int mu_variable_add(mu_variable *variable, const void *delta, size_t bytes,
@@ -332,12 +327,9 @@ int mu_variable_add(mu_variable *variable, const void *delta, size_t bytes,
     MU__REQUIRE(ret_error, variable, delta);
 
     struct mu__variable_call call = call_of(variable, MU__VARIABLE_ADD, timeout_ms);
-    int rv = mu__variable_check(variable, MU__VARIABLE_ADD, delta, bytes, ret_error);
 
-    if (rv != 0)
-        return rv;
     call.source = delta;
-    return run(variable, &call, ret_error);
+    return check_and_run(variable, &call, delta, bytes, ret_error);
 }
 
 int mu_variable_apply(mu_variable *variable, const void *gradient, size_t bytes,
@@ -347,12 +339,9 @@ int mu_variable_apply(mu_variable *variable, const void *gradient, size_t bytes,
     MU__REQUIRE(ret_error, variable, gradient, optimizer);
 
     struct mu__variable_call call = call_of(variable, MU__VARIABLE_APPLY, timeout_ms);
-    int rv = mu__variable_check(variable, MU__VARIABLE_APPLY, gradient, bytes, ret_error);
 
-    if (rv != 0)
-        return rv;
     call.source = gradient;
     call.rate = optimizer->rate;
     call.momentum = optimizer->momentum;
-    return run(variable, &call, ret_error);
+    return check_and_run(variable, &call, gradient, bytes, ret_error);
 }

@@ -1,9 +1,9 @@
-/* What every benchmark shares: size, clock, order statistics, the result line, and the
- * measuring of a limit by a program of bench/raw/ in the same run.
+/* Helpers of all benchmarks: size, clock, order statistics, the result line, and
+ * measuring a limit with a program of bench/raw/ in the same run.
  *
- * One benchmark, two lives. Under ctest (MUSTER_BENCH unset) it runs the small size once
- * and prints nothing, so it cannot rot. With MUSTER_BENCH=1 it runs the full size and
- * prints one JSON line for each metric. */
+ * Under ctest (MUSTER_BENCH unset) a benchmark runs its small size once and prints
+ * nothing, as a test that it works. With MUSTER_BENCH=1 it runs the full size and prints
+ * one JSON line for each metric. */
 #ifndef MUSTER_BENCH_H
 #define MUSTER_BENCH_H
 
@@ -78,8 +78,8 @@ struct bench_line {
     const char *metric;
     double value;
     const char *unit;
-    double limit;      /* what the bare machine does, in `unit`; gives "ratio" */
-    double target;     /* what we want, in `unit`; gives "ok" */
+    double limit;      /* measured without muster, in `unit`; gives "ratio" */
+    double target;     /* the target, in `unit`; gives "ok" */
     bool less_is_more; /* the value is a cost: ok when at or below the target */
     const char *extra; /* further JSON members, without braces or leading comma */
 };
@@ -171,9 +171,9 @@ static inline int bench_line_value(const char *text, double *ret_value)
 }
 
 /* Run a command and take the value out of the last line it prints. It runs the full size
- * when we do, ends by itself, and blocks us meanwhile. Returns 0, or -1 when it could not
- * be run, failed, or printed no value; then *ret_value is unchanged, so that a limit of 0
- * leaves the line without one. */
+ * when this program does, and this program waits for it. Returns 0, or -1 when it could
+ * not be run, failed, or printed no value; then *ret_value is unchanged, so that a limit
+ * of 0 leaves the line without one. */
 static inline int bench_command(const char *command, double *ret_value)
 {
     char text[BENCH_LINE_MAX];
@@ -193,9 +193,8 @@ static inline int bench_command(const char *command, double *ret_value)
     return 0;
 }
 
-/* The same of a program of bench/raw/, the limit, measured in the same run as ours.
- * `before` are words before it, such as "mpirun -n 8 "; `args` are its own, such as
- * "transport=ipc". */
+/* The same with a program of bench/raw/, which measures the limit. `before` are words
+ * before it, such as "mpirun -n 8 "; `args` are its own, such as "transport=ipc". */
 static inline int bench_raw_by(const char *before, const char *program, const char *args,
                                double *ret_value)
 {
@@ -217,8 +216,8 @@ static inline int bench_raw(const char *program, const char *args, double *ret_v
     return bench_raw_by("", program, args, ret_value);
 }
 
-/* Whether a program that we only compare with is installed. Without it the lines have no
- * limit, which is said once. */
+/* Whether a program for comparison is installed. Without it lines have no limit, and a
+ * message says so once. */
 static inline bool bench_has(const char *program)
 {
     char command[128];

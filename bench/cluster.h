@@ -1,6 +1,6 @@
-/* A small cluster for benchmarks: this process plays one task, other processes play the
- * rest. They are this very program, started anew with a task's name as arguments, and end
- * with their parent. */
+/* A small cluster for benchmarks: this process is one task, and child processes are the
+ * others. They run the same program with a task's name as arguments, and end with their
+ * parent. */
 #ifndef MUSTER_BENCH_CLUSTER_H
 #define MUSTER_BENCH_CLUSTER_H
 
@@ -73,8 +73,7 @@ static inline void cluster_make(struct cluster *cluster, int workers, int server
         close(sockets[--sockets_count]);
 }
 
-/* What the binary does too: blocks of frames come from the heap again and again instead
- * of being mapped each time. */
+/* As `muster node` does: keep large blocks in the heap instead of mapping each anew. */
 static inline void cluster_tune_malloc(void)
 {
     (void)mallopt(M_MMAP_THRESHOLD, 64 << 20);

@@ -1,5 +1,5 @@
 /* An etcd for benchmarks: one server, with its data in a new folder beside the running
- * executable, so on the disk that has the build. It ends with us. */
+ * executable, so on the disk that has the build. It ends with this process. */
 #ifndef MUSTER_BENCH_ETCD_H
 #define MUSTER_BENCH_ETCD_H
 
@@ -20,7 +20,7 @@ struct etcd {
     pid_t pid;
 };
 
-/* A new folder on the disk that has the build: many a /tmp has none. */
+/* A new directory on the disk of the build, since /tmp is often in memory. */
 static inline int bench_folder(char *ret_folder, size_t capacity)
 {
     char dir[BENCH_PATH_MAX];
@@ -40,7 +40,7 @@ static inline void bench_folder_remove(const char *folder)
         fprintf(stderr, "%s is left behind\n", folder);
 }
 
-/* -1: nobody listens. */
+/* Returns a socket, or -1 when nothing listens. */
 static inline int etcd_connect(unsigned port)
 {
     struct sockaddr_in at = {.sin_family = AF_INET, .sin_port = htons((uint16_t)port),

@@ -2,22 +2,24 @@
 
 #include "cli/resolve/cluster_flags.h"
 #include "cli/verbs.h"
-#include "node/discovery/route.h"
+#include "node/discovery/own_address.h"
 #include "node/node.h"
 #include "resolver/spec/cluster.h"
+#include "runtime/base/json.h"
 
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 enum {
-    INDEX_FIRST = 100000,   /* of our client: far above those of real ones */
+    INDEX_FIRST = 100000,   /* of this client: above the indices of other clients */
     INDEX_COUNT = 900000,
     CLOSE_MS = 500
 };
 
-/* ---- answers ---- */
+/* ---- reading responses ---- */
 
 int64_t cmd_map_number(const mu_value *map, const char *key)
 {
@@ -44,6 +46,18 @@ const char *cmd_map_text(const mu_value *map, const char *key)
     return text;
 }
 
+bool cmd_tasks_have(const mu_value *tasks, const char *type, int index)
+{
+    for (size_t i = 0; i < mu_value_count(tasks); i++) {
+        const mu_value *task = mu_value_at(tasks, i);
+
+        if (strcmp(cmd_map_text(task, "type"), type) == 0 &&
+            cmd_map_number(task, "index") == index)
+            return true;
+    }
+    return false;
+}
+
 const char *cmd_duration(int64_t ms, char *out, size_t size)
 {
     if (ms < 10000)
@@ -62,9 +76,42 @@ int cmd_exit_code(int code)
     return code == -MU_EDEADLINE || code == -MU_EUNAVAILABLE ? CMD_UNREACHED : CMD_FAILED;
 }
 
-/* ---- asking ---- */
+/* ---- flags ---- */
 
-/* One task at one address, which came from `origin`. */
+bool cmd_is_json(const struct cmd_client *client)
+{
+    return cmd_number(client->options, CMD_FLAG_OUTPUT) == 1;
+}
+
+int64_t cmd_timeout_ms(const struct cmd_client *client)
+{
+    return (int64_t)cmd_number(client->options, CMD_FLAG_TIMEOUT_MS);
+}
+
+int64_t cmd_wait_timeout_ms(const struct cmd_client *client)
+{
+    return client->options->values[CMD_FLAG_TIMEOUT_MS].source == CMD_FROM_DEFAULT
+               ? -1
+               : cmd_timeout_ms(client);
+}
+
+bool cmd_task_parse(const char *text, char ret_type[CMD_TYPE_BYTES], int *ret_index)
+{
+    static const char job[] = "/job:";
+    static const char middle[] = "/task:";
+    bool is_long = strncmp(text, job, sizeof job - 1) == 0;
+    const char *type = is_long ? text + sizeof job - 1 : text;
+    const char *end = is_long ? strstr(type, middle) : strchr(type, ':');
+
+    if (end == NULL || end - type >= CMD_TYPE_BYTES)
+        return false;
+    (void)snprintf(ret_type, CMD_TYPE_BYTES, "%.*s", (int)(end - type), type);
+    return mu__index_parse(end + (is_long ? sizeof middle - 1 : 1), ret_index) == 0;
+}
+
+/* ---- the client node ---- */
+
+/* Add a task to the targets. `origin` names the source of the address, for the error. */
 static int add_target(struct cmd_client *client, const char *type, int index,
                       const char *given, const char *origin, mu_error *error)
 {
@@ -100,7 +147,8 @@ int cmd_target_chief(struct cmd_client *client, mu_error *error)
     return add_target(client, "chief", 0, listed, "cluster.chief", error);
 }
 
-/* A cluster spec is wanted even beside --address: it says who is missing. */
+/* The cluster spec is read even with --address: `muster status` lists missing tasks by
+ * it. */
 static int read_targets(struct cmd_client *client, cmd_target_fn target, mu_error *error)
 {
     int rv = cmd_spec_cluster(client->options, error, &client->spec);
@@ -113,26 +161,28 @@ static int read_targets(struct cmd_client *client, cmd_target_fn target, mu_erro
     return target(client, error);
 }
 
-static mu_node_options options_of(struct cmd_client *client, const char *route)
+mu_node_options cmd_client_options(const struct cmd_options *options, struct cmd_log *log,
+                                   const mu_cluster *cluster, const char *route)
 {
-    const char *bind = cmd_text(client->options, CMD_FLAG_BIND);
-    mu_node_options options;
+    const char *bind = cmd_text(options, CMD_FLAG_BIND);
+    mu_node_options made;
 
-    mu_node_options_init(&options);
-    options.cluster = client->targets;
-    options.cluster_name = cmd_text(client->options, CMD_FLAG_CLUSTER_NAME);
-    options.service_hosts = client->hosts == NULL ? "none" : client->hosts;
-    options.task_type = "client";
-    options.task_index = client->own_index;
-    options.bind_address = bind != NULL ? bind : route[0] == '\0' ? NULL : route;
-    options.advertise_address = cmd_text(client->options, CMD_FLAG_ADVERTISE);
-    options.log = cmd_log_line;
-    options.log_user = &client->log;
-    options.log_level = client->log.level;
-    return options;
+    mu_node_options_init(&made);
+    made.cluster = cluster;
+    made.cluster_name = cmd_text(options, CMD_FLAG_CLUSTER_NAME);
+    made.service_hosts = "none";
+    made.task_type = "client";
+    made.task_index = INDEX_FIRST + (int)(getpid() % INDEX_COUNT);
+    made.bind_address = bind != NULL ? bind : route[0] == '\0' ? NULL : route;
+    made.advertise_address = cmd_text(options, CMD_FLAG_ADVERTISE);
+    made.log = cmd_log_line;
+    made.log_user = log;
+    made.log_level = log->level;
+    return made;
 }
 
-/* Who is there is not known before it answers, so it is in no cluster. */
+/* The task at the address is not known before it answers, so the cluster spec is
+ * empty. */
 static int open_any(struct cmd_client *client, mu_node_options *options, mu_error *error)
 {
     const struct mu__node_extra extra = {
@@ -145,7 +195,7 @@ static int open_any(struct cmd_client *client, mu_node_options *options, mu_erro
     if (none == NULL)
         return mu_error_set(error, -MU_ENOMEM, "out of memory");
     options->cluster = none;
-    rv = mu__node_open(options, &extra, error, &client->node);
+    rv = mu__node_open(options, &extra, NULL, error, &client->node);
     mu_cluster_free(none);
     return rv;
 }
@@ -160,7 +210,12 @@ static int request_as_client(struct cmd_client *client, cmd_target_fn target,
     if (read_targets(client, target, error) != 0)
         return CMD_USAGE;
     mu__route(client->address, route);
-    options = options_of(client, route);
+    options = cmd_client_options(client->options, &client->log, client->targets, route);
+    if (client->hosts != NULL)
+        options.service_hosts = client->hosts;
+    if (client->own_index >= 0)
+        options.task_index = client->own_index;
+    client->own_index = options.task_index;
     rv = client->hosts_any != NULL ? open_any(client, &options, error)
                                 : mu_node_open(&options, error, &client->node);
     if (rv != 0)
@@ -176,14 +231,12 @@ int cmd_with_client(const struct cmd_options *options, cmd_target_fn target,
     struct cmd_client client = {
         .options = options,
         .user = user,
-        .own_index = INDEX_FIRST + (int)(getpid() % INDEX_COUNT),
+        .own_index = -1,
     };
     mu_error error = {.message = "out of memory"};
     int code = CMD_USAGE;
 
-    if (cmd_log_open(options, &error, &client.log) == 0) {
-        if (options->values[CMD_FLAG_LOG_LEVEL].source == CMD_FROM_DEFAULT)
-            client.log.level = MU_LOG_ERROR;
+    if (cmd_log_open_client(options, &error, &client.log) == 0) {
         code = request_as_client(&client, target, request, &error);
         cmd_log_close(&client.log);
     }

@@ -1,4 +1,5 @@
-/* The command `muster`: one verb, its flags, an exit code. */
+/* The command `muster`: finds the verb, parses its flags, runs it, returns the exit
+ * code. */
 #include "cli/options/flags.h"
 #include "cli/output/print_json.h"
 #include "cli/verbs.h"
@@ -12,9 +13,10 @@
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
-/* `second` is the word behind it, or NULL: a verb may have two. */
+/* `second` is the second word of the verb, or NULL. */
 static int unknown_verb(const char *first, const char *second)
 {
     const char *words[CMD_WORDS_MAX] = {"help"};
@@ -33,7 +35,7 @@ static int unknown_verb(const char *first, const char *second)
     return CMD_USAGE;
 }
 
-/* The program that mu_main_with was called by; set once, before the first verb. */
+/* The options of the embedding program; set once, before the verb runs. */
 static const mu_main_options *host;
 
 const mu_main_options *cmd_host(void)
@@ -54,7 +56,7 @@ static void on_signal(int number)
     (void)raise(number);
 }
 
-/* A verb that waits prints that a signal ended it; verbs that clean up first install
+/* Have a signal that ends the verb print a line first. Verbs that clean up install
  * handlers of their own. An ignored signal stays ignored. */
 static void say_signals(const char *verb)
 {
@@ -70,8 +72,9 @@ static void say_signals(const char *verb)
             (void)sigaction(numbers[i], &action, NULL);
 }
 
-/* Open the standard descriptors that the caller has closed, on /dev/null: a file that is
- * opened later must not get one of their numbers, and what is printed there. */
+/* Open the standard descriptors that the caller has closed, on /dev/null: otherwise a
+ * file that is opened later would get one of these numbers, and output meant for the
+ * standard file. */
 static void open_standard_files(void)
 {
     for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++)
@@ -79,7 +82,7 @@ static void open_standard_files(void)
             (void)!open("/dev/null", fd == STDIN_FILENO ? O_WRONLY : O_RDWR);
 }
 
-/* Standard output may not have been written: a full disk. */
+/* The exit code once standard output is flushed, which may fail: a full disk, say. */
 static int printed(int code)
 {
     errno = EIO;
@@ -90,7 +93,8 @@ static int printed(int code)
     return code == CMD_FINE ? CMD_FAILED : code;
 }
 
-/* Output of node and run is that of plugins: not written is no failure of the verb. */
+/* node and run pass on the output of plugins: failing to write it is not an error of the
+ * verb. */
 static bool has_own_output(const struct cmd_verb *verb)
 {
     return (verb->bit & (CMD_NODE | CMD_RUN)) == 0;
@@ -120,7 +124,7 @@ static bool is_help(const char *word)
            strcmp(word, "-h") == 0;
 }
 
-/* The first word of verbs with two, "kv", alone or with --help behind it. */
+/* The first word of verbs with two words, "kv", alone or followed by --help. */
 static int group(const char *word, const char *next)
 {
     if (next != NULL && is_help(next))
@@ -138,6 +142,14 @@ static int help(char **topics)
     const struct cmd_verb *verb = cmd_verb_find(topics, &words);
 
     return printed(cmd_help(verb == NULL ? topics[0] : verb->name));
+}
+
+uint64_t cmd_now_ms(void)
+{
+    struct timespec now;
+
+    (void)clock_gettime(CLOCK_MONOTONIC, &now);
+    return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
 }
 
 /* ---- muster version ---- */

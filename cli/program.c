@@ -1,4 +1,5 @@
-/* The program `muster`: the command, with nothing around it. */
+/* The main function of the program `muster`; the rest of the command is in the
+ * library. */
 #include "muster/main.h"
 
 int main(int count, char **arguments)

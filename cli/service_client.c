@@ -14,25 +14,8 @@
 #include <time.h>
 #include <unistd.h>
 
-/* All that may host the service. */
+/* All tasks that may host the service. */
 static const char anybody[] = "chief:0,evaluator:0,ps:0-999999,worker:0-999999";
-
-bool cmd_is_json(const struct cmd_client *client)
-{
-    return cmd_number(client->options, CMD_FLAG_OUTPUT) == 1;
-}
-
-int64_t cmd_timeout_ms(const struct cmd_client *client)
-{
-    return (int64_t)cmd_number(client->options, CMD_FLAG_TIMEOUT_MS);
-}
-
-int64_t cmd_wait_timeout_ms(const struct cmd_client *client)
-{
-    return client->options->values[CMD_FLAG_TIMEOUT_MS].source == CMD_FROM_DEFAULT
-               ? -1
-               : cmd_timeout_ms(client);
-}
 
 /* ---- tasks that have not registered yet ---- */
 
@@ -70,7 +53,8 @@ int cmd_await_known(const struct cmd_client *client, const char *tasks,
 
 /* ---- the hosts ---- */
 
-/* The task at --address: the first of the hosts, or any that may host the service. */
+/* The task at --address: the first of --service-hosts, or without these any task that may
+ * host the service. */
 static int target_by_address(struct cmd_client *client, const char *hosts,
                              mu_error *error)
 {
@@ -158,12 +142,13 @@ struct watcher {
     mu_node *node;
     sigset_t signals;
     pthread_t thread;
-    atomic_bool done;       /* a signal is only to end the thread */
-    atomic_int child;       /* a command that signals are for; 0: none */
-    atomic_int number;      /* of the first one, 0: none */
+    atomic_bool done;       /* the next signal only ends the thread */
+    atomic_int child;       /* pid of the command that gets the signals; 0: none */
+    atomic_int number;      /* the first signal, 0: none */
 };
 
-/* One that was ignored from the start, as in the background of a script, stays so. */
+/* A signal that was ignored at the start, as in the background of a script, stays
+ * ignored. */
 static void add_signal(sigset_t *signals, int number)
 {
     struct sigaction action;
@@ -172,8 +157,8 @@ static void add_signal(sigset_t *signals, int number)
         (void)sigaddset(signals, number);
 }
 
-/* The next one that is not for a command; 0: the thread is to end. What a terminal sends,
- * it has sent to the command, too. */
+/* The next signal that is not forwarded to a command; 0: the thread ends. Signals that a
+ * terminal sent (si_code above 0) have reached the command already. */
 static int next_signal(struct watcher *watcher)
 {
     for (;;) {
@@ -208,7 +193,7 @@ static void *watch(void *arg)
     return NULL;
 }
 
-/* SIGURG is in the set for this alone. */
+/* SIGURG only wakes the watcher's thread. */
 static void unwatch(struct watcher *watcher)
 {
     atomic_store(&watcher->done, true);
@@ -218,10 +203,10 @@ static void unwatch(struct watcher *watcher)
 
 /* ---- requests ---- */
 
-/* This part of a client: struct cmd_client.user. */
+/* State of a service client, which cmd_client.user points to. */
 struct service {
     cmd_request_fn request;
-    int index;              /* of the client; -1: any */
+    int index;              /* task index of the client; -1: any */
     struct watcher watcher;
 };
 

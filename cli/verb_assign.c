@@ -1,40 +1,32 @@
-/* `muster assign`: sends a cluster spec, and which task of it each one is, to tasks that
- * wait for one (`muster node --wait-cluster`, or a server without a cluster spec). */
+/* `muster assign`: sends the cluster spec, and its own task, to each task that waits for
+ * one (`muster node --wait-cluster`, or a server without a cluster spec). */
 #include "actors/task_set.h"
 #include "cli/output/log.h"
 #include "cli/output/print_json.h"
 #include "cli/resolve/cluster_flags.h"
 #include "cli/verbs.h"
-#include "node/discovery/route.h"
+#include "node/discovery/own_address.h"
 #include "resolver/spec/cluster.h"
 
 #include "muster/compat/server.h"
 
 #include <stdio.h>
 #include <string.h>
-#include <time.h>
 
 struct assigning {
     const struct cmd_options *options;
     struct cmd_log log;
     mu_cluster *cluster;
-    struct mu__task_set tasks;  /* the tasks to send it to; none: all */
-    cJSON *list;                /* of JSON; NULL: text is printed */
+    struct mu__task_set tasks;  /* the tasks of --tasks; none: all */
+    cJSON *list;                /* the JSON output; NULL: text is printed */
     uint64_t due_ms;
     int code;
 };
 
-static uint64_t now_ms(void)
-{
-    struct timespec now;
-
-    (void)clock_gettime(CLOCK_MONOTONIC, &now);
-    return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
-}
-
 /* ---- the tasks ---- */
 
-/* A client is not one that waits. */
+/* Whether the cluster is assigned to a task. Without --tasks not to clients, which do not
+ * wait for it. */
 static bool is_meant(const struct assigning *o, const char *type, int index)
 {
     return o->tasks.count == 0 ? strcmp(type, "client") != 0
@@ -56,17 +48,12 @@ static int check_known(const struct assigning *o, mu_error *error)
 
 static int read_tasks(struct assigning *o, mu_error *error)
 {
-    const char *text = cmd_text(o->options, CMD_FLAG_TASKS);
-    char origin[CMD_ORIGIN_BYTES];
-    mu_error why;
+    int rv;
 
-    if (text == NULL)
+    if (cmd_text(o->options, CMD_FLAG_TASKS) == NULL)
         return 0;
-    if (mu__task_set_parse(mu__view_str(text), &why, &o->tasks) != 0)
-        return mu_error_set(error, -MU_EINVALID, "%s: %s",
-                            cmd_origin(o->options, CMD_FLAG_TASKS, origin, sizeof origin),
-                            why.message);
-    return check_known(o, error);
+    rv = cmd_task_set(o->options, CMD_FLAG_TASKS, error, &o->tasks);
+    return rv == 0 ? check_known(o, error) : rv;
 }
 
 static int prepare(struct assigning *o, mu_error *error)
@@ -78,7 +65,7 @@ static int prepare(struct assigning *o, mu_error *error)
     return rv == 0 ? read_tasks(o, error) : rv;
 }
 
-/* ---- telling them ---- */
+/* ---- assign ---- */
 
 static void note(struct assigning *o, const char *task, const char *url, int rv,
                  const mu_error *error)
@@ -104,11 +91,11 @@ static void note(struct assigning *o, const char *task, const char *url, int rv,
     (void)cJSON_AddItemToArray(o->list, map);
 }
 
-/* All have the limit together; who comes when it is over has a moment all the same. */
+/* The rest of the timeout, which all tasks share; at least LEAST_MS for each. */
 static int64_t left_ms(const struct assigning *o)
 {
     enum { LEAST_MS = 200 };
-    uint64_t now = now_ms();
+    uint64_t now = cmd_now_ms();
 
     return o->due_ms < now + LEAST_MS ? LEAST_MS : (int64_t)(o->due_ms - now);
 }
@@ -154,18 +141,16 @@ int cmd_assign(struct cmd_options *options)
 {
     struct assigning o = {
         .options = options,
-        .due_ms = now_ms() + cmd_number(options, CMD_FLAG_TIMEOUT_MS),
+        .due_ms = cmd_now_ms() + cmd_number(options, CMD_FLAG_TIMEOUT_MS),
         .list = cmd_number(options, CMD_FLAG_OUTPUT) == 1 ? cJSON_CreateArray() : NULL,
         .code = CMD_USAGE,
     };
     mu_error error;
 
-    if (cmd_log_open(options, &error, &o.log) != 0) {
+    if (cmd_log_open_client(options, &error, &o.log) != 0) {
         (void)fprintf(stderr, "muster assign: %s\n", error.message);
         return CMD_USAGE;
     }
-    if (options->values[CMD_FLAG_LOG_LEVEL].source == CMD_FROM_DEFAULT)
-        o.log.level = MU_LOG_ERROR;
     if (prepare(&o, &error) == 0) {
         o.code = CMD_FINE;
         assign_all(&o);

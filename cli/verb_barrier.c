@@ -1,4 +1,4 @@
-/* `muster barrier`: one of a set of tasks that wait for each other. */
+/* `muster barrier`: waits at a barrier as one of its tasks. */
 #include "cli/output/print_json.h"
 #include "cli/service_client.h"
 #include "cli/verbs.h"
@@ -8,9 +8,9 @@
 #include <stdio.h>
 #include <string.h>
 
-/* ---- which of them we are ---- */
+/* ---- the own task index ---- */
 
-/* The index of the only client of a set; -1: there is none, or there are several. */
+/* The index of the only client in a set; -1 when there are none or several. */
 static int only_client(const struct mu__task_set *set)
 {
     int index = -1;
@@ -27,25 +27,12 @@ static int only_client(const struct mu__task_set *set)
     return index;
 }
 
-static int read_set(const struct cmd_options *options, enum cmd_flag flag,
-                    mu_error *error, struct mu__task_set *ret_set)
-{
-    char origin[CMD_ORIGIN_BYTES];
-    mu_error inner;
-    int rv = mu__task_set_parse(mu__view_str(cmd_text(options, flag)), &inner, ret_set);
-
-    if (rv == 0)
-        return 0;
-    return mu_error_set(error, -MU_EINVALID, "%s: %s",
-                        cmd_origin(options, flag, origin, sizeof origin), inner.message);
-}
-
-/* --as: one client, which is in `tasks`. */
+/* Read --as: one client, which must be in `tasks`. */
 static int read_as(const struct cmd_options *options, const struct mu__task_set *tasks,
                    mu_error *error, int *ret_index)
 {
     struct mu__task_set own = {0};
-    int rv = read_set(options, CMD_FLAG_AS, error, &own);
+    int rv = cmd_task_set(options, CMD_FLAG_AS, error, &own);
     int index;
 
     if (rv != 0)
@@ -83,7 +70,7 @@ static int read_index(const struct cmd_options *options, mu_error *error, int *r
         return mu_error_set(error, -MU_EINVALID,
                             "expected --tasks, as client:0-1 or client:0,worker:0-3, "
                             "with a client among them that this process is");
-    rv = read_set(options, CMD_FLAG_TASKS, error, &tasks);
+    rv = cmd_task_set(options, CMD_FLAG_TASKS, error, &tasks);
     if (rv == 0)
         rv = find_own(options, &tasks, error, ret_index);
     mu__task_set_done(&tasks);

@@ -1,5 +1,5 @@
-/* `muster check`: is a configuration right, and does everybody answer and reach each
- * other? */
+/* `muster check`: checks a configuration, whether its tasks answer, and whether they
+ * reach each other. */
 #include "cli/resolve/check.h"
 
 #include "cli/resolve/cluster_flags.h"
@@ -21,8 +21,8 @@ static void take_spec(struct check *check, const struct cmd_spec *spec)
     check->own_index = spec->index;
 }
 
-/* A text is read leniently, so that all that is wrong with it is said. Which
- * task this is, only flags say then. */
+/* Parse a text and list all its errors. If there are any, the task comes from the flags
+ * only. */
 static int read_text(struct check *check, const struct cmd_spec_text *text,
                      mu_error *error)
 {
@@ -41,7 +41,8 @@ static int read_text(struct check *check, const struct cmd_spec_text *text,
     return 0;
 }
 
-/* Where tasks make themselves known one by one: whoever is there is the cluster. */
+/* For resolvers through which tasks announce themselves: take the present tasks as the
+ * cluster, whatever is expected. */
 static void expect_none(mu_resolver *resolver)
 {
     static const char *const kinds[] = {"directory", "etcd"};
@@ -57,7 +58,8 @@ static void expect_none(mu_resolver *resolver)
     }
 }
 
-/* Those who are there, in place of a cluster whose missing ones `error` names. */
+/* Resolve the tasks that are present. `error` names the missing ones, and becomes a
+ * warning. */
 static int find_part(struct check *check, mu_error *error, struct cmd_spec *ret_spec)
 {
     struct cmd_spec spec = {0};
@@ -82,7 +84,7 @@ static int find_part(struct check *check, mu_error *error, struct cmd_spec *ret_
     return 0;
 }
 
-/* Elsewhere the cluster is as it is, or not at all. */
+/* Read the cluster from a resolver. */
 static int read_found(struct check *check, mu_error *error)
 {
     struct cmd_spec spec = {0};
@@ -192,8 +194,8 @@ static int probe(struct check *check)
                          cmd_number(check->options, CMD_FLAG_WAIT_MS));
 }
 
-/* Where it greets, whatever name led there. Tasks at one place share a link: two would
- * throw each other out. */
+/* Make a link for each address at which a node answers. Tasks with the same address share
+ * one: a node refuses a second link of the same client. */
 static void make_links(struct check *check)
 {
     for (size_t i = 0; i < check->tasks_count; i++) {
@@ -215,9 +217,9 @@ static void make_links(struct check *check)
     }
 }
 
-/* ---- what was found ---- */
+/* ---- results ---- */
 
-/* NULL: a node greets. */
+/* The text for a probe's state; NULL when a node answered. */
 static const char *words_of(const struct check *check, const struct mu__probe *probe)
 {
     static const char *const words[] = {
@@ -299,7 +301,7 @@ static int code_of(const struct check *check)
                                            : CMD_FINE;
 }
 
-/* ---- all of it ---- */
+/* ---- the verb ---- */
 
 static int check_all(struct check *check, mu_error *error)
 {
@@ -334,9 +336,7 @@ int cmd_check(struct cmd_options *options)
     mu_error error = {.message = "out of memory"};
     int code = CMD_USAGE;
 
-    if (cmd_log_open(options, &error, &check.log) == 0) {
-        if (options->values[CMD_FLAG_LOG_LEVEL].source == CMD_FROM_DEFAULT)
-            check.log.level = MU_LOG_ERROR;
+    if (cmd_log_open_client(options, &error, &check.log) == 0) {
         code = check_all(&check, &error);
         cmd_log_close(&check.log);
     }

@@ -1,4 +1,4 @@
-/* `muster devices`: the machines of the tasks. */
+/* `muster devices`: the machines of the tasks, with their accelerators. */
 #include "cli/output/print_json.h"
 #include "cli/output/table.h"
 #include "cli/service_client.h"
@@ -13,7 +13,7 @@ static bool is_own(const struct cmd_client *client, const mu_value *machine)
     return strcmp(cmd_map_text(machine, "task"), mu_node_task(client->node)) == 0;
 }
 
-/* The names of all, as far as they fit: "TPU v4 x4" where one follows itself. */
+/* Append the devices' names, as far as they fit; equal neighbours as "TPU v4 x4". */
 static void add_names(char text[CMD_CELL_BYTES], const mu_value *devices)
 {
     size_t count = mu_value_count(devices);

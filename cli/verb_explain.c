@@ -1,4 +1,5 @@
-/* `muster explain`: what the chief says about one closure, in sentences or as JSON. */
+/* `muster explain`: prints what the chief knows about one closure, as sentences or
+ * JSON. */
 #include "cli/chief_client.h"
 #include "cli/output/print_json.h"
 #include "cli/verbs.h"
@@ -8,7 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-/* The number that a text is as a whole; 0 when it is none. */
+/* Parse a decimal number; 0 when `text` is not one. */
 static uint64_t number_of(const char *text)
 {
     unsigned long long number;
@@ -19,10 +20,10 @@ static uint64_t number_of(const char *text)
     return text[0] >= '0' && text[0] <= '9' && *end == '\0' && errno == 0 ? number : 0;
 }
 
-/* By its number; if there is none, a name may be digits, too. */
+/* Find the closure by its id, else by its name, which may consist of digits, too. */
 static int find(struct cmd_client *client, mu_error *error, mu_value **ret_reasons)
 {
-    int64_t timeout_ms = cmd_number(client->options, CMD_FLAG_TIMEOUT_MS);
+    int64_t timeout_ms = cmd_timeout_ms(client);
     const char *text = client->options->operands[0];
     uint64_t number = number_of(text);
     int rv = -MU_ENOTFOUND;
@@ -89,7 +90,7 @@ int cmd_explain(struct cmd_client *client, mu_error *error)
 
     if (rv != 0)
         return rv == -MU_EINVALID ? CMD_USAGE : cmd_exit_code(rv);
-    if (cmd_number(client->options, CMD_FLAG_OUTPUT) == 1) {
+    if (cmd_is_json(client)) {
         rv = cmd_json_print(cmd_json_value(reasons));
     } else {
         print_where(reasons);

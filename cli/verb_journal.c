@@ -1,8 +1,9 @@
-/* `muster journal check` and `muster journal repair`: what is in a journal file, where it
- * is damaged, and a new file of what is whole. */
+/* `muster journal check` and `muster journal repair`: list the records of a journal file
+ * and its damages; replace it by a file of the undamaged records. */
 #include "actors/coordination/store/journal_scan.h"
 #include "actors/messages.h"
 #include "cli/options/flags.h"
+#include "cli/output/log.h"
 #include "cli/output/print_json.h"
 #include "cli/verbs.h"
 #include "node/files.h"
@@ -20,19 +21,19 @@
 
 enum { PATH_BYTES = 4096, COPIES_MAX = 100 };
 
-/* A file and what a scan of it found. */
+/* A file and the result of scanning it. */
 struct journal_report {
     const char *path;
-    struct mu__buf *content;        /* NULL: it is empty */
-    struct mu__journal_scan scan;   /* at its end, once it was counted */
-    bool is_headless;               /* its header is damaged */
+    struct mu__buf *content;        /* NULL: the file is empty */
+    struct mu__journal_scan scan;   /* at its end after count_records() */
+    bool is_headless;               /* the header is damaged */
     uint64_t records;
-    uint64_t kinds[MU__KINDS_END];  /* records by kind; 0: of kinds not known here */
+    uint64_t kinds[MU__KINDS_END];  /* records by kind; 0: unknown kinds */
     struct mu__journal_piece *damages;
     size_t damages_count;
     size_t damages_size;
     size_t torn_bytes;
-    char copy[PATH_BYTES];          /* where the damaged file went; "": nowhere */
+    char copy[PATH_BYTES];          /* path of the copy of the damaged file; "": none */
 };
 
 /* ---- Reading ---- */
@@ -96,7 +97,7 @@ static int count_records(struct journal_report *r, mu_error *error)
     return rv == 0 ? 0 : mu_error_set(error, rv, "%s: no memory", r->path);
 }
 
-/* The file is read as it is: a node may have it open. */
+/* Read the file without locking it: a node may have it open. */
 static int read_file(struct journal_report *r, mu_error *error)
 {
     int file = open(r->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
@@ -227,23 +228,8 @@ static int complain(const mu_error *error)
 
 /* ---- Repairing ---- */
 
-static int write_all(int file, const uint8_t *data, size_t size)
-{
-    while (size > 0) {
-        ssize_t written = write(file, data, size);
-
-        if (written < 0 && errno == EINTR)
-            continue;
-        if (written <= 0)
-            return written < 0 ? errno : EIO;
-        data += written;
-        size -= (size_t)written;
-    }
-    return fsync(file) != 0 ? errno : 0;
-}
-
-/* Open a file that is not there yet: "FILE.damaged-TIME", and if that is there, with a
- * number behind it. Returns its descriptor, or -1 with errno. */
+/* Create the file "FILE.damaged-TIME", or if that exists "FILE.damaged-TIME-2" and so on.
+ * Returns its descriptor, or -1 with errno. */
 static int make_copy(struct journal_report *r, const char *stamp)
 {
     for (unsigned number = 1; number <= COPIES_MAX; number++) {
@@ -266,7 +252,7 @@ static int make_copy(struct journal_report *r, const char *stamp)
     return -1;
 }
 
-/* Beside the file, for its owner alone. */
+/* Copy the damaged file, readable by its owner only. */
 static int keep_copy(struct journal_report *r, mu_error *error)
 {
     time_t now = time(NULL);
@@ -280,7 +266,9 @@ static int keep_copy(struct journal_report *r, mu_error *error)
     file = make_copy(r, stamp);
     if (file < 0)
         return mu__file_error(r->copy, "made", errno, error);
-    number = write_all(file, r->content->data, r->content->size);
+    number = cmd_write_all(file, r->content->data, r->content->size);
+    if (number == 0 && fsync(file) != 0)
+        number = errno;
     if (close(file) != 0 && number == 0)
         number = errno;
     if (number == 0)
@@ -314,7 +302,8 @@ static size_t copy_records(struct journal_report *r, uint8_t *out)
     return size;
 }
 
-/* Those of format 1 had smaller heads. */
+/* Replace the file by its undamaged records. They may grow: format 1 had smaller
+ * heads. */
 static int write_whole(struct journal_report *r, struct mu__storage *storage,
                        mu_error *error)
 {
@@ -363,7 +352,7 @@ int cmd_journal_check(struct cmd_options *options)
     return rv < 0 ? CMD_FAILED : rv;
 }
 
-/* The file must be there: opening a storage would make it. */
+/* The file must exist: opening a storage would create it. */
 int cmd_journal_repair(struct cmd_options *options)
 {
     struct journal_report r = {.path = options->operands[0]};

@@ -5,7 +5,6 @@
 #include "cli/service_client.h"
 #include "cli/verbs.h"
 
-#include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -19,12 +18,7 @@ static const char *operand(const struct cmd_client *client, size_t i)
     return client->options->operands[i];
 }
 
-static int code_of(int rv)
-{
-    return cmd_kv_code(rv);
-}
-
-/* Of one key: the item with that number, printed as JSON. */
+/* Print a number of the verb's key; as JSON with the key and the number under `name`. */
 static int print_number(const struct cmd_client *client, const char *name, int64_t number)
 {
     cJSON *map;
@@ -56,7 +50,7 @@ static void print_keys(const mu_value *items)
         (void)printf("%s\n", cmd_map_text(mu_value_at(items, i), "key"));
 }
 
-/* Keys may be longer than a table's cell, so they stand last. */
+/* Not a table: keys may be longer than a table's cell, so they come last in the line. */
 static void print_long(const mu_value *items)
 {
     for (size_t i = 0; i < mu_value_count(items); i++) {
@@ -90,7 +84,7 @@ static int print_json(const mu_value *items)
     return cmd_json_print(list) == 0 ? CMD_FINE : CMD_FAILED;
 }
 
-/* One line for each: the value may be anything, and a shell can read it again. */
+/* One line for each key, with the value escaped, so that a shell can read it. */
 static void print_values(const mu_value *items)
 {
     for (size_t i = 0; i < mu_value_count(items); i++) {
@@ -112,7 +106,7 @@ static int print_below(struct cmd_client *client, const char *directory, mu_erro
     int code = CMD_FINE;
 
     if (rv != 0)
-        return code_of(rv);
+        return cmd_kv_code(rv);
     if (cmd_is_json(client))
         code = print_json(items);
     else
@@ -151,7 +145,7 @@ static int get_one(struct cmd_client *client, mu_error *error)
                  : mu_kv_try_get(client->node, key, cmd_timeout_ms(client), error, &item);
 
     if (rv != 0)
-        return code_of(rv);
+        return cmd_kv_code(rv);
     rv = print_item(client, &item);
     mu_kv_item_clear(&item);
     return rv;
@@ -162,53 +156,22 @@ int cmd_kv_get(struct cmd_client *client, mu_error *error)
     if (!cmd_kv_is_directory(client))
         return get_one(client, error);
     if (cmd_number(client->options, CMD_FLAG_WAIT) == 1)
-        return code_of(mu_error_set(error, -MU_EINVALID, "--wait is for one key, and "
+        return cmd_kv_code(mu_error_set(error, -MU_EINVALID, "--wait is for one key, and "
                                     "\"%.100s\" is all below one", operand(client, 0)));
     return print_below(client, operand(client, 0), error, print_values);
 }
 
 /* ---- put ---- */
 
-/* All of standard input, which is ours then. */
-static int read_input(mu_error *error, char **ret_value, size_t *ret_size)
-{
-    char *value = malloc(VALUE_BYTES_MAX + 1);
-    size_t size;
-
-    if (value == NULL)
-        return mu_error_set(error, -MU_ENOMEM, "out of memory");
-    size = fread(value, 1, VALUE_BYTES_MAX + 1, stdin);
-    if (size <= VALUE_BYTES_MAX && ferror(stdin) == 0) {
-        *ret_value = value;
-        *ret_size = size;
-        return 0;
-    }
-    free(value);
-    if (ferror(stdin) != 0)
-        return mu_error_set(error, -MU_EINVALID, "standard input cannot be read: %s",
-                            strerror(errno));
-    return mu_error_set(error, -MU_EINVALID,
-                        "standard input has more than the %d bytes of a value",
-                        VALUE_BYTES_MAX);
-}
-
-/* With a condition it is a transaction. */
 static int put_value(struct cmd_client *client, const char *value, size_t size,
                      mu_error *error)
 {
     const mu_kv_change change = {
         .operation = MU_KV_PUT, .key = operand(client, 0), .value = value, .size = size};
     uint64_t revision = 0;
-    int rv;
+    int code = cmd_kv_put_if(client, &change, error, &revision);
 
-    if (cmd_kv_has_condition(client->options))
-        rv = cmd_kv_change_if(client, &change, error, &revision);
-    else
-        rv = mu_kv_put(client->node, operand(client, 0), value, size, MU_KV_OVERWRITE, 0,
-                       cmd_timeout_ms(client), error, &revision);
-    if (rv != 0)
-        return rv < 0 ? code_of(rv) : rv;
-    return print_number(client, "revision", (int64_t)revision);
+    return code != 0 ? code : print_number(client, "revision", (int64_t)revision);
 }
 
 int cmd_kv_put(struct cmd_client *client, mu_error *error)
@@ -219,9 +182,9 @@ int cmd_kv_put(struct cmd_client *client, mu_error *error)
     int rv;
 
     if (strcmp(value, "-") == 0) {
-        rv = read_input(error, &input, &size);
+        rv = cmd_kv_read_input(VALUE_BYTES_MAX, error, &input, &size);
         if (rv != 0)
-            return code_of(rv);
+            return cmd_kv_code(rv);
     }
     rv = put_value(client, input == NULL ? value : input, size, error);
     free(input);
@@ -249,43 +212,28 @@ int cmd_kv_rm(struct cmd_client *client, mu_error *error)
 
     if (cmd_kv_has_condition(client->options)) {
         rv = cmd_kv_change_if(client, &change, error, &count);
-        return rv != 0 ? rv < 0 ? code_of(rv) : rv
-                       : print_number(client, "revision", (int64_t)count);
+        return rv != 0 ? rv : print_number(client, "revision", (int64_t)count);
     }
     rv = mu_kv_delete(client->node, operand(client, 0), cmd_timeout_ms(client), error,
                       &count);
-
     if (rv != 0)
-        return code_of(rv);
+        return cmd_kv_code(rv);
     return print_number(client, "deleted", (int64_t)count);
-}
-
-static int read_by(const struct cmd_client *client, mu_error *error, int64_t *ret_by)
-{
-    const char *text = client->options->operands_count < 2 ? "1" : operand(client, 1);
-    long long number;
-    char *end;
-
-    errno = 0;
-    number = strtoll(text, &end, 10);
-    if (end == text || *end != '\0' || errno != 0)
-        return mu_error_set(error, -MU_EINVALID,
-                            "expected a whole number of 64 bits to add, got \"%.40s\"",
-                            text);
-    *ret_by = number;
-    return 0;
 }
 
 int cmd_kv_incr(struct cmd_client *client, mu_error *error)
 {
-    int64_t by = 1;
+    const char *text = client->options->operands_count < 2 ? "1" : operand(client, 1);
+    int64_t by;
     int64_t sum = 0;
-    int rv = read_by(client, error, &by);
+    int rv = cmd_kv_read_number(text, &by)
+                 ? mu_kv_increment(client->node, operand(client, 0), by,
+                                   cmd_timeout_ms(client), error, &sum)
+                 : mu_error_set(error, -MU_EINVALID,
+                                "expected a whole number of 64 bits to add, got "
+                                "\"%.40s\"", text);
 
-    if (rv == 0)
-        rv = mu_kv_increment(client->node, operand(client, 0), by, cmd_timeout_ms(client),
-                             error, &sum);
     if (rv != 0)
-        return code_of(rv);
+        return cmd_kv_code(rv);
     return print_number(client, "number", sum);
 }

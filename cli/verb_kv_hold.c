@@ -1,4 +1,4 @@
-/* `muster kv hold`: a key is there while a command runs. */
+/* `muster kv hold`: puts a key as a lease, and deletes it when a command has ended. */
 #include "cli/keys/held_command.h"
 #include "cli/keys/kv_condition.h"
 #include "cli/verbs.h"
@@ -9,7 +9,7 @@
 
 enum { DELETE_MS = 2000 };
 
-/* Under that revision the key is ours. */
+/* The key, and the revision by which this process recognises its own put. */
 struct held {
     const char *key;
     uint64_t revision;
@@ -62,7 +62,7 @@ static int run(struct cmd_client *client, struct held *held, mu_error *error)
     return cmd_command_none(&command, error);
 }
 
-/* What somebody else has put meanwhile stays. */
+/* Delete the key, unless another client has put it meanwhile. */
 static void let_go(struct cmd_client *client, const struct held *held)
 {
     const mu_kv_check check = {.type = MU_KV_IF_REVISION, .key = held->key,
@@ -80,16 +80,10 @@ int cmd_kv_hold(struct cmd_client *client, mu_error *error)
     const mu_kv_change change = {.operation = MU_KV_PUT, .flags = MU_KV_LEASE,
                                  .key = held.key, .value = value,
                                  .size = strlen(value)};
-    int rv;
+    int rv = cmd_kv_put_if(client, &change, error, &held.revision);
 
-    if (cmd_kv_has_condition(client->options))
-        rv = cmd_kv_change_if(client, &change, error, &held.revision);
-    else
-        rv = mu_kv_put(client->node, held.key, value, strlen(value),
-                       MU_KV_OVERWRITE | MU_KV_LEASE, 0, cmd_timeout_ms(client), error,
-                       &held.revision);
     if (rv != 0)
-        return rv < 0 ? cmd_kv_code(rv) : rv;
+        return rv;
     rv = run(client, &held, error);
     mu_kv_watch_close(held.watch);
     let_go(client, &held);

@@ -1,9 +1,8 @@
-/* `muster kv txn`: a transaction from standard input, a line for each part. */
+/* `muster kv txn`: a transaction from standard input, one comparison or change a line. */
 #include "cli/keys/kv_condition.h"
 #include "cli/output/print_json.h"
 #include "cli/verbs.h"
 
-#include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,7 +11,7 @@
 enum { INPUT_BYTES_MAX = 4 << 20 };
 
 struct input {
-    char *text;             /* zeros stand behind its words once they were read */
+    char *text;             /* words are ended by zero bytes as they are read */
     size_t size;
     unsigned line;
     mu_kv_check checks[MU_KV_TRANSACTION_MAX];
@@ -30,7 +29,7 @@ static int refuse(const struct input *input, mu_error *error, const char *words)
                         input->line, words);
 }
 
-/* A string in JSON becomes what it means, in its place: that is never longer. */
+/* Decode a JSON string in place: the content is never longer than the JSON. */
 static int read_string(struct input *input, char **at, mu_error *error, char **ret_word)
 {
     const char *end = NULL;
@@ -55,7 +54,7 @@ static void skip_blanks(char **at)
     *at += strspn(*at, " \t");
 }
 
-/* One word, or with `rest` all that is left. */
+/* Read one word, or with `rest` the rest of the line. */
 static int read_word(struct input *input, char **at, bool rest, const char *expected,
                      mu_error *error, char **ret_word)
 {
@@ -132,7 +131,6 @@ static int read_if(struct input *input, char **at, mu_error *error)
 static int read_by(struct input *input, char **at, mu_error *error, int64_t *ret_by)
 {
     char *word = NULL;
-    char *end = NULL;
     int rv;
 
     skip_blanks(at);
@@ -140,12 +138,8 @@ static int read_by(struct input *input, char **at, mu_error *error, int64_t *ret
     if (**at == '\0')
         return 0;
     rv = read_word(input, at, false, "", error, &word);
-    if (rv != 0)
+    if (rv != 0 || cmd_kv_read_number(word, ret_by))
         return rv;
-    errno = 0;
-    *ret_by = strtoll(word, &end, 10);
-    if (end != word && *end == '\0' && errno == 0)
-        return 0;
     return refuse(input, error, "expected a whole number of 64 bits to add");
 }
 
@@ -213,24 +207,7 @@ static int read_lines(struct input *input, mu_error *error)
     return rv;
 }
 
-/* All of it, with a zero behind. */
-static int read_input(struct input *input, mu_error *error)
-{
-    input->text = malloc(INPUT_BYTES_MAX + 1);
-    if (input->text == NULL)
-        return mu_error_set(error, -MU_ENOMEM, "out of memory");
-    input->size = fread(input->text, 1, INPUT_BYTES_MAX + 1, stdin);
-    if (ferror(stdin) != 0)
-        return mu_error_set(error, -MU_EINVALID, "standard input cannot be read: %s",
-                            strerror(errno));
-    if (input->size > INPUT_BYTES_MAX)
-        return mu_error_set(error, -MU_EINVALID,
-                            "standard input has more than %d bytes", INPUT_BYTES_MAX);
-    input->text[input->size] = '\0';
-    return read_lines(input, error);
-}
-
-/* ---- Asking ---- */
+/* ---- The verb ---- */
 
 static int print_outcome(const struct cmd_client *client, const struct input *input,
                          const mu_kv_transaction_result *outcome)
@@ -271,7 +248,9 @@ int cmd_kv_txn(struct cmd_client *client, mu_error *error)
 
     if (input == NULL)
         return mu_error_set(error, CMD_FAILED, "out of memory");
-    rv = read_input(input, error);
+    rv = cmd_kv_read_input(INPUT_BYTES_MAX, error, &input->text, &input->size);
+    if (rv == 0)
+        rv = read_lines(input, error);
     rv = rv == 0 ? transact(client, input, error) : cmd_kv_code(rv);
     free(input->text);
     free(input);

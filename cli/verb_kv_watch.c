@@ -1,4 +1,4 @@
-/* `muster kv watch`: a line for each change. */
+/* `muster kv watch`: prints a line for each change. */
 #include "cli/keys/kv_condition.h"
 #include "cli/output/print_json.h"
 #include "cli/service_client.h"
@@ -7,17 +7,8 @@
 
 #include <inttypes.h>
 #include <stdio.h>
-#include <time.h>
 
 static const char *const event_names[] = {"set", "deleted", "current"};
-
-static int64_t now_ms(void)
-{
-    struct timespec now;
-
-    (void)clock_gettime(CLOCK_MONOTONIC, &now);
-    return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
-}
 
 static void print_text(const mu_kv_event *event)
 {
@@ -47,7 +38,8 @@ static int print_json(const mu_kv_event *event)
     return cmd_json_line(map);
 }
 
-/* Each line is to be read at once, also from a pipe. A reader that is gone ends it. */
+/* Print an event and flush, so that the reader of a pipe gets it at once. A closed pipe
+ * ends the verb. */
 static int print_event(const struct cmd_client *client, const mu_kv_event *event)
 {
     int rv = 0;
@@ -62,18 +54,18 @@ static int print_event(const struct cmd_client *client, const mu_kv_event *event
 static int next(mu_kv_watch *watch, int64_t until_ms, mu_error *error,
                 mu_kv_event *ret_event)
 {
-    int64_t left_ms = until_ms < 0 ? -1 : until_ms - now_ms();
+    int64_t left_ms = until_ms < 0 ? -1 : until_ms - (int64_t)cmd_now_ms();
 
     return mu_kv_watch_next(watch, until_ms >= 0 && left_ms < 0 ? 0 : left_ms, error,
                             ret_event);
 }
 
-/* What is there at the begin does not count. */
+/* Print events until --count changes were printed, not counting the initial content. */
 static int follow(const struct cmd_client *client, mu_kv_watch *watch, mu_error *error)
 {
     unsigned count_max = cmd_number(client->options, CMD_FLAG_COUNT);
     int64_t patience_ms = cmd_wait_timeout_ms(client);
-    int64_t until_ms = patience_ms < 0 ? -1 : now_ms() + patience_ms;
+    int64_t until_ms = patience_ms < 0 ? -1 : (int64_t)cmd_now_ms() + patience_ms;
     bool is_current = false;
     unsigned count = 0;
 

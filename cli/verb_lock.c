@@ -1,4 +1,4 @@
-/* `muster lock`: a lock is held while a command runs. */
+/* `muster lock`: holds a lock while a command runs. */
 #include "cli/keys/held_command.h"
 #include "cli/keys/kv_condition.h"
 #include "cli/verbs.h"

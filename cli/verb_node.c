@@ -1,9 +1,9 @@
-/* `muster node`: one task, from its flags to its exit code.
+/* `muster node`: runs one task.
  *
- * The main thread does the task's work, and it alone frees the node; a second one waits
- * for signals (cli/run/task_signals.c), of which the first makes every call return. */
+ * The main thread runs the task, and it alone frees the node; a second thread waits for
+ * signals (cli/run/task_signals.c), and the first signal makes every call return. */
 #include "api/compat/compat.h"
-#include "cli/output/log.h"
+#include "cli/chief_client.h"
 #include "cli/resolve/cluster_flags.h"
 #include "cli/resolve/resolver_flags.h"
 #include "cli/run/python.h"
@@ -25,8 +25,8 @@
 #include <unistd.h>
 
 enum {
-    KEEP_BYTES = 64 << 20,      /* blocks up to this size are kept for the next one */
-    KEEP_BYTES_LESS = 32 << 20, /* where the allocator allows no more */
+    KEEP_BYTES = 64 << 20,      /* blocks up to this size stay in the heap when freed */
+    KEEP_BYTES_LESS = 32 << 20, /* if the allocator refuses the above */
     ARENAS = 2
 };
 
@@ -42,8 +42,8 @@ static void tune_memory(void)
     (void)mallopt(M_ARENA_MAX, ARENAS);
 }
 
-/* -1 where flags name no index and a resolver may choose one; of a chief and an evaluator
- * there is only index 0. */
+/* -1 when no flag has an index and a resolver may choose one. Chief and evaluator always
+ * have index 0. */
 static int index_of(const struct cmd_task *task)
 {
     const struct cmd_options *o = task->options;
@@ -82,7 +82,7 @@ static mu_node_options options_of(struct cmd_task *task)
     return options;
 }
 
-/* Let the watcher use the node from now on. */
+/* Set the node for the thread that watches signals. */
 static void show_node(struct cmd_task *task, mu_node *node)
 {
     pthread_mutex_lock(&task->lock);
@@ -109,7 +109,8 @@ static void name_task(struct cmd_task *task, int which)
     atomic_store(&task->drains, cmd_runs_closures(task->options, task->spec.type));
 }
 
-/* Take over what the node's resolver has found, before any plugin is loaded. */
+/* Take cluster and task that the node's resolver has found, before any plugin is
+ * loaded. */
 static int become_found(struct cmd_task *task, const mu_node *node, mu_error *error)
 {
     struct cmd_spec *spec = &task->spec;
@@ -140,7 +141,7 @@ static int open_node(struct cmd_task *task, mu_error *error)
     atomic_store(&task->opens, true);
     if (atomic_load(&task->signal) != 0)
         return CMD_SIGNAL + atomic_load(&task->signal);
-    rv = mu__node_open_until(&options, &task->find_stop, error, &node);
+    rv = mu__node_open(&options, NULL, &task->find_stop, error, &node);
     atomic_store(&task->opens, false);
     if (rv == -MU_ENOTFOUND && task->spec.resolver != NULL &&
         !cmd_resolver_is_given(task->options))
@@ -185,23 +186,7 @@ static int prepare(struct cmd_task *task, mu_error *error)
     return rv == 0 ? cmd_python_load(task->options, task->node, error) : rv;
 }
 
-/* ---- working ---- */
-
-static bool is_up(const mu_value *tasks, const char *type, int index)
-{
-    for (size_t i = 0; i < mu_value_count(tasks); i++) {
-        const mu_value *task = mu_value_at(tasks, i);
-        const char *text = "";
-        int64_t number = -1;
-        size_t size;
-
-        (void)mu_value_get_string(mu_value_find(task, "type"), &text, &size);
-        (void)mu_value_get_int(mu_value_find(task, "index"), &number);
-        if (strcmp(text, type) == 0 && number == index)
-            return true;
-    }
-    return false;
-}
+/* ---- running the task ---- */
 
 static bool all_are_up(const struct cmd_task *task, const mu_value *tasks)
 {
@@ -212,14 +197,14 @@ static bool all_are_up(const struct cmd_task *task, const mu_value *tasks)
     for (size_t i = 0;
          mu_cluster_task_at(task->spec.cluster, i, &type, &index, &address) == 0; i++)
         if (strcmp(type, "chief") != 0 && strcmp(type, "client") != 0 &&
-            !is_up(tasks, type, index))
+            !cmd_tasks_have(tasks, type, index))
             return false;
     return true;
 }
 
-/* Tasks start in any order, and a short program may end before the last one is up and can
- * hear that the job is done: missing tasks are waited for until the grace has passed
- * since this one's start. */
+/* Tasks start in any order, and a short program may end before the last task is connected
+ * and can be notified that the job is done: wait for missing tasks until the grace period
+ * has passed since this task's start. */
 static void await_tasks(const struct cmd_task *task)
 {
     const struct timespec moment = {0, 20000000};
@@ -238,8 +223,8 @@ static void await_tasks(const struct cmd_task *task)
     }
 }
 
-/* The chief's program has ended, so the job has. A distributed program has waited for the
- * other tasks itself. */
+/* The chief's program has ended: end the job. A distributed program
+ * (mu_node_set_distribute) has waited for the other tasks itself. */
 static void end_job(struct cmd_task *task, int rv, const mu_error *why)
 {
     mu_error error;
@@ -253,15 +238,16 @@ static void end_job(struct cmd_task *task, int rv, const mu_error *why)
         cmd_log_say(&task->log, MU_LOG_WARN, task->name, "%s", error.message);
 }
 
-/* A chief whose program fails because a server is unavailable, and that is started again
- * by --restart-exit-code, leaves the other tasks as they are. */
+/* Whether this is a chief whose program failed because a server is unavailable, and which
+ * --restart-exit-code has restarted: then the job is not ended. */
 static bool needs_restart(const struct cmd_task *task, int rv)
 {
     return rv == -MU_EUNAVAILABLE && strcmp(task->spec.type, "chief") == 0 &&
            task->options->values[CMD_FLAG_RESTART_EXIT_CODE].source != CMD_FROM_DEFAULT;
 }
 
-/* An error is logged as such where it happened; the other tasks only mention it. */
+/* Log a failure: as an error on the task where it happened, as information on the
+ * others. */
 static void say_failure(struct cmd_task *task, const char *why)
 {
     if (task->node->program.reasons.by_job) {
@@ -283,7 +269,7 @@ static int work(struct cmd_task *task)
         say_failure(task, error.message);
         return CMD_USAGE;
     }
-    /* A signal from before the node was open has not begun its end. */
+    /* After a signal that came before the node was open, nothing else ends the node. */
     if (rv == 0 && atomic_load(&task->signal) == 0) {
         cmd_log_say(&task->log, MU_LOG_INFO, task->name, "is up at %s",
                     mu_node_address(task->node));
@@ -323,9 +309,9 @@ static int close_node(struct cmd_task *task)
     return rv;
 }
 
-/* ---- a server that waits for its cluster ---- */
+/* ---- --wait-cluster ---- */
 
-/* The offer takes the place of these flags. */
+/* The assigned cluster replaces these flags. */
 static int check_waiting(const struct cmd_options *options, mu_error *error)
 {
     static const enum cmd_flag others[] = {CMD_FLAG_CLUSTER, CMD_FLAG_TASK,
@@ -354,7 +340,7 @@ static int become_offered(struct cmd_task *task, mu_error *error)
     return 0;
 }
 
-/* The exit code when nothing comes of it. */
+/* Wait for a client to assign a cluster. Returns CMD_FINE or the exit code. */
 static int wait_for_cluster(struct cmd_task *task, mu_error *error)
 {
     const mu_node_options options = options_of(task);
@@ -385,7 +371,7 @@ static bool waits(const struct cmd_task *task)
     return cmd_number(task->options, CMD_FLAG_WAIT_CLUSTER) != 0;
 }
 
-/* ---- all of it ---- */
+/* ---- the verb ---- */
 
 static int open_and_work(struct cmd_task *task)
 {
@@ -407,7 +393,7 @@ static int open_and_work(struct cmd_task *task)
     return close_node(task) == 0 ? code : CMD_UNENDED;
 }
 
-/* Signals first: as soon as the node is open, others see it, and may stop it. */
+/* Watch signals before the node is opened: they may also end the opening. */
 static int run_node(struct cmd_task *task)
 {
     mu_error error;
@@ -424,8 +410,8 @@ static int run_node(struct cmd_task *task)
     return code;
 }
 
-/* A launcher's machine splits its accelerators among its tasks: set before anything looks
- * for devices. */
+/* Set CUDA_VISIBLE_DEVICES to this task's share of the machine's accelerators, before any
+ * library looks for devices. */
 static int set_devices(const struct cmd_spec *spec, mu_error *error)
 {
     const char *devices = spec->found.visible_devices;
@@ -451,7 +437,7 @@ int cmd_node(struct cmd_options *options)
 
     cmd_python_become(options);
     tune_memory();
-    /* Plugins print to a pipe as often as to a terminal: their lines shall not wait. */
+    /* Line buffering, also for a pipe, so that lines of plugins appear at once. */
     (void)setvbuf(stdout, NULL, _IOLBF, 0);
     if (cmd_log_open(options, &error, &task.log) != 0) {
         (void)fprintf(stderr, "muster node: %s\n", error.message);

@@ -1,4 +1,5 @@
-/* `muster preempt`: all tasks agree on a step to stop at. */
+/* `muster preempt`: gives a preemption notice, by which all tasks agree on a step to stop
+ * at. */
 #include "cli/output/print_json.h"
 #include "cli/service_client.h"
 #include "cli/verbs.h"
@@ -24,8 +25,9 @@ static int print_agreed(const struct cmd_client *client, const mu_preemption *pr
     return cmd_json_print(map) == 0 ? CMD_FINE : CMD_FAILED;
 }
 
-/* The round that the notice was about is the last one when the notice is answered; or one
- * that comes, when the end is so far away that it has not begun. */
+/* Wait for the round of this notice. It is the latest one once the notice is answered,
+ * unless the grace period is so long that the round has not begun: then it is the next
+ * one. */
 static int wait_round(struct cmd_client *client, int64_t grace_ms, mu_error *error,
                       mu_preemption *ret_preemption)
 {
@@ -37,7 +39,8 @@ static int wait_round(struct cmd_client *client, int64_t grace_ms, mu_error *err
                            ret_preemption);
 }
 
-/* The tasks agree so long from now that nobody waits for it here. */
+/* Whether the tasks agree after this verb's timeout, so that it does not wait for
+ * that. */
 static bool is_later(const struct cmd_client *client, int64_t grace_ms)
 {
     return grace_ms - MU_PREEMPTION_EARLY_MS >= cmd_timeout_ms(client);

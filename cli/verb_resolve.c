@@ -1,4 +1,4 @@
-/* `muster resolve`: who is in the cluster, and which task is this? */
+/* `muster resolve`: prints the cluster, and which task of it this process is. */
 #include "cli/resolve/resolve.h"
 
 #include "cli/resolve/resolver_flags.h"
@@ -9,7 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* --cluster says it all. */
+/* With --cluster: take cluster and task from the flags. */
 static int read_flags(struct resolve *resolve, mu_error *error)
 {
     struct cmd_spec spec;
@@ -27,7 +27,7 @@ static int read_flags(struct resolve *resolve, mu_error *error)
     return 0;
 }
 
-/* A task that the flags say wins over that of the source. */
+/* The flags' task takes precedence over that of the source. */
 static void apply_task(struct resolve *resolve)
 {
     if (resolve->flags.type[0] == '\0')
@@ -39,8 +39,8 @@ static void apply_task(struct resolve *resolve)
            sizeof resolve->found.task_type);
 }
 
-/* The task that the flags say is set, as a program would: a resolver whose type is a
- * setting of its own refuses it. */
+/* Set the flags' task at the resolver, as a program does: a resolver that has the type as
+ * a setting of its own refuses it. */
 static int set_task(const struct resolve *resolve, mu_error *ret_error)
 {
     const struct cmd_spec *flags = &resolve->flags;
@@ -56,22 +56,17 @@ static int set_task(const struct resolve *resolve, mu_error *ret_error)
     return rv;
 }
 
-/* Where there is a cluster, a task that the flags say has to be in it, or may join it. */
+/* Check that the flags' task is in the cluster, if there is one, or may join it. */
 static int check_task(const struct resolve *resolve, mu_error *ret_error)
 {
     const mu_resolution *found = &resolve->found;
-    mu_error inner;
-    int rv;
 
     if (resolve->flags.type[0] == '\0' || mu_cluster_is_empty(found->cluster) ||
         (found->bind_address[0] != '\0' &&
          mu__cluster_may_join(found->cluster, found->task_type, found->task_index)))
         return 0;
-    rv = mu_cluster_validate(found->cluster, found->task_type, found->task_index, &inner);
-    return rv == 0 ? 0
-                   : mu_error_set(ret_error, rv,
-                                  "the task %s:%d does not fit the cluster: %s",
-                                  found->task_type, found->task_index, inner.message);
+    return cmd_spec_validate(found->cluster, found->task_type, found->task_index,
+                             ret_error);
 }
 
 int resolve_find(struct resolve *resolve, mu_error *ret_error)
@@ -99,7 +94,8 @@ static int print_found(const struct resolve *resolve)
     return resolve_print(resolve);
 }
 
-/* Usage is wrong when flags are; what sources say is a failure. */
+/* Errors in flags are usage errors (CMD_USAGE), errors of sources are failures
+ * (CMD_FAILED). */
 static int resolve_all(struct resolve *resolve, mu_error *error)
 {
     bool explains = cmd_number(resolve->options, CMD_FLAG_EXPLAIN) == 1;

@@ -1,8 +1,8 @@
 /* `muster run`: a whole cluster of processes on this machine.
  *
- * One thread, one poll(), no sockets of ours: processes are forked here. What ends them
- * in every case is the kernel, which kills them when this process ends (run/child.c); all
- * that follows is about ending them well. */
+ * This process has one thread with a poll() loop, and no sockets, since it forks. The
+ * kernel kills the tasks when this process ends (run/child.c); this file ends them in
+ * order: by the chief's end or SIGTERM first, SIGKILL last. */
 #include "cli/options/flags.h"
 #include "cli/output/print_json.h"
 #include "cli/resolve/cluster_flags.h"
@@ -26,18 +26,21 @@
 #include <unistd.h>
 
 enum {
-    KILL_AFTER_MS = 4000,       /* beyond the grace that every task takes itself */
+    KILL_AFTER_MS = 4000,       /* in addition to the grace period of the tasks */
     BACKOFF_FIRST_MS = 100,
     BACKOFF_MAX_MS = 10000,
-    JOB_END_MS = 1000,          /* a task that ended may just have seen the job's end */
-    STEADY_MS = 60000,          /* after so long restarts are counted anew */
-    SIGNALS_AT_ONCE = 3         /* so many end this process at once */
+    JOB_END_MS = 1000,          /* least delay before a task that ended is restarted: its
+                                   job may just have ended */
+    STEADY_MS = 60000,          /* a task that ran this long has its restart count
+                                   reset */
+    SIGNALS_AT_ONCE = 3         /* this many signals end this process at once */
 };
 
-/* The steps of ending. Each has a timeout, after which the next one begins. */
+/* Phases of ending the cluster. Each has a timeout, after which the next one begins. */
 enum phase {
     RUNNING,
-    LEAVING,        /* the chief has ended: the others end by themselves */
+    LEAVING,        /* the chief has ended: the others are expected to end by
+                       themselves */
     STOPPING,       /* SIGTERM was sent */
     KILLING         /* SIGKILL was sent */
 };
@@ -53,30 +56,21 @@ struct run {
     enum phase phase;
     uint64_t phase_ends_ms;
     int result;                 /* exit code; -1: not known yet */
-    bool stops_well;            /* the client whose servers these are ended with 0 */
+    bool stops_well;            /* the standalone client ended with exit code 0 */
     bool unended;               /* a task had to be killed, or a function did not end */
     unsigned grace_ms;
-    unsigned stop_ms;           /* that tasks may take to end when they are told to */
-    unsigned level;             /* of the log, of this process and of tasks */
+    unsigned stop_ms;           /* between SIGTERM and SIGKILL */
+    unsigned level;             /* log level of this process and of the tasks */
     uint64_t began_ms;
-    int status_errno;           /* why the status file could not be written; 0: it was */
+    int status_errno;           /* why the status file could not be written; 0: no
+                                   error */
 };
 
 /* Static: the handler has no other argument than the signal. */
 static int signal_pipe[2] = {-1, -1};
 static volatile sig_atomic_t signals_seen;
 
-static uint64_t now_ms(void)
-{
-    struct timespec now;
-
-    (void)clock_gettime(CLOCK_MONOTONIC, &now);
-    return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
-}
-
-static void say(struct run *run, int level, const char *format, ...) MU_PRINTF(3, 4);
-
-static void say(struct run *run, int level, const char *format, ...)
+MU_PRINTF(3, 4) static void say(struct run *run, int level, const char *format, ...)
 {
     char text[1024];
     va_list args;
@@ -120,9 +114,9 @@ static int watch_signals(void)
     return 0;
 }
 
-/* ---- the file of the tasks ---- */
+/* ---- the status file ---- */
 
-/* The same error is logged once. */
+/* Write --status-file. An error is logged when it differs from the last one. */
 static void write_status(struct run *run)
 {
     const char *path = cmd_text(run->options, CMD_FLAG_STATUS_FILE);
@@ -134,7 +128,7 @@ static void write_status(struct run *run)
     run->status_errno = rv;
 }
 
-/* Before anything is started. */
+/* Check that the status file can be written, before any task is started. */
 static int check_status(const struct run *run, mu_error *error)
 {
     const char *path = cmd_text(run->options, CMD_FLAG_STATUS_FILE);
@@ -185,7 +179,7 @@ static int start_child(struct run *run, struct cmd_child *child)
     free(tf_config);
     if (rv != 0)
         return rv;
-    child->started_ms = now_ms();
+    child->started_ms = cmd_now_ms();
     child->restart_ms = 0;
     say(run, MU_LOG_INFO, "%s pid %ld started at %s", child->name, (long)child->pid,
         child->address);
@@ -203,13 +197,13 @@ static size_t running_count(const struct run *run)
     return count;
 }
 
-/* Pending restarts are cancelled. */
+/* Begin a later phase: cancels pending restarts, and sends its signal to all tasks. */
 static void begin_phase(struct run *run, enum phase phase, unsigned timeout_ms)
 {
     if (phase <= run->phase)
         return;
     run->phase = phase;
-    run->phase_ends_ms = now_ms() + timeout_ms;
+    run->phase_ends_ms = cmd_now_ms() + timeout_ms;
     for (size_t i = 0; i < run->count; i++) {
         struct cmd_child *child = &run->children[i];
 
@@ -232,7 +226,7 @@ static void stop(struct run *run)
 
 static void next_phase(struct run *run)
 {
-    if (run->phase == RUNNING || now_ms() < run->phase_ends_ms)
+    if (run->phase == RUNNING || cmd_now_ms() < run->phase_ends_ms)
         return;
     if (run->phase == LEAVING) {
         stop(run);
@@ -271,7 +265,7 @@ static void on_line(void *user, struct cmd_child *child, const char *text, size_
 
     if (progress)
         cmd_output_progress(&run->output, child->name, child->colour, text, size,
-                            now_ms());
+                            cmd_now_ms());
     else
         cmd_output_line(&run->output, child->name, child->colour, text, size);
 }
@@ -290,7 +284,7 @@ static void describe(int status, char *out, size_t size)
         (void)snprintf(out, size, "ended with exit code %d", WEXITSTATUS(status));
 }
 
-/* Whether it is started again; usage errors would only repeat themselves. */
+/* Whether a task is restarted; not after a usage error, which would only repeat. */
 static bool needs_restart(struct run *run, const struct cmd_child *child)
 {
     if (run->phase != RUNNING || child->code == CMD_USAGE)
@@ -302,7 +296,7 @@ static bool needs_restart(struct run *run, const struct cmd_child *child)
 static void arrange_restart(struct run *run, struct cmd_child *child, const char *how)
 {
     unsigned most = cmd_number(run->options, CMD_FLAG_RESTART_MAX);
-    uint64_t now = now_ms();
+    uint64_t now = cmd_now_ms();
     unsigned wait_ms = BACKOFF_MAX_MS;
 
     if (now - child->started_ms >= STEADY_MS)
@@ -324,8 +318,8 @@ static void arrange_restart(struct run *run, struct cmd_child *child, const char
         child->restarts, most, wait_ms);
 }
 
-/* The cluster ends with the chief. Only a chief whose program came to its end has told
- * the other tasks that the job is done. */
+/* The cluster ends with the chief. If the chief's program returned, the other tasks were
+ * notified that the job is done and end by themselves; otherwise they are stopped. */
 static void chief_ended(struct run *run, const struct cmd_child *chief)
 {
     if (run->phase != RUNNING)
@@ -337,8 +331,8 @@ static void chief_ended(struct run *run, const struct cmd_child *chief)
         stop(run);
 }
 
-/* A standalone client makes the calls of all tasks; they are its servers, which do not
- * learn of its end. */
+/* A standalone client makes the calls of all tasks. The others are its servers, which are
+ * not notified of its end. */
 static void client_ended(struct run *run, const struct cmd_child *client)
 {
     if (run->phase != RUNNING)
@@ -348,14 +342,16 @@ static void client_ended(struct run *run, const struct cmd_child *client)
     stop(run);
 }
 
-/* A standalone client's server, whose regular end is SIGTERM once the client is done. */
+/* Whether this is a server of a standalone client, which regularly ends by SIGTERM once
+ * the client is done. */
 static bool is_stopped_well(const struct run *run, const struct cmd_child *child)
 {
     return run->stops_well && run->phase == STOPPING &&
            child->code == CMD_SIGNAL + SIGTERM;
 }
 
-/* A failure of the job ends all tasks; stopped tasks end by the signal that was sent. */
+/* Whether the end of a task is no warning: also when the job has failed, which ends all
+ * tasks, or when the task was stopped by a signal of this process. */
 static bool is_expected_end(const struct run *run, const struct cmd_child *child)
 {
     int code = child->code;
@@ -366,8 +362,8 @@ static bool is_expected_end(const struct run *run, const struct cmd_child *child
              code == CMD_SIGNAL + SIGINT));
 }
 
-/* Without a program, a chief and its servers serve on when all workers are done, which
- * looks like a hang: say so. */
+/* A chief without a program, and servers, run on when all workers have ended, which looks
+ * like a hang: log that. */
 static void note_workers_done(struct run *run)
 {
     size_t workers = 0;
@@ -388,7 +384,8 @@ static void note_workers_done(struct run *run)
                         : "they end, or are stopped (Ctrl-C)");
 }
 
-/* That is the reason of its end, unless it has reported one. */
+/* The task ended inside a plugin's mu_plugin_open: log that, and use it as the reason
+ * unless the task reported one. */
 static void note_loading(struct run *run, struct cmd_child *child)
 {
     char words[CMD_REPORT_BYTES + 128];
@@ -462,7 +459,7 @@ static void handle_signals(struct run *run)
 
 static int sooner(int a_ms, uint64_t due_ms)
 {
-    uint64_t now = now_ms();
+    uint64_t now = cmd_now_ms();
     int b_ms = due_ms <= now ? 0 : (int)(due_ms - now);
 
     return a_ms < 0 || b_ms < a_ms ? b_ms : a_ms;
@@ -470,7 +467,7 @@ static int sooner(int a_ms, uint64_t due_ms)
 
 static int next_due(struct run *run)
 {
-    int wait_ms = cmd_output_tick(&run->output, now_ms());
+    int wait_ms = cmd_output_tick(&run->output, cmd_now_ms());
 
     if (run->phase == LEAVING || run->phase == STOPPING)
         wait_ms = sooner(wait_ms, run->phase_ends_ms);
@@ -485,7 +482,7 @@ static void restart_due(struct run *run)
     for (size_t i = 0; i < run->count; i++) {
         struct cmd_child *child = &run->children[i];
 
-        if (child->restart_ms == 0 || now_ms() < child->restart_ms)
+        if (child->restart_ms == 0 || cmd_now_ms() < child->restart_ms)
             continue;
         child->restart_ms = 0;
         if (start_child(run, child) != 0)
@@ -521,7 +518,7 @@ static void turn(struct run *run, struct pollfd *polled)
     next_phase(run);
 }
 
-/* Without a chief: the first code that is not fine. */
+/* The exit code: the chief's, or without a chief the first one that is not CMD_FINE. */
 static int result_of(const struct run *run)
 {
     int result = run->result;
@@ -536,7 +533,7 @@ static int result_of(const struct run *run)
     return result;
 }
 
-/* Beside the programs' output, one line at the start and one at the end. */
+/* When the log is quiet, print one line at the start, and one at the end. */
 static void say_start(const struct run *run)
 {
     if (run->level < MU_LOG_WARN)
@@ -547,7 +544,8 @@ static void say_start(const struct run *run)
                   run->level < MU_LOG_INFO ? "; --log-level info says more" : "");
 }
 
-/* The reason for `code`: the chief's, the client's, or that of the first task with it. */
+/* The reason for exit code `code`: the chief's or the client's, or that of the first task
+ * that ended with it. */
 static const char *reason_for(const struct run *run, int code)
 {
     const char *reason = "";
@@ -568,7 +566,7 @@ static const char *reason_for(const struct run *run, int code)
 static void say_end(const struct run *run, int code)
 {
     const char *reason = reason_for(run, code);
-    uint64_t took_ms = now_ms() - run->began_ms;
+    uint64_t took_ms = cmd_now_ms() - run->began_ms;
 
     if (run->level < MU_LOG_WARN && reason[0] == '\0')
         return;
@@ -598,7 +596,7 @@ static int run_all(struct run *run)
     return result_of(run);
 }
 
-/* ---- the whole ---- */
+/* ---- the verb ---- */
 
 static void init_output(struct run *run)
 {
@@ -638,7 +636,7 @@ int cmd_run(struct cmd_options *options)
         .grace_ms = cmd_number(options, CMD_FLAG_GRACE_MS),
         .level = cmd_is_quiet(options) ? MU_LOG_WARN
                                        : cmd_number(options, CMD_FLAG_LOG_LEVEL),
-        .began_ms = now_ms(),
+        .began_ms = cmd_now_ms(),
     };
     mu_error error;
     bool preempts = cmd_number(options, CMD_FLAG_PREEMPT_ON_SIGTERM) == 1;

@@ -1,8 +1,9 @@
-/* `muster status`: asks the chief, as a client of its own, and prints what it says. */
+/* `muster status`: prints the chief's status. */
 #include "cli/chief_client.h"
 #include "cli/output/print_json.h"
 #include "cli/output/table.h"
 #include "cli/verbs.h"
+#include "resolver/spec/cluster.h"
 
 #include "muster/coordination.h"
 #include "muster/node.h"
@@ -15,7 +16,7 @@
 enum {
     LINE_WIDTH = 88,
     MISSING_SHOWN = 100,
-    HOST_TIMEOUT_MS = 200 /* for a chief to register us, if it hosts the service */
+    HOST_TIMEOUT_MS = 200 /* timeout of registering, if the chief hosts the service */
 };
 
 static bool is_task(const mu_value *map, const char *type, int index)
@@ -24,7 +25,7 @@ static bool is_task(const mu_value *map, const char *type, int index)
            cmd_map_number(map, "index") == index;
 }
 
-/* ---- completing it: the chief itself, without us, and who is missing ---- */
+/* ---- the list of tasks, completed by the chief and missing tasks ---- */
 
 static mu_value *task_value(const char *type, int index, const char *address,
                             const char *state)
@@ -48,7 +49,7 @@ static int compare_tasks(const void *a, const void *b)
     return types != 0 ? types : (indices > 0) - (indices < 0);
 }
 
-/* By type, then index. Takes `list`. */
+/* Sort by type, then index. Takes ownership of `list`. */
 static mu_value *sort_tasks(mu_value *list)
 {
     size_t count = mu_value_count(list);
@@ -66,17 +67,12 @@ static mu_value *sort_tasks(mu_value *list)
     return sorted;
 }
 
-/* What is known of tasks, by name: those that are listed, and for how long the chief has
- * missed workers that were there before. */
+/* Tasks by name: those in the list already, and for how long workers have been
+ * missing. */
 struct known {
     mu_value *listed;
     mu_value *missing_ms;
 };
-
-static void name_task(const char *type, int64_t index, char *out, size_t size)
-{
-    (void)snprintf(out, size, "/job:%s/task:%" PRId64, type, index);
-}
 
 static void know(struct known *known, const mu_value *status, const mu_value *list)
 {
@@ -87,8 +83,8 @@ static void know(struct known *known, const mu_value *status, const mu_value *li
     for (size_t i = 0; i < mu_value_count(list); i++) {
         const mu_value *task = mu_value_at(list, i);
 
-        name_task(cmd_map_text(task, "type"), cmd_map_number(task, "index"), name,
-                  sizeof name);
+        mu__task_name(name, sizeof name, cmd_map_text(task, "type"),
+                      (int)cmd_map_number(task, "index"));
         (void)mu_value_set(known->listed, name, mu_value_int(1));
     }
     for (size_t i = 0; i < mu_value_count(missing); i++) {
@@ -106,7 +102,7 @@ static void add_missing(struct known *known, mu_value *list, const char *type, i
     mu_value *map;
     char name[64];
 
-    name_task(type, index, name, sizeof name);
+    mu__task_name(name, sizeof name, type, index);
     if (mu_value_find(known->listed, name) != NULL)
         return;
     map = task_value(type, index, address, "missing");
@@ -117,7 +113,8 @@ static void add_missing(struct known *known, mu_value *list, const char *type, i
     (void)mu_value_set(known->listed, name, mu_value_int(1));
 }
 
-/* Those of the cluster, where that is known; and workers that the chief waits for. */
+/* Add the tasks of the cluster spec, if it is known, and the workers that the chief waits
+ * for. */
 static void add_all_missing(const struct cmd_client *client, const mu_value *status,
                             mu_value *list)
 {
@@ -154,7 +151,7 @@ static mu_value *complete_tasks(const struct cmd_client *client, const mu_value 
     return sort_tasks(list);
 }
 
-/* A copy with the tasks completed; the rest is shared. */
+/* A copy of the status with all tasks; other items are shared. */
 static mu_value *complete_status(const struct cmd_client *client, const mu_value *status)
 {
     mu_value *map = mu_value_map();
@@ -193,7 +190,7 @@ static void cell_duration(struct cmd_table *table, unsigned column, const mu_val
                        cmd_duration(cmd_map_number(map, key), text, sizeof text));
 }
 
-/* "up", and what else there is to be said. */
+/* The state, and conditions such as "draining". */
 static void cell_state(struct cmd_table *table, unsigned column, const mu_value *map)
 {
     int64_t failures = cmd_map_number(map, "failures");
@@ -221,7 +218,7 @@ static void task_row(struct cmd_table *table, const mu_value *map)
     cell_count(table, 7, map, "failed");
 }
 
-/* All that are there, and the first of those that are missing. */
+/* Print all connected tasks, and the first MISSING_SHOWN missing ones. */
 static void print_tasks(const mu_value *list)
 {
     struct cmd_table table;
@@ -302,7 +299,7 @@ static void shard_row(struct cmd_table *table, int64_t ps, const mu_value *map)
     cell_count(table, 6, map, "version");
 }
 
-/* A server's part: one row for each shard that it has. */
+/* The shards of a parameter server, one row each. */
 static void server_row(struct cmd_table *table, const mu_value *map)
 {
     const mu_value *shards = mu_value_find(map, "variables");
@@ -342,7 +339,7 @@ static void cell_seconds(struct cmd_table *table, unsigned column, const mu_valu
     cmd_table_cell(table, column, "%.4g s", seconds);
 }
 
-/* Timers that have measured something. */
+/* Print the timers that have measurements. */
 static void print_timers(const mu_value *timers)
 {
     struct cmd_table table;
@@ -365,7 +362,7 @@ static void print_timers(const mu_value *timers)
     cmd_table_done(&table);
 }
 
-/* "queued 5, in flight 4, ...", in lines of LINE_WIDTH. */
+/* Print "queued 5, in flight 4, ...", in lines of at most LINE_WIDTH. */
 static void print_closures(const mu_value *closures)
 {
     size_t count = mu_value_count(closures);
@@ -426,7 +423,7 @@ static int print_status(const struct cmd_client *client, const mu_value *answer)
     mu_value *status = complete_status(client, answer);
     int rv = 0;
 
-    if (cmd_number(client->options, CMD_FLAG_OUTPUT) == 1)
+    if (cmd_is_json(client))
         rv = status == NULL ? -MU_ENOMEM : cmd_json_print(cmd_json_value(status));
     else
         print_text(status);
@@ -434,15 +431,15 @@ static int print_status(const struct cmd_client *client, const mu_value *answer)
     return rv == 0 ? CMD_FINE : CMD_FAILED;
 }
 
-/* ---- asking ---- */
+/* ---- the verb ---- */
 
-/* Where the chief hosts the coordination service, this client registers there, and has to
- * leave: or else it would be a task that was lost. No chief says that it does not. */
+/* If the chief hosts the coordination service, this client's agent registers there, and
+ * must leave, or it would count as a lost task. Whether the chief hosts it is not known
+ * before. */
 static int request_status(struct cmd_client *client, mu_error *error)
 {
     mu_value *status = NULL;
-    int rv = mu_node_status(
-        client->node, cmd_number(client->options, CMD_FLAG_TIMEOUT_MS), error, &status);
+    int rv = mu_node_status(client->node, cmd_timeout_ms(client), error, &status);
     bool joined =
         rv == 0 && mu_agent_register(client->node, 0, HOST_TIMEOUT_MS, NULL) == 0;
     int code = rv == 0 ? print_status(client, status) : cmd_exit_code(rv);
@@ -453,7 +450,7 @@ static int request_status(struct cmd_client *client, mu_error *error)
     return code;
 }
 
-/* The chief, which most often hosts the coordination service, too. */
+/* Target the chief, as the likely host of the coordination service. */
 static int find_chief(struct cmd_client *client, mu_error *error)
 {
     int rv = cmd_target_chief(client, error);

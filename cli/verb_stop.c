@@ -1,10 +1,9 @@
-/* `muster stop`: has a task end as if its job was done. */
+/* `muster stop`: stops another task, which ends as if the job was done. */
 #include "cli/chief_client.h"
 #include "cli/output/print_json.h"
 #include "cli/service_client.h"
 #include "cli/verbs.h"
 #include "resolver/spec/cluster.h"
-#include "runtime/base/json.h"
 #include "runtime/base/text.h"
 
 #include "muster/compat/server.h"
@@ -13,36 +12,27 @@
 #include <string.h>
 
 struct stop {
-    char type[16];
+    char type[CMD_TYPE_BYTES];
     int index;
     char task[64];      /* "/job:ps/task:0" */
-    bool is_direct;     /* there is no chief: the request goes to the task itself */
+    bool is_direct;     /* without a chief: the request goes to the task itself */
 };
 
-/* "ps:0" or "/job:ps/task:0". */
 static int read_task(const char *text, mu_error *error, struct stop *stop)
 {
-    static const char job[] = "/job:";
-    static const char middle[] = "/task:";
-    bool is_long = strncmp(text, job, sizeof job - 1) == 0;
-    const char *type = is_long ? text + sizeof job - 1 : text;
-    const char *end = is_long ? strstr(type, middle) : strchr(type, ':');
     char shown[MU__QUOTE_BYTES];
 
-    if (end != NULL && (size_t)(end - type) < sizeof stop->type) {
-        (void)snprintf(stop->type, sizeof stop->type, "%.*s", (int)(end - type), type);
-        if (mu__task_type_is_valid(stop->type) &&
-            mu__index_parse(end + (is_long ? sizeof middle - 1 : 1), &stop->index) == 0) {
-            mu__task_name(stop->task, sizeof stop->task, stop->type, stop->index);
-            return 0;
-        }
+    if (cmd_task_parse(text, stop->type, &stop->index) &&
+        mu__task_type_is_valid(stop->type)) {
+        mu__task_name(stop->task, sizeof stop->task, stop->type, stop->index);
+        return 0;
     }
     mu__quote(shown, sizeof shown, text, strlen(text));
     return mu_error_set(error, -MU_EINVALID,
                         "%s: expected a task, as ps:0 or /job:ps/task:0", shown);
 }
 
-/* The chief; or where there is none, the task itself. */
+/* Target the chief; in a cluster without a chief the task itself. */
 static int find(struct cmd_client *client, mu_error *error)
 {
     struct stop *stop = client->user;
@@ -82,27 +72,9 @@ static int print(const struct cmd_client *client, const struct stop *stop)
     return cmd_json_print(map) == 0 ? CMD_FINE : CMD_FAILED;
 }
 
-/* Whether the chief is connected with the task, as it says. */
-static bool is_connected(const mu_value *status, const struct stop *stop)
-{
-    const mu_value *tasks = mu_value_find(status, "tasks");
-
-    for (size_t i = 0; i < mu_value_count(tasks); i++) {
-        const mu_value *task = mu_value_at(tasks, i);
-        const char *type = "";
-        int64_t index = -1;
-        size_t size;
-
-        (void)mu_value_get_string(mu_value_find(task, "type"), &type, &size);
-        (void)mu_value_get_int(mu_value_find(task, "index"), &index);
-        if (strcmp(type, stop->type) == 0 && index == stop->index)
-            return true;
-    }
-    return false;
-}
-
-/* The chief is asked what it knows: a worker may take long to finish, but one that is not
- * there is waited for no longer than any answer. 0, or the exit code. */
+/* Request the chief's status to choose the timeout: a connected worker may take long to
+ * finish its closures, a task that is not connected is waited for as long as for a
+ * response. Returns 0 or the exit code. */
 static int look_for(struct cmd_client *client, const struct stop *stop, mu_error *error,
                     int64_t *timeout_ms)
 {
@@ -114,7 +86,7 @@ static int look_for(struct cmd_client *client, const struct stop *stop, mu_error
 
     if (rv != 0)
         return cmd_exit_code(rv);
-    connected = is_connected(status, stop);
+    connected = cmd_tasks_have(mu_value_find(status, "tasks"), stop->type, stop->index);
     mu_value_free(status);
     if (!connected && !is_listed && strcmp(stop->type, "chief") != 0)
         return cmd_exit_code(mu_error_set(error, -MU_ENOTFOUND,

@@ -1,6 +1,6 @@
-/* `muster store ls` and `muster store clear`: the runs of a job that a store has. Asked
- * is the coordination service; or, with --store, the store itself, by a node of this
- * process that hosts a service nobody else reaches. */
+/* `muster store ls` and `muster store clear`: the runs of a job in a store. They send
+ * requests to the coordination service; with --store to a private service over that
+ * store, hosted by a node in this process that accepts no other task. */
 #include "api/internal.h"
 #include "cli/output/print_json.h"
 #include "cli/output/table.h"
@@ -18,7 +18,7 @@
 
 enum { CLOSE_MS = 1000 };
 
-/* ---- showing ---- */
+/* ---- list ---- */
 
 static const char *time_of(const mu_value *run, const char *key, char out[32])
 {
@@ -89,9 +89,9 @@ static int list(struct cmd_client *client, mu_error *error)
     return code;
 }
 
-/* ---- clearing ---- */
+/* ---- clear ---- */
 
-/* The name is for a host's run, too, where the environment has it: here it is a flag. */
+/* --run of the command line only: the environment variable names a host's own run. */
 static const char *named(const struct cmd_options *o)
 {
     return o->values[CMD_FLAG_JOB_RUN].source == CMD_FROM_LINE
@@ -133,14 +133,14 @@ static int clear(struct cmd_client *client, mu_error *error)
     return cmd_json_print(map) == 0 ? CMD_FINE : CMD_FAILED;
 }
 
-/* ---- the store itself ---- */
+/* ---- opening a store without its service ---- */
 
 static bool is_offline(const struct cmd_options *o)
 {
     return o->values[CMD_FLAG_STORE].source == CMD_FROM_LINE;
 }
 
-/* What is not there is not to be made by looking. */
+/* A file that is absent is an error: opening the store would create it. */
 static int check_store_path(const char *store, mu_error *error)
 {
     static const char journal[] = "journal:";
@@ -172,7 +172,7 @@ static int open_store(struct cmd_client *client, mu_error *error)
     options.log_user = &client->log;
     options.log_level = client->log.level;
     if (rv == 0)
-        rv = mu__node_open(&options, &extra, error, &client->node);
+        rv = mu__node_open(&options, &extra, NULL, error, &client->node);
     mu_cluster_free(alone);
     return rv;
 }
@@ -211,9 +211,7 @@ static int look(const struct cmd_options *options, cmd_request_fn request)
 
     if (!is_offline(options))
         return cmd_service_request(options, request);
-    if (cmd_log_open(options, &error, &client.log) == 0) {
-        if (options->values[CMD_FLAG_LOG_LEVEL].source == CMD_FROM_DEFAULT)
-            client.log.level = MU_LOG_ERROR;
+    if (cmd_log_open_client(options, &error, &client.log) == 0) {
         code = request_of_store(&client, request, &error);
         cmd_log_close(&client.log);
     }

@@ -1,5 +1,5 @@
-/* `muster task report` and `muster task reset`: what an operator says of a task to the
- * coordination service. */
+/* `muster task report` and `muster task reset`: put another task into the error state,
+ * and reset it. */
 #include "cli/output/print_json.h"
 #include "cli/service_client.h"
 #include "cli/verbs.h"
@@ -11,7 +11,7 @@
 #include <string.h>
 #include <strings.h>
 
-/* "EABORTED", "ABORTED", in any case, or the number. */
+/* Parse a code: "EABORTED" or "ABORTED" in any case, or its number. */
 static int read_code(const char *text, mu_error *error, int *ret_code)
 {
     static const struct {

@@ -1,4 +1,4 @@
-/* `muster tasks`: who is there, as the coordination service knows it. */
+/* `muster tasks`: the states of tasks, from the coordination service. */
 #include "cli/output/print_json.h"
 #include "cli/output/table.h"
 #include "cli/service_client.h"
@@ -7,7 +7,8 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Not worth a line: this process, and clients as it, that have been and gone. */
+/* Tasks that are not printed: this process, and disconnected clients unless --tasks names
+ * them. */
 static bool is_hidden(const struct cmd_client *client, const mu_value *task)
 {
     if (strcmp(cmd_map_text(task, "task"), mu_node_task(client->node)) == 0)
@@ -24,7 +25,7 @@ static bool is_connected(const mu_value *task)
     return strcmp(state, "connected") == 0 || strcmp(state, "suspect") == 0;
 }
 
-/* All that were named, or all that barriers wait for. */
+/* Whether all tasks of --tasks, or without it all coordinated ones, are connected. */
 static bool all_connected(const struct cmd_client *client, const mu_value *tasks)
 {
     bool named = cmd_text(client->options, CMD_FLAG_TASKS) != NULL;
@@ -38,9 +39,9 @@ static bool all_connected(const struct cmd_client *client, const mu_value *tasks
     return true;
 }
 
-/* ---- as a table ---- */
+/* ---- table and JSON ---- */
 
-/* Of one that was never there nothing else is known. */
+/* Only the state of a task that was never registered is known. */
 static void task_row(struct cmd_table *table, const mu_value *task)
 {
     const char *incarnation = cmd_map_text(task, "incarnation");
@@ -129,14 +130,14 @@ static int print_change(const struct cmd_client *client, const mu_value *before,
     return 0;
 }
 
-/* A client that goes is told, where it was told that it came. */
+/* A client's end is printed when its connection was. */
 static bool is_shown(const struct cmd_client *client, const mu_value *before,
                     const mu_value *task)
 {
     return !is_hidden(client, task) || (before != NULL && !is_hidden(client, before));
 }
 
-/* What is not as it was; of all that is new, too. */
+/* Print the tasks whose state or incarnation differs from `before`, and new tasks. */
 static int print_changes(const struct cmd_client *client, const mu_value *before,
                          const mu_value *tasks)
 {
@@ -179,7 +180,7 @@ static int watch(struct cmd_client *client, mu_error *error)
     return rv;
 }
 
-/* ---- asking ---- */
+/* ---- the verb ---- */
 
 static int print_tasks(const struct cmd_client *client, const mu_value *tasks,
                        mu_error *error)

@@ -1,18 +1,20 @@
-/* What the parts of the program `muster` share: its verbs and its exit codes. */
+/* The verbs of the command `muster`, and its exit codes. */
 #ifndef MU_NODE_CMD_H
 #define MU_NODE_CMD_H
 
 #include "muster/main.h"
 
 #include <stdbool.h>
+#include <stdint.h>
 
 struct cmd_client;
 struct cmd_options;
 
-/* The program that hosts the command, as mu_main_with got it; all NULL for `muster`. */
+/* The options of the embedding program, as passed to mu_main_with; all NULL for `muster`
+ * itself. */
 const mu_main_options *cmd_host(void);
 
-/* How a process of ours ends; help.c describes them. */
+/* Exit codes; the help topic "exit-codes" (options/help.c) describes them. */
 enum cmd_exit {
     CMD_FINE = 0,
     CMD_FAILED = 1,
@@ -21,7 +23,7 @@ enum cmd_exit {
     CMD_UNREACHED = 4,
     CMD_UNENDED = 5,
     CMD_COMPARED = 6,
-    CMD_NOT_STARTED = 126,  /* a command, as shells say it */
+    CMD_NOT_STARTED = 126,  /* of a command that cannot be started, as shells do */
     CMD_NOT_FOUND = 127,
     CMD_SIGNAL = 128    /* plus the signal's number */
 };
@@ -59,18 +61,18 @@ enum cmd_verb_bit {
     CMD_LOCK = 1 << 28
 };
 
-/* Sends requests and prints the answers. Returns the exit code; unless that is CMD_FINE,
- * `error` has a message, or "" when nothing is to be printed. */
+/* Sends the verb's requests and prints the responses. Returns the exit code; unless that
+ * is CMD_FINE, `error` has a message to print, or "". */
 typedef int (*cmd_request_fn)(struct cmd_client *client, mu_error *error);
 
 struct cmd_verb {
     const char *name;       /* one word, or two: "kv get" */
     enum cmd_verb_bit bit;
     int (*main)(struct cmd_options *options);   /* returns the exit code */
-    cmd_request_fn request; /* what cmd_service_verb or cmd_chief_verb is to send; NULL:
-                               `main` is another */
+    cmd_request_fn request; /* called by cmd_service_verb or cmd_chief_verb; NULL when
+                               `main` is neither of them */
     const char *summary;    /* one line */
-    const char *text;       /* what it does, a few lines */
+    const char *text;       /* description, a few lines */
     const char *examples;
     const char *operands;   /* the arguments besides flags, "KEY [VALUE]", optional ones
                                in brackets. NULL: none */
@@ -106,28 +108,31 @@ int cmd_check(struct cmd_options *options);
 int cmd_journal_check(struct cmd_options *options);
 int cmd_journal_repair(struct cmd_options *options);
 
-/* The verbs, ended by one without a name (options/help.c). */
+/* All verbs, ended by one with name NULL (options/help.c). */
 extern const struct cmd_verb cmd_verbs[];
 
 enum { CMD_WORDS_MAX = 40 };
 
-/* The names of all verbs, and a NULL behind them; at most CMD_WORDS_MAX - 2 with it. */
+/* Write the names of all verbs and a NULL: at most CMD_WORDS_MAX - 2 elements. */
 void cmd_verb_words(const char **ret_words);
 
-/* The verb whose words `arguments` begin with (NULL ends them), and how many those are;
- * NULL when it is none. */
+/* The verb whose name `arguments` (ended by NULL) begin with, and how many words that
+ * name has; NULL when there is no such verb. */
 const struct cmd_verb *cmd_verb_find(char *const *arguments, int *ret_words);
 
-/* Whether a word is the first of verbs with two. */
+/* Whether `word` is the first word of verbs that have two, such as "kv". */
 bool cmd_verb_begins(const char *word);
 
-/* Print help: of the whole (NULL), of a verb, of those that begin with a word ("kv"), or
- * a topic ("exit-codes", "flags"). Returns the exit code; unknown topics are a usage
+/* Print help: the overview (NULL), a verb, all verbs that begin with a word ("kv"), or a
+ * topic ("exit-codes", "flags"). Returns the exit code; unknown topics are a usage
  * error. */
 int cmd_help(const char *topic);
 
-/* "did you mean" for a word that is none of `words` (NULL ends them): the nearest one, or
- * NULL when none is near. */
+/* The most similar of `words` (ended by NULL), for "did you mean"; NULL when none is
+ * similar. */
 const char *cmd_nearest(const char *word, const char *const *words);
+
+/* The monotonic clock, in milliseconds. */
+uint64_t cmd_now_ms(void);
 
 #endif

@@ -1,4 +1,4 @@
-/* muster: runs functions on a cluster of tasks, and tells the truth about them.
+/* muster: runs functions on a cluster of tasks, and reports what became of each.
  *
  * Include this one header, link with -lmuster. */
 #ifndef MUSTER_H

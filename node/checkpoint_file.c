@@ -1,6 +1,6 @@
 /* A checkpoint is written under a name of its own and renamed when all of it is on the
- * disk. Its writer holds a lock on it (flock), so that what a writer left that has died
- * is told from what one is writing now. */
+ * disk. Its writer holds a lock on it (flock), by which other writers tell a file that is
+ * being written from one whose writer has died. */
 #include "node/checkpoint_file.h"
 
 #include "actors/packing.h"
@@ -40,69 +40,9 @@ struct mu__ckpt_writer {
     uint32_t parts_max;
 };
 
-/* ---- bytes ---- */
-
-/* 0, or the system's number. */
-static int write_all(int fd, const void *data, uint64_t size)
-{
-    const uint8_t *at = data;
-
-    while (size > 0) {
-        ssize_t written = write(fd, at, size > CHUNK_BYTES ? CHUNK_BYTES : (size_t)size);
-
-        if (written < 0 && errno != EINTR)
-            return errno;
-        if (written > 0) {
-            at += written;
-            size -= (uint64_t)written;
-        }
-    }
-    return 0;
-}
-
-/* 0, -1 at the end of the file, or the system's number. */
-static int read_all(int fd, void *data, uint64_t size, uint64_t offset)
-{
-    uint8_t *at = data;
-
-    while (size > 0) {
-        ssize_t got = pread(fd, at, size > CHUNK_BYTES ? CHUNK_BYTES : (size_t)size,
-                            (off_t)offset);
-
-        if (got < 0 && errno != EINTR)
-            return errno;
-        if (got == 0)
-            return -1;
-        if (got > 0) {
-            at += got;
-            offset += (uint64_t)got;
-            size -= (uint64_t)got;
-        }
-    }
-    return 0;
-}
-
-/* So that the new name survives a power cut, too. Where directories cannot be flushed
- * there is nothing to be done about it. */
-static void flush_directory(const char *path)
-{
-    char directory[MU__CKPT_PATH_BYTES];
-    const char *slash = strrchr(path, '/');
-    int fd;
-
-    (void)snprintf(directory, sizeof directory, "%.*s",
-                   slash == NULL ? 1 : (int)(slash - path) + 1,
-                   slash == NULL ? "." : path);
-    fd = open(directory, O_RDONLY | O_CLOEXEC);
-    if (fd < 0)
-        return;
-    (void)fsync(fd);
-    (void)close(fd);
-}
-
 /* ---- writing ---- */
 
-/* Locked, and still there: another writer may have taken it for one that was left. */
+/* Locked, and still there: before the lock another writer may have removed it. */
 static bool is_ours(int fd)
 {
     struct stat about;
@@ -154,7 +94,8 @@ static bool ends_with(const char *text, const char *end)
     return length >= strlen(end) && strcmp(text + length - strlen(end), end) == 0;
 }
 
-/* Of all steps: what is before the last "-" of the name is the checkpoint's. */
+/* Remove what writers of this checkpoint left when they died, of all its steps: its name
+ * is what is before the last "-". */
 static void remove_all_left(const char *path)
 {
     const char *slash = strrchr(path, '/');
@@ -211,7 +152,7 @@ int mu__ckpt_writer_open(const char *path, uint64_t step, uint32_t parts_max,
         mu__ckpt_writer_free(writer);
         return mu__file_error(path, "written", number, ret_error);
     }
-    number = write_all(writer->fd, nothing, sizeof nothing);
+    number = mu__file_write_all(writer->fd, nothing, sizeof nothing);
     if (number != 0) {
         mu__ckpt_writer_free(writer);
         return mu__file_error(path, "written", number, ret_error);
@@ -227,11 +168,11 @@ int mu__ckpt_writer_add(struct mu__ckpt_writer *writer, const char *name,
     static const uint8_t zeros[MU__CKPT_ALIGN];
     struct mu__ckpt_part *part = &writer->parts[writer->parts_count];
     uint64_t filling = mu__ckpt_filled(bytes) - bytes;
-    int number = write_all(writer->fd, data, bytes);
+    int number = mu__file_write_all(writer->fd, data, bytes);
 
     assert(writer->parts_count < writer->parts_max);
     if (number == 0)
-        number = write_all(writer->fd, zeros, filling);
+        number = mu__file_write_all(writer->fd, zeros, filling);
     if (number != 0)
         return mu__file_error(writer->path, "written", number, ret_error);
     (void)snprintf(part->name, sizeof part->name, "%s", name);
@@ -275,20 +216,21 @@ static int write_ends(struct mu__ckpt_writer *writer, const uint8_t *index, uint
         .index_sum = mu__crc32c_add(&writer->crc, 0, index, (size_t)size),
     };
     uint8_t bytes[MU__CKPT_HEADER_BYTES];
-    int number = write_all(writer->fd, index, size);
+    int number = mu__file_write_all(writer->fd, index, size);
 
     if (number != 0)
         return number;
     mu__ckpt_header_write(&writer->crc, &header, bytes);
     if (lseek(writer->fd, 0, SEEK_SET) != 0)
         return errno;
-    number = write_all(writer->fd, bytes, sizeof bytes);
+    number = mu__file_write_all(writer->fd, bytes, sizeof bytes);
     if (number == 0 && fsync(writer->fd) != 0)
         number = errno;
     return number;
 }
 
-/* The lock goes with the close, and the name under which it would be removed before. */
+/* Renamed before the close, which releases the lock: under the old name another writer
+ * would remove it. */
 static int rename_to_path(struct mu__ckpt_writer *writer)
 {
     int number = rename(writer->under, writer->path) == 0 ? 0 : errno;
@@ -297,7 +239,7 @@ static int rename_to_path(struct mu__ckpt_writer *writer)
         return number;
     number = close(writer->fd) == 0 ? 0 : errno;
     writer->fd = -1;
-    flush_directory(writer->path);
+    mu__file_flush_folder(writer->path);
     return number;
 }
 
@@ -342,7 +284,7 @@ static int broken(const char *path, const char *why, mu_error *ret_error)
 static int read_part(const struct mu__ckpt_reader *reader, void *data, uint64_t size,
                      uint64_t offset, mu_error *ret_error)
 {
-    int number = read_all(reader->fd, data, size, offset);
+    int number = mu__file_read_all(reader->fd, data, size, offset);
 
     if (number < 0)
         return broken(reader->path, "the file is cut short", ret_error);

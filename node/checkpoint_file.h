@@ -16,17 +16,17 @@ struct mu__ckpt_writer;
 int mu__ckpt_writer_open(const char *path, uint64_t step, uint32_t parts_max,
                          mu_error *ret_error, struct mu__ckpt_writer **ret_writer);
 
-/* Names ascend; "" is the value. */
+/* Parts are added in ascending order of their names; "" is the value's. */
 int mu__ckpt_writer_add(struct mu__ckpt_writer *writer, const char *name,
                         const struct mu__shape *shape, const void *data, uint64_t bytes,
                         mu_error *ret_error);
 int mu__ckpt_writer_add_value(struct mu__ckpt_writer *writer, const mu_value *value,
                               mu_error *ret_error);
 
-/* On the disk, and then at its path. */
+/* Flush the file to the disk, then rename it to its path. */
 int mu__ckpt_writer_finish(struct mu__ckpt_writer *writer, mu_error *ret_error);
 
-/* Without a finish nothing stays. NULL is fine. */
+/* Removes the file unless it was finished. NULL is fine. */
 void mu__ckpt_writer_free(struct mu__ckpt_writer *writer);
 
 /* ---- Reading ---- */
@@ -48,7 +48,7 @@ int mu__ckpt_reader_open(const char *path, mu_error *ret_error,
 const struct mu__ckpt_part *mu__ckpt_reader_find(const struct mu__ckpt_reader *reader,
                                                  const char *name);
 
-/* A content, checked again; the caller frees it with free(). */
+/* The content of a part, its checksum checked again; the caller frees it with free(). */
 int mu__ckpt_reader_content(const struct mu__ckpt_reader *reader,
                             const struct mu__ckpt_part *part, mu_error *ret_error,
                             uint8_t **ret_content);
@@ -68,8 +68,8 @@ int mu__ckpt_name_check(const char *name, mu_error *ret_error);
 int mu__ckpt_path(const char *directory, const char *name, uint64_t step,
                   mu_error *ret_error, char out[MU__CKPT_PATH_BYTES]);
 
-/* The steps of a name that there are, the largest first; the caller frees them with
- * free(). -MU_ENOTFOUND when there is no such directory. */
+/* The steps of which there are checkpoints with this name, the largest first; the caller
+ * frees them with mu__free_array(). -MU_ENOTFOUND when there is no such directory. */
 int mu__ckpt_steps(const char *directory, const char *name, mu_error *ret_error,
                    uint64_t **ret_steps, size_t *ret_count);
 

@@ -110,8 +110,8 @@ void mu_node_unref(mu_node *node)
         mu__node_unref(node);
 }
 
-/* No loop, world or wire is left. An abandoned node stays: a thread that did not end may
- * look at it. */
+/* Release the node when loop, world and wire are closed. An abandoned one stays: a thread
+ * that did not end may use it. */
 static void drop(mu_node *node)
 {
     if (state_of(node) != MU__NODE_ABANDONED)
@@ -126,7 +126,7 @@ static void close_left_calls(mu_node *node)
         struct mu__pending *pending;
 
         uv_mutex_lock(&node->lock);
-        pending = node->calls.pending;
+        pending = MU__LIST_FIRST(&node->calls.pending, struct mu__pending, in_list);
         uv_mutex_unlock(&node->lock);
         if (pending == NULL)
             return;
@@ -136,8 +136,10 @@ static void close_left_calls(mu_node *node)
     }
 }
 
-void mu__node_part_closed(mu_node *node)
+void mu__node_part_closed(void *arg)
 {
+    mu_node *node = arg;
+
     node->lifecycle.open_handles--;
     if (node->lifecycle.open_handles > 0)
         return;
@@ -153,14 +155,9 @@ void mu__node_part_closed(mu_node *node)
     }
 }
 
-static void part_closed(void *arg)
-{
-    mu__node_part_closed(arg);
-}
-
 static void handle_closed(uv_handle_t *handle)
 {
-    part_closed(handle->data);
+    mu__node_part_closed(handle->data);
 }
 
 void mu__node_close_files(mu_node *node)
@@ -181,11 +178,11 @@ void mu__node_teardown(mu_node *node)
     mu__node_stop_discovery(node);
     node->lifecycle.open_handles += node->discovery.handle != NULL;
     node->lifecycle.open_handles +=
-        mu__service_host_close_http(&node->service_host, part_closed, node);
-    mu__world_uv_close(node->world, part_closed, node);
+        mu__service_host_close_http(&node->service_host, mu__node_part_closed, node);
+    mu__world_uv_close(node->world, mu__node_part_closed, node);
     if (busy)
         mu__world_uv_abandon(node->world);
-    mu__wire_uv_close(node->wire, part_closed, node);
+    mu__wire_uv_close(node->wire, mu__node_part_closed, node);
     uv_close((uv_handle_t *)&node->lifecycle.timer, handle_closed);
     uv_close((uv_handle_t *)&node->lifecycle.stop, handle_closed);
 }
@@ -241,7 +238,7 @@ static bool end_callees(mu_node *node)
     return true;
 }
 
-/* Without memory for it, in the next step. */
+/* Without memory for the messages it is tried again in the next step. */
 static void on_leaving(uv_timer_t *timer)
 {
     mu_node *node = timer->data;
@@ -250,7 +247,8 @@ static void on_leaving(uv_timer_t *timer)
         (void)uv_timer_start(timer, on_closing, 0, CLOSING_STEP_MS);
 }
 
-/* No run begins once goodbye is said: from then on others run what had not begun here. */
+/* No run begins once goodbye is said: from then on other workers run the closures that
+ * had not begun here. */
 static void begin_closing(mu_node *node)
 {
     if (!mu__node_move(node, MU__NODE_LEAVING))
@@ -279,8 +277,7 @@ void mu__node_superseded(void *owner, const char *reason)
     (void)mu__node_move(node, MU__NODE_SUPERSEDED);
     mu__node_await_posters(node);
     if (!end_callees(node))
-        node->log.write(node->log.user, MU_LOG_ERROR, node->member.task, "node",
-                        "out of memory: calls that wait go on");
+        mu__node_log(node, MU_LOG_ERROR, "node", "out of memory: calls that wait go on");
 }
 
 static void on_stop(uv_async_t *async)
@@ -336,17 +333,16 @@ void mu_node_close_async(mu_node *node, void (*closed)(void *user), void *user)
 {
     MU__REQUIRE_OR(, node);
     if (node->loop == &node->own_loop || !mu__node_on_loop(node)) {
-        node->log.write(
-            node->log.user, MU_LOG_ERROR, node->member.task, "node",
-            "mu_node_close_async is for nodes on the program's loop, and called on "
-            "its thread: the node stays open");
+        mu__node_log(node, MU_LOG_ERROR, "node",
+                     "mu_node_close_async is for nodes on the program's loop, and called "
+                     "on its thread: the node stays open");
         return;
     }
     node->lifecycle.closed_cb = closed;
     node->lifecycle.closed_user = user;
     atomic_store(&node->lifecycle.timeout_ms, -1);
     mu__coordinator_detach(node, 0);
-    /* The stop is asked for when the store has heard of it. */
+    /* Otherwise lifecycle.stop is sent when the store has recorded it. */
     if (!mu__node_leave_run_later(node))
         begin_closing(node);
 }

@@ -21,14 +21,14 @@ enum mu__node_state {
                                memory stay */
 };
 
-/* How a node closes. Of the loop's thread but for what is atomic. */
+/* How a node closes. Loop thread, but for what is atomic. */
 struct mu__lifecycle {
     atomic_int state;               /* enum mu__node_state */
     uv_async_t stop;                /* wakes the loop to close */
     uv_timer_t timer;               /* of the steps of closing */
     unsigned open_handles;          /* what must close before the node is freed */
     uint64_t began_ms;              /* loop time when closing began */
-    atomic_llong timeout_ms;        /* of functions that run; negative: none */
+    atomic_llong timeout_ms;        /* for functions that run; negative: without end */
     char superseded_by[768];        /* which process plays the task, in a sentence; "":
                                        none. Written before SUPERSEDED is entered */
     atomic_bool fails;              /* it closes because its program has failed */
@@ -51,19 +51,21 @@ int mu__lifecycle_open(mu_node *node, mu_error *ret_error);
 /* The member's upcall: another process plays this task. The owner is the node. */
 void mu__node_superseded(void *owner, const char *reason);
 
+/* The files of the chief's journal and of the service's store. */
 void mu__node_close_files(mu_node *node);
 
-/* Without handles: the memory alone. */
+/* The memory of a node that has no open handles. */
 void mu__node_free(mu_node *node);
 
-/* One of the parts that the teardown counts is closed. Loop thread. */
-void mu__node_part_closed(mu_node *node);
+/* One of the parts of `node`, a mu_node, that the teardown counts is closed. Loop
+ * thread. */
+void mu__node_part_closed(void *node);
 
 /* Whether calls and posts are refused, with -MU_ECLOSED. Any thread. */
 bool mu__node_refuses_calls(const mu_node *node);
 
-/* Once they are: wait until no thread is half way through one. What was posted is in the
- * inbox then. Loop thread. */
+/* Once they are refused: wait until no thread is in the middle of a post. All that was
+ * posted is in the inbox then. Loop thread. */
 void mu__node_await_posters(mu_node *node);
 
 #endif

@@ -12,6 +12,7 @@
 
 #include "actors/packing.h"
 #include "node/files.h"
+#include "runtime/base/byte_order.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -43,15 +44,6 @@ static void put(uint8_t *at, uint64_t number, unsigned bytes)
         at[i] = (uint8_t)(number >> (8 * i));
 }
 
-static uint64_t get(const uint8_t *at, unsigned bytes)
-{
-    uint64_t number = 0;
-
-    for (unsigned i = bytes; i > 0; i--)
-        number = number << 8 | at[i - 1];
-    return number;
-}
-
 /* FNV-1a: against damage, not against malice. */
 static uint64_t checksum(const uint8_t *data, size_t size)
 {
@@ -62,38 +54,7 @@ static uint64_t checksum(const uint8_t *data, size_t size)
     return sum;
 }
 
-/* What the system said about a file, as an error. */
-static int fail(const char *path, const char *what, int number, mu_error *error)
-{
-    int code = -MU_EUNKNOWN;
-
-    if (number == ENOENT || number == ENOTDIR)
-        code = -MU_ENOTFOUND;
-    else if (number == EACCES || number == EPERM || number == EROFS)
-        code = -MU_EPERMISSION;
-    else if (number == ENOSPC || number == EDQUOT || number == EMFILE)
-        code = -MU_EEXHAUSTED;
-    return mu_error_set(error, code, "\"%.200s\" cannot be %s: %s", path, what,
-                        strerror(number));
-}
-
 /* ---- writing ---- */
-
-/* 0, or the system's number. */
-static int write_all(int fd, const uint8_t *data, size_t size)
-{
-    while (size > 0) {
-        ssize_t written = write(fd, data, size);
-
-        if (written < 0 && errno != EINTR)
-            return errno;
-        if (written > 0) {
-            data += written;
-            size -= (size_t)written;
-        }
-    }
-    return 0;
-}
 
 static int write_file(const char *path, const uint8_t *header, const struct mu__buf *buf)
 {
@@ -102,32 +63,14 @@ static int write_file(const char *path, const uint8_t *header, const struct mu__
 
     if (fd < 0)
         return errno;
-    number = write_all(fd, header, HEADER_BYTES);
+    number = mu__file_write_all(fd, header, HEADER_BYTES);
     if (number == 0)
-        number = write_all(fd, buf->data, buf->size);
+        number = mu__file_write_all(fd, buf->data, buf->size);
     if (number == 0 && fsync(fd) != 0)
         number = errno;
     if (close(fd) != 0 && number == 0)
         number = errno;
     return number;
-}
-
-/* So that the new name survives a power cut, too. Where folders cannot be flushed there
- * is nothing to be done about it. */
-static void flush_folder(const char *path)
-{
-    char folder[PATH_BYTES];
-    const char *slash = strrchr(path, '/');
-    int fd;
-
-    (void)snprintf(folder, sizeof folder, "%.*s",
-                   slash == NULL ? 1 : (int)(slash - path) + 1,
-                   slash == NULL ? "." : path);
-    fd = open(folder, O_RDONLY | O_CLOEXEC);
-    if (fd < 0)
-        return;
-    (void)fsync(fd);
-    (void)close(fd);
 }
 
 static void make_header(uint8_t *header, const struct mu__buf *buf,
@@ -158,32 +101,14 @@ int mu__dataset_file_write(const char *path, const mu_value *value, mu_error *re
     number = write_file(beside, header, buf);
     mu__buf_unref(buf);
     if (number != 0)
-        return fail(beside, "written", number, ret_error);
+        return mu__file_error(beside, "written", number, ret_error);
     if (rename(beside, path) != 0)
-        return fail(path, "replaced", errno, ret_error);
-    flush_folder(path);
+        return mu__file_error(path, "replaced", errno, ret_error);
+    mu__file_flush_folder(path);
     return 0;
 }
 
 /* ---- reading ---- */
-
-/* Bytes that were read; fewer at the end of the file. -1: errno says why. */
-static ssize_t read_all(int fd, uint8_t *data, size_t size)
-{
-    size_t used = 0;
-
-    while (used < size) {
-        ssize_t got = read(fd, data + used, size - used);
-
-        if (got < 0 && errno != EINTR)
-            return -1;
-        if (got == 0)
-            break;
-        if (got > 0)
-            used += (size_t)got;
-    }
-    return (ssize_t)used;
-}
 
 static int broken(const char *path, const char *why, mu_error *error)
 {
@@ -195,13 +120,13 @@ static int unpack(const char *path, const uint8_t *header, struct mu__buf *buf,
                   mu_error *error, mu_value **ret_value)
 {
     struct mu__packed packed = {
-        .head_size = (uint32_t)get(header + AT_HEAD, 4),
-        .tail_size = (uint32_t)get(header + AT_TAIL, 4),
+        .head_size = mu__load_little32(header + AT_HEAD),
+        .tail_size = mu__load_little32(header + AT_TAIL),
     };
     char why[128];
     int rv;
 
-    if (checksum(buf->data, buf->size) != get(header + AT_CHECKSUM, 8))
+    if (checksum(buf->data, buf->size) != mu__load_little64(header + AT_CHECKSUM))
         return broken(path, "the checksum is another one", error);
     packed.head = buf->data + buf->size - packed.head_size;
     packed.tail = packed.tail_size == 0 ? NULL : buf->data;
@@ -214,25 +139,26 @@ static int unpack(const char *path, const uint8_t *header, struct mu__buf *buf,
 static int read_content(const char *path, int fd, const uint8_t *header, mu_error *error,
                         mu_value **ret_value)
 {
-    uint64_t tail = (get(header + AT_TAIL, 4) + TAIL_STEP - 1) / TAIL_STEP * TAIL_STEP;
-    uint64_t size = tail + get(header + AT_HEAD, 4);
+    uint64_t tail = mu__load_little32(header + AT_TAIL);
+    uint64_t filled = (tail + TAIL_STEP - 1) / TAIL_STEP * TAIL_STEP;
+    uint64_t size = filled + mu__load_little32(header + AT_HEAD);
     struct mu__buf *buf;
     struct stat about;
-    ssize_t got;
+    int number;
     int rv;
 
     if (fstat(fd, &about) != 0)
-        return fail(path, "read", errno, error);
+        return mu__file_error(path, "read", errno, error);
     if (size > CONTENT_BYTES_MAX || (uint64_t)about.st_size != HEADER_BYTES + size)
         return broken(path, "it has another size than its header says", error);
     buf = mu__buf_new(size);
     if (buf == NULL)
         return mu_error_set(error, -MU_ENOMEM, "no memory to read \"%.200s\"", path);
     buf->size = (uint32_t)size;
-    got = read_all(fd, buf->data, buf->size);
-    if (got < 0)
-        rv = fail(path, "read", errno, error);
-    else if ((uint64_t)got < size)
+    number = mu__file_read_all(fd, buf->data, buf->size, HEADER_BYTES);
+    if (number > 0)
+        rv = mu__file_error(path, "read", number, error);
+    else if (number < 0)
         rv = broken(path, "it is cut short", error);
     else
         rv = unpack(path, header, buf, error, ret_value);
@@ -243,13 +169,13 @@ static int read_content(const char *path, int fd, const uint8_t *header, mu_erro
 static int read_open(const char *path, int fd, mu_error *error, mu_value **ret_value)
 {
     uint8_t header[HEADER_BYTES];
-    ssize_t size = read_all(fd, header, sizeof header);
+    int number = mu__file_read_all(fd, header, sizeof header, 0);
 
-    if (size < 0)
-        return fail(path, "read", errno, error);
-    if (size < HEADER_BYTES || memcmp(header, magic, sizeof magic - 1) != 0)
+    if (number > 0)
+        return mu__file_error(path, "read", number, error);
+    if (number < 0 || memcmp(header, magic, sizeof magic - 1) != 0)
         return broken(path, "it does not begin like one", error);
-    if (get(header + AT_FORMAT, 4) != FORMAT)
+    if (mu__load_little32(header + AT_FORMAT) != FORMAT)
         return broken(path, "it has another format than 1", error);
     return read_content(path, fd, header, error, ret_value);
 }

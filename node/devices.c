@@ -10,7 +10,7 @@
 
 enum { PATH_MAX_BYTES = 512, FILE_BYTES = 4096, NAME_BYTES = 128, DEVICES_MAX = 64 };
 
-/* The begin of a file, as text; "" when there is none. Returns how many bytes. */
+/* The first bytes of a file, as text; "" when there is none. Returns how many. */
 static size_t read_file(const char *path, char *out, size_t size)
 {
     FILE *file = fopen(path, "re");
@@ -39,7 +39,7 @@ static void read_line(const char *folder, const char *name, char *out, size_t si
     out[length] = '\0';
 }
 
-/* What stands behind "key:" at the begin of a line; false: there is no such line. */
+/* The rest of the line that begins with "key:"; false: there is no such line. */
 static bool find_field(const char *text, const char *key, char *out, size_t size)
 {
     size_t length = strlen(key);
@@ -110,7 +110,8 @@ static bool is_numbered(const char *name, const char *prefix)
            name[length + strspn(name + length, "0123456789")] == '\0';
 }
 
-/* What `add` makes of each entry of a folder that passes `filter`. No folder: nothing. */
+/* Call `add` with each entry of a folder that passes `filter`, DEVICES_MAX at most.
+ * Without the folder it does nothing. */
 static int add_all(const char *root, const char *below,
                    int (*filter)(const struct dirent *entry),
                    int (*add)(const char *folder, mu_value *list), mu_value *list)
@@ -203,7 +204,7 @@ static int add_card(const char *folder, mu_value *gpus)
     return add_device(gpus, name, strtoull(bytes, NULL, 10));
 }
 
-/* Where NVIDIA's own driver lists its cards. */
+/* Used where NVIDIA's driver has listed its cards already. */
 static int add_other_card(const char *folder, mu_value *gpus)
 {
     char vendor[32];
@@ -212,7 +213,7 @@ static int add_other_card(const char *folder, mu_value *gpus)
     return strcmp(vendor, "0x10de") == 0 ? 0 : add_card(folder, gpus);
 }
 
-/* "card0", and not "card0-DP-1", which is a plug. */
+/* "card0", and not "card0-DP-1", which is a connector. */
 static int is_card(const struct dirent *entry)
 {
     return is_numbered(entry->d_name, "card");
@@ -283,7 +284,8 @@ static int is_vfio_group(const struct dirent *entry)
     return is_numbered(entry->d_name, "");
 }
 
-/* A device file has no number, but the environment may: "v5litepod-16", "tpu7x-8". */
+/* A device file does not say which chip it is, but the environment may: "v5litepod-16",
+ * "tpu7x-8". */
 static const struct chip *chip_of_environment(char *name, size_t size)
 {
     const char *type = getenv("TPU_ACCELERATOR_TYPE");

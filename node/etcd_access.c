@@ -62,7 +62,7 @@ static int read_tls(struct mu__http_tls *tls, mu_error *ret_error)
                         "both or none");
 }
 
-/* Of a file without the end of its line. */
+/* From the variable, or the first line of the file. */
 static int read_password(struct mu__store_access *access, mu_error *ret_error)
 {
     int rv = copy_variable("MUSTER_ETCD_PASSWORD", ret_error, &access->password);
@@ -100,11 +100,12 @@ static int read_user(struct mu__store_access *access, mu_error *ret_error)
     return 0;
 }
 
-int mu__etcd_access_read(struct mu__etcd_access *etcd, bool has_tls, mu_error *ret_error)
+int mu__etcd_access_read(struct mu__store_access *access, bool has_tls,
+                         mu_error *ret_error)
 {
-    int rv = has_tls ? read_tls(&etcd->access.tls, ret_error) : 0;
+    int rv = has_tls ? read_tls(&access->tls, ret_error) : 0;
 
-    return rv == 0 ? read_user(&etcd->access, ret_error) : rv;
+    return rv == 0 ? read_user(access, ret_error) : rv;
 }
 
 static void text_free(const char *text)
@@ -112,15 +113,13 @@ static void text_free(const char *text)
     free((void *)(uintptr_t)text);
 }
 
-void mu__etcd_access_done(struct mu__etcd_access *etcd)
+void mu__etcd_access_done(struct mu__store_access *access)
 {
-    struct mu__store_access *access = &etcd->access;
-
     text_free(access->tls.ca);
     text_free(access->tls.certificate);
     text_free(access->tls.key);
     text_free(access->tls.server_name);
     text_free(access->user);
     text_free(access->password);
-    memset(etcd, 0, sizeof *etcd);
+    *access = (struct mu__store_access){0};
 }

@@ -8,14 +8,12 @@
 
 #include <stdbool.h>
 
-struct mu__etcd_access {
-    struct mu__store_access access;     /* its texts are ours */
-};
-
-/* Certificates are read only where `has_tls`. -MU_EINVALID: a file cannot be read, or a
- * variable is missing beside another one; with its name, and never with a password.
- * Zeroed memory may be done with, also after a failure. */
-int mu__etcd_access_read(struct mu__etcd_access *etcd, bool has_tls, mu_error *ret_error);
-void mu__etcd_access_done(struct mu__etcd_access *etcd);
+/* Fill in zeroed memory, with texts of its own. Certificates are read only where
+ * `has_tls`. -MU_EINVALID: a file cannot be read, or a variable is missing beside another
+ * one; with its name, and never with a password. The caller calls done also after a
+ * failure. */
+int mu__etcd_access_read(struct mu__store_access *access, bool has_tls,
+                         mu_error *ret_error);
+void mu__etcd_access_done(struct mu__store_access *access);
 
 #endif

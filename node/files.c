@@ -1,14 +1,18 @@
 #include "node/files.h"
 
+#include "node/deadline.h"
+
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <poll.h>
-#include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
+
+enum { CHUNK_BYTES = 1 << 20 };
 
 int mu__file_error(const char *path, const char *what, int number, mu_error *ret_error)
 {
@@ -30,6 +34,60 @@ int mu__file_error(const char *path, const char *what, int number, mu_error *ret
             code = codes[i].code;
     return mu_error_set(ret_error, code, "\"%.200s\" cannot be %s: %s", path, what,
                         strerror(number));
+}
+
+int mu__file_write_all(int fd, const void *data, uint64_t size)
+{
+    const uint8_t *at = data;
+
+    while (size > 0) {
+        ssize_t written = write(fd, at, size > CHUNK_BYTES ? CHUNK_BYTES : (size_t)size);
+
+        if (written < 0 && errno != EINTR)
+            return errno;
+        if (written > 0) {
+            at += written;
+            size -= (uint64_t)written;
+        }
+    }
+    return 0;
+}
+
+int mu__file_read_all(int fd, void *data, uint64_t size, uint64_t offset)
+{
+    uint8_t *at = data;
+
+    while (size > 0) {
+        ssize_t got = pread(fd, at, size > CHUNK_BYTES ? CHUNK_BYTES : (size_t)size,
+                            (off_t)offset);
+
+        if (got < 0 && errno != EINTR)
+            return errno;
+        if (got == 0)
+            return -1;
+        if (got > 0) {
+            at += got;
+            offset += (uint64_t)got;
+            size -= (uint64_t)got;
+        }
+    }
+    return 0;
+}
+
+void mu__file_flush_folder(const char *path)
+{
+    char folder[PATH_MAX];
+    const char *slash = strrchr(path, '/');
+    int fd;
+
+    (void)snprintf(folder, sizeof folder, "%.*s",
+                   slash == NULL ? 1 : (int)(slash - path) + 1,
+                   slash == NULL ? "." : path);
+    fd = open(folder, O_RDONLY | O_CLOEXEC);
+    if (fd < 0)
+        return;
+    (void)fsync(fd);
+    (void)close(fd);
 }
 
 static int open_path(const char *path, mu_error *error, int *ret_fd)
@@ -62,23 +120,15 @@ int mu__file_open(const char *path, mu_error *ret_error, int *ret_fd)
     return rv;
 }
 
-static int64_t clock_ms(void)
-{
-    struct timespec now;
-
-    (void)clock_gettime(CLOCK_MONOTONIC, &now);
-    return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
-}
-
 /* Until there is something to read, or the end. A pipe that was never opened by a writer
  * has neither. */
-static int wait_readable(const char *path, int fd, int64_t end_ms, mu_error *error)
+static int wait_readable(const char *path, int fd, uint64_t deadline_ns, mu_error *error)
 {
     struct pollfd poll_fd = {.fd = fd, .events = POLLIN};
 
     for (;;) {
-        int64_t left_ms = end_ms - clock_ms();
-        int rv = left_ms <= 0 ? 0 : poll(&poll_fd, 1, (int)left_ms);
+        int64_t left_ms = mu__deadline_left_ms(deadline_ns);
+        int rv = left_ms == 0 ? 0 : poll(&poll_fd, 1, (int)left_ms);
 
         if (rv > 0)
             return 0;
@@ -90,14 +140,14 @@ static int wait_readable(const char *path, int fd, int64_t end_ms, mu_error *err
     }
 }
 
-static int read_fd(const char *path, int fd, char *text, size_t most, int64_t end_ms,
-                   mu_error *error, size_t *ret_size)
+static int read_fd(const char *path, int fd, char *text, size_t most,
+                   uint64_t deadline_ns, mu_error *error, size_t *ret_size)
 {
     size_t size = 0;
 
     while (size < most) {
         ssize_t got;
-        int rv = wait_readable(path, fd, end_ms, error);
+        int rv = wait_readable(path, fd, deadline_ns, error);
 
         if (rv != 0)
             return rv;
@@ -116,7 +166,7 @@ static int read_fd(const char *path, int fd, char *text, size_t most, int64_t en
 int mu__file_read(const char *path, size_t most, unsigned timeout_ms, mu_error *ret_error,
                   char **ret_text, size_t *ret_size)
 {
-    int64_t end_ms = clock_ms() + timeout_ms;
+    uint64_t deadline_ns = mu__deadline_in(timeout_ms);
     char *text = malloc(most + 1);
     size_t size = 0;
     int fd = -1;
@@ -126,7 +176,7 @@ int mu__file_read(const char *path, size_t most, unsigned timeout_ms, mu_error *
         return mu_error_set(ret_error, -MU_ENOMEM, "no memory to read \"%.200s\"", path);
     rv = open_path(path, ret_error, &fd);
     if (rv == 0)
-        rv = read_fd(path, fd, text, most, end_ms, ret_error, &size);
+        rv = read_fd(path, fd, text, most, deadline_ns, ret_error, &size);
     if (fd >= 0)
         (void)close(fd);
     if (rv != 0) {

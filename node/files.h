@@ -6,13 +6,23 @@
 #include "muster/error.h"
 
 #include <stddef.h>
+#include <stdint.h>
 
-/* "\"PATH\" cannot be WHAT: WORDS", with the code for the system's `number`:
+/* "\"PATH\" cannot be WHAT: TEXT", with the code and text for `number`, an errno:
  * -MU_ENOTFOUND, -MU_EPERMISSION, -MU_EEXHAUSTED, -MU_EINVALID, or -MU_EUNKNOWN. */
 int mu__file_error(const char *path, const char *what, int number, mu_error *ret_error);
 
-/* Open a file for reading. Of anything but a regular file -MU_EDATALOSS; else as
- * mu__file_error says. */
+/* Write all of `data`; 0, or an errno. */
+int mu__file_write_all(int fd, const void *data, uint64_t size);
+
+/* Read `size` bytes at `offset`; 0, -1 when the file ends before, or an errno. */
+int mu__file_read_all(int fd, void *data, uint64_t size, uint64_t offset);
+
+/* Flush the folder of `path`, so that a new name survives a power cut, too. Where folders
+ * cannot be flushed there is nothing to be done about it. */
+void mu__file_flush_folder(const char *path);
+
+/* Open a regular file for reading; anything else is -MU_EDATALOSS. */
 int mu__file_open(const char *path, mu_error *ret_error, int *ret_fd);
 
 /* All of a file, of a pipe, or of "/dev/fd/N", up to `most` bytes, with a zero behind

@@ -1,13 +1,13 @@
-/* What a public node is made of; for node/ only. */
+/* The parts of a public node (mu_node), and what node/ and api/ do with it. */
 #ifndef MU_NODE_NODE_H
 #define MU_NODE_NODE_H
 
-#include "actors/call.h"
 #include "actors/client/future.h"
 #include "node/closing.h"
 #include "node/discovery/discover.h"
 #include "node/member/member.h"
 #include "node/member/offer_check.h"
+#include "node/node_call.h"
 #include "node/service_host.h"
 #include "runtime/uv/file_storage.h"
 #include "runtime/uv/loop_world.h"
@@ -17,17 +17,6 @@
 
 #include <stdatomic.h>
 #include <uv.h>
-
-/* A call that was posted and not completed. On the waiting thread's stack, or on the heap
- * for a call that nobody waits for. */
-struct mu__pending {
-    struct mu__pending *next;
-    struct mu__pending *prev;
-    struct mu__call *call;
-    struct mu_node *node;
-    void (*finished)(struct mu__pending *pending);  /* on the loop; may free it */
-    uv_sem_t woken;         /* when somebody waits */
-};
 
 struct mu__setting {
     struct mu__setting *next;
@@ -69,12 +58,6 @@ struct mu__node_log {
     int level;
 };
 
-/* Posts and calls of the program's threads. */
-struct mu__node_calls {
-    atomic_uint posting;            /* threads that saw it open and have not posted yet */
-    struct mu__pending *pending;    /* guarded by the node's lock */
-};
-
 struct mu__node_cluster {
     mu_cluster *now;                /* guarded by `lock` where others than the loop's
                                        thread read it, or it changes */
@@ -104,10 +87,10 @@ struct mu__node_offer {
 struct mu__node_discovery {
     struct mu__discovery *handle;   /* NULL: there is no resolver */
     bool stops;
-    char refused_change[512];       /* that was logged last */
+    char refused_change[512];       /* the error of a change, as it was logged last */
 };
 
-/* What a node of the library's own has besides options; all may be NULL. */
+/* Settings of nodes that the library opens for itself; all may be NULL. */
 struct mu__node_extra {
     const char *only;           /* as in struct mu__member_config */
     const char *only_why;
@@ -130,7 +113,7 @@ struct mu_node {
     unsigned forks;                 /* mu__process_forks() of the process it is in */
     struct mu__lifecycle lifecycle;
     struct mu__node_calls calls;
-    uv_mutex_t lock;                /* guards both coordinators and what says so */
+    uv_mutex_t lock;                /* guards both coordinators, and what says so */
     struct mu_coordinator *coordinator;
     struct mu_coordinator *unclosed_coordinator;    /* freed with the node */
     struct mu__node_program program;
@@ -148,91 +131,71 @@ struct mu_node {
                                        value is one, so it is apart from what is read */
 };
 
-/* mu_node_open, with extras: then the task may be one that no cluster has. */
+/* mu_node_open. With `extra` the task may be one that no cluster has; by `stop` another
+ * thread can end the search for the cluster. Both may be NULL. */
 int mu__node_open(const mu_node_options *options, const struct mu__node_extra *extra,
-                  mu_error *ret_error, mu_node **ret_node);
-
-/* As mu_node_open, but another thread can end its search for the cluster. */
-int mu__node_open_until(const mu_node_options *options, struct mu__discover_stop *stop,
-                        mu_error *ret_error, mu_node **ret_node);
+                  struct mu__discover_stop *stop, mu_error *ret_error,
+                  mu_node **ret_node);
 
 /* The memory of a node outlives its closing until the last of these has let go: a thread
  * that was inside a call, its coordinator, its remote values. Any thread. */
 void mu__node_ref(mu_node *node);
 void mu__node_unref(mu_node *node);
 
-/* Let remote and per-worker values be this node's. */
+/* Make this node the owner of its remote and per-worker values. */
 void mu__node_init_future_owner(mu_node *node);
 
 /* The cluster as it is now; the caller frees it. NULL: out of memory. Any thread. */
 mu_cluster *mu__node_cluster(mu_node *node);
 
-/* With what mu__discover has found for `options`, which may be nothing. Takes the
- * socket that listens already, and nothing else: the caller calls mu__discovered_done. */
+/* mu__node_open after mu__discover, which has filled in `options`, and `found` (with
+ * nothing, perhaps). Takes the listening socket, and nothing else: the caller calls
+ * mu__discovered_done. */
 int mu__node_open_discovered(const mu_node_options *options,
                              const struct mu__node_extra *extra,
                              struct mu__discovered *found, mu_error *ret_error,
                              mu_node **ret_node);
 
-/* With a resolver: go on telling where this task is, and looking who the others are.
- * Before the loop runs, or on its thread. */
+/* With a resolver: keep this task announced, and the cluster resolved. Before the loop
+ * runs, or on its thread. */
 int mu__node_start_discovery(mu_node *node, const mu_node_options *options,
                              const struct mu__discovered *found, mu_error *ret_error);
 
-/* What was told is taken back; nothing is looked for any more. Loop thread. May be called
- * again. */
+/* Withdraw the announcement and end the discovery. Loop thread. May be called again. */
 void mu__node_stop_discovery(mu_node *node);
 
 /* The member's news of the cluster; the owner is the node. */
 void mu__node_cluster_news(void *owner, const struct mu__changes *changes,
                            const mu_cluster *cluster);
 
-bool mu__node_on_loop(const mu_node *node);
+/* Write a line to the node's log, if its level is `level` or more. Any thread. */
+void mu__node_log(const mu_node *node, int level, const char *who, const char *format,
+                  ...) MU_PRINTF(4, 5);
 
 /* The process was forked after the node was opened, and this is the child: the node's
  * threads are not there, so nothing of it may be waited for or locked. */
 bool mu__node_is_forked(const mu_node *node);
 
-/* Set the error of a call that was refused with that code: the node is closed, or (see
- * above) not this process's. */
+/* Set the error of a call that was refused with `code`: the node is closed, or
+ * forked. */
 void mu__node_say_closed(const mu_node *node, int code, mu_error *ret_error);
 
-/* Where this node hosts the coordination service: the store hears that it is closed in
- * order. To be called before the closing begins, by no loop's thread. */
+/* On a host of the coordination service: let the store record that this host leaves in
+ * order. To be called before the closing begins, not on a loop's thread. */
 void mu__node_leave_run(mu_node *node);
 
-/* The same without waiting, for a host with a store that lasts: `stop` is sent then.
- * False: there is nothing to wait for. Loop thread. */
+/* The same without waiting, for a host with a store that lasts: lifecycle.stop is sent
+ * when it is done. False: there is nothing to record. Loop thread. */
 bool mu__node_leave_run_later(mu_node *node);
-
-/* Post `call` to an actor and wait until it is completed; returns call->code.
- * -MU_EPRECONDITION on the loop's own thread, -MU_ECLOSED when the node is closed. */
-int mu__node_call(mu_node *node, uint32_t actor_number, struct mu__call *call);
-
-/* Post it and return; `finished` of `pending` is called on the loop, also when the
- * node is closed first. The caller has filled in pending->call and pending->finished. */
-int mu__node_call_later(mu_node *node, uint32_t actor_number,
-                        struct mu__pending *pending);
-
-/* A message that was made and not posted. */
-void mu__node_drop_msg(struct mu__msg *msg);
-
-/* Post a message for an actor. Takes it, whatever is returned. Any thread. */
-int mu__node_post(mu_node *node, uint32_t actor_number, struct mu__msg *msg);
-
-/* The same, but takes it only when 0 is returned. */
-int mu__node_try_post(mu_node *node, uint32_t actor_number, struct mu__msg *msg);
-
-unsigned mu__node_ps_count(mu_node *node);
 
 /* A call on this node has failed: it may be why its program does. Any thread. */
 void mu__node_note_error(mu_node *node, const mu_error *error);
 
-/* The mode in which mu_node_main runs what mu_node_set_distribute has set, if that is
- * so. */
+/* Set the mode in which mu_node_main runs what mu_node_set_distribute has set. Does
+ * nothing when that was not called. */
 void mu__node_set_mode(mu_node *node, int mode, bool ignore_environment);
 
-/* Run it, as this node's task. */
+/* Run what mu_node_set_distribute has set, as this node's task. */
 int mu__node_run_distributed(mu_node *node, mu_error *ret_error);
 
 /* ---- Its coordinator: api/coordinator.c ---- */

@@ -298,7 +298,7 @@ int mu__option_read(const struct mu__option *option, const char *origin, const c
     return refuse(origin, text, expected, ret_error);
 }
 
-/* The same, with TensorFlow's meaning and unit. */
+/* As mu__option_read, with TensorFlow's meaning and unit. */
 static int read_tensorflow(const struct mu__option *option, const char *text,
                            mu_error *error, struct mu__option_value *ret_value)
 {

@@ -1,8 +1,8 @@
 /* The options of a node, from one table: field, default, range, and the names by which
  * the environment knows them. mu_node_options_init, the checks of mu_node_open, the
  * environment and the flags of the program all come from it. */
-#ifndef MU_NODE_ENVIRONMENT_H
-#define MU_NODE_ENVIRONMENT_H
+#ifndef MU_NODE_OPTIONS_H
+#define MU_NODE_OPTIONS_H
 
 #include "muster/node.h"
 
@@ -82,10 +82,10 @@ struct mu__option {
 
 extern const struct mu__option mu__options[MU__OPTIONS_COUNT];
 
-/* What somebody said an option is. */
+/* An option's value as the environment or a flag gives it. */
 struct mu__option_value {
     const char *origin;     /* the variable or flag */
-    const char *text;       /* as it was given, borrowed; NULL: nobody said anything */
+    const char *text;       /* as it was given, borrowed; NULL: it was not given */
     uint64_t number;
 };
 

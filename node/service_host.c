@@ -51,7 +51,7 @@ static int find_store(struct mu__service_host *host, const mu_node_options *o,
                         host->store, count);
 }
 
-/* Only where it is of use: it may be that of another task's resolver. */
+/* Read on hosts alone: elsewhere the variables may be meant for the resolver etcd. */
 static int read_access(struct mu__service_host *host, mu_error *error)
 {
     mu_error inner;
@@ -59,7 +59,7 @@ static int read_access(struct mu__service_host *host, mu_error *error)
 
     if (!host->is_host || !host->kind->shared)
         return 0;
-    rv = mu__etcd_access_read(&host->etcd,
+    rv = mu__etcd_access_read(&host->access,
                               strstr(host->store_location, "https://") != NULL, &inner);
     return rv == 0 ? 0 : mu_error_set(error, rv, "option store: %s", inner.message);
 }
@@ -119,7 +119,7 @@ void mu__service_host_done(struct mu__service_host *host)
     free(host->hosts);
     free(host->tasks);
     free(host->store);
-    mu__etcd_access_done(&host->etcd);
+    mu__etcd_access_done(&host->access);
     mu_value_free(host->devices);
     *host = (struct mu__service_host){0};
 }
@@ -195,7 +195,7 @@ void mu__service_host_config(const struct mu__service_host *host,
         .store_location = host->store_location,
         .storage = host->storage,
         .http = host->http == NULL ? NULL : mu__http_client_door(host->http),
-        .access = &host->etcd.access,
+        .access = &host->access,
         .tasks = host->tasks,
         .recoverable = host->recoverable,
         .suspect_ms = options->suspect_ms,

@@ -1,7 +1,7 @@
 /* What a node hands to its agent and to the coordination service that it may host: texts
  * of its own, the store's storage, the machine's devices. */
-#ifndef MU_NODE_HOSTING_H
-#define MU_NODE_HOSTING_H
+#ifndef MU_NODE_SERVICE_HOST_H
+#define MU_NODE_SERVICE_HOST_H
 
 #include "node/etcd_access.h"
 #include "node/member/member.h"
@@ -15,13 +15,13 @@ struct mu__service_host {
     char *tasks;                /* the coordinated ones */
     char recoverable[MU__SERVICE_TYPES_BYTES];
     bool is_host;               /* this task is one of them */
-    char *store; /* the option's text, which `store_location` points into */
+    char *store;                /* the option's text: `store_location` points into it */
     const struct mu__store_kind *kind;
     const char *store_location;
     bool sync;
     struct mu__storage *storage;    /* a journal's, while the node is open */
-    struct mu__http_client *http;   /* a store's that is elsewhere, as long */
-    struct mu__etcd_access etcd;    /* how it is reached */
+    struct mu__http_client *http;   /* of a store that is elsewhere, while it is open */
+    struct mu__store_access access; /* how that is reached */
     mu_value *devices;
 };
 
@@ -31,15 +31,16 @@ int mu__service_host_init(struct mu__service_host *host, const mu_node_options *
                           mu_error *ret_error);
 void mu__service_host_done(struct mu__service_host *host);
 
-/* What the store of a host needs: the file of a journal, the door to HTTP of one that is
- * elsewhere. `post` and `owner` are for HTTP_DONE. On failure nothing is open. */
+/* What the store of a host needs: the file of a journal, or an HTTP client for a store
+ * that is elsewhere, which posts MU__HTTP_DONE with `post` and `owner`. On failure
+ * nothing is open. */
 int mu__service_host_open_file(struct mu__service_host *host, mu_error *ret_error);
 int mu__service_host_open_http(struct mu__service_host *host, uv_loop_t *loop,
                                int (*post)(void *owner, struct mu__msg *msg), void *owner,
                                mu_error *ret_error);
 
-/* Once no actor uses them. `closed` is called on the loop for a door that was open; false
- * when there was none. */
+/* Once no actor uses them. `closed` is called on the loop when the HTTP client is closed;
+ * false: there was none. */
 void mu__service_host_close_file(struct mu__service_host *host);
 bool mu__service_host_close_http(struct mu__service_host *host, void (*closed)(void *arg),
                                  void *arg);

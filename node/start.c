@@ -1,6 +1,6 @@
-/* A node in the real world, put together: the member, a libuv loop (its own or the
- * program's), world, files, the discovery of its cluster, and a wire of libuv streams
- * that speak the protocol of nng's sockets. closing.c has the rest of its life. */
+/* Opens a node in the real world: the member, a libuv loop (its own or the program's),
+ * world, files, the discovery of its cluster, and a wire of libuv streams that speak the
+ * protocol of nng's sockets. closing.c closes it. */
 #include "node/node.h"
 
 #include "actors/coordination/store/journal.h"
@@ -16,6 +16,7 @@
 #include "muster.h"
 
 #include <signal.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -47,6 +48,20 @@ void mu__log_text(void *user, int level, const char *task, const char *who,
         size = LOG_TEXT_BYTES - 2;
     text[size] = '\n';
     (void)fwrite(text, 1, (size_t)size + 1, stderr);
+}
+
+void mu__node_log(const mu_node *node, int level, const char *who, const char *format,
+                  ...)
+{
+    char line[LOG_TEXT_BYTES];
+    va_list args;
+
+    if (level > node->log.level)
+        return;
+    va_start(args, format);
+    (void)vsnprintf(line, sizeof line, format, args);
+    va_end(args);
+    node->log.write(node->log.user, level, node->member.task, who, line);
 }
 
 /* The world's owner is the member, which is a node's first field. */
@@ -142,13 +157,14 @@ static void set_address(mu_node *node, const mu_node_options *o)
                                                  node->address};
 }
 
-/* What others are told of this process. */
+/* What peers are told of this process. */
 struct process_names {
     char host[UV_MAXHOSTNAMESIZE];
     char listens[MU__OWN_ADDRESS_BYTES];
 };
 
-/* The port of the socket; where that listens everywhere, at the host that others use. */
+/* The socket's url; when it listens at any address, with the host of the node's
+ * address. */
 static void write_listens(const mu_node *node, char *out)
 {
     const char *url = mu__wire_uv_url(node->wire);
@@ -190,10 +206,7 @@ static int start_member(mu_node *node, const mu_node_options *o,
         .offer_owner = &node->offer.own,
         .node = node,
         .post = mu__node_post,
-        .news = mu__node_cluster_news,
-        .news_owner = node,
-        .taken = mu__node_superseded,
-        .taken_owner = node,
+        .upcalls = {mu__node_cluster_news, node, mu__node_superseded, node},
     };
 
     name_process(node, &names);
@@ -241,7 +254,7 @@ static int open_files(mu_node *node, const mu_node_options *o, mu_error *ret_err
     return rv;
 }
 
-/* Where this task was told to be, a socket listens already. */
+/* Where this task was announced, a socket listens already. */
 static int open_wire(mu_node *node, const mu_node_options *o,
                      struct mu__discovered *found, mu_error *ret_error)
 {
@@ -257,7 +270,8 @@ static int post_to_world(void *world, struct mu__msg *msg)
     return mu__world_uv_post(world, msg);
 }
 
-/* World, wire, member, in this order; what was opened is closed by running the loop. */
+/* World, wire, member, in this order. After a failure the caller runs the loop, so that
+ * their handles close. */
 static int open_parts(mu_node *node, const mu_node_options *o,
                       const struct mu__node_extra *extra, struct mu__discovered *found,
                       mu_error *ret_error)
@@ -339,19 +353,10 @@ static mu_node *node_new(const mu_node_options *o)
     node->journal.path = o->journal == NULL ? NULL : strdup(o->journal);
     node->journal.sync = o->journal_sync != 0;
     if (node->cluster.now == NULL || (o->journal != NULL && node->journal.path == NULL) ||
-        uv_mutex_init(&node->lock) != 0) {
-        mu_cluster_free(node->cluster.now);
-        free(node->journal.path);
-        free(node);
-        return NULL;
-    }
-    if (uv_mutex_init(&node->cluster.lock) != 0) {
-        uv_mutex_destroy(&node->lock);
-        mu_cluster_free(node->cluster.now);
-        free(node->journal.path);
-        free(node);
-        return NULL;
-    }
+        uv_mutex_init(&node->lock) != 0)
+        goto err_texts;
+    if (uv_mutex_init(&node->cluster.lock) != 0)
+        goto err_lock;
     atomic_init(&node->refs, 1);
     mu__process_watch();
     node->forks = mu__process_forks();
@@ -368,6 +373,14 @@ static mu_node *node_new(const mu_node_options *o)
     node->offer.own = (struct mu__offer_own){node->cluster.now, node->member.type,
                                              o->task_index};
     return node;
+
+err_lock:
+    uv_mutex_destroy(&node->lock);
+err_texts:
+    mu_cluster_free(node->cluster.now);
+    free(node->journal.path);
+    free(node);
+    return NULL;
 }
 
 static int open_on_loop(mu_node *node, const mu_node_options *o,
@@ -387,7 +400,7 @@ static int open_on_loop(mu_node *node, const mu_node_options *o,
     return rv;
 }
 
-/* The loop's thread starts when everything is in place, so nothing here races with it. */
+/* The loop's thread starts when all parts are open, so nothing here races with it. */
 static int open_on_thread(mu_node *node, const mu_node_options *o,
                           const struct mu__node_extra *extra,
                           struct mu__discovered *found, mu_error *ret_error)
@@ -437,10 +450,9 @@ int mu__node_open_discovered(const mu_node_options *options,
     return 0;
 }
 
-static int find_and_open(const mu_node_options *options,
-                         const struct mu__node_extra *extra,
-                         struct mu__discover_stop *stop, mu_error *ret_error,
-                         mu_node **ret_node)
+int mu__node_open(const mu_node_options *options, const struct mu__node_extra *extra,
+                  struct mu__discover_stop *stop, mu_error *ret_error,
+                  mu_node **ret_node)
 {
     mu_node_options found_options = *options;
     struct mu__discovered found;
@@ -457,25 +469,13 @@ static int find_and_open(const mu_node_options *options,
     return rv;
 }
 
-int mu__node_open(const mu_node_options *options, const struct mu__node_extra *extra,
-                  mu_error *ret_error, mu_node **ret_node)
-{
-    return find_and_open(options, extra, NULL, ret_error, ret_node);
-}
-
-int mu__node_open_until(const mu_node_options *options, struct mu__discover_stop *stop,
-                        mu_error *ret_error, mu_node **ret_node)
-{
-    return find_and_open(options, NULL, stop, ret_error, ret_node);
-}
-
 int mu_node_open(const mu_node_options *options, mu_error *ret_error, mu_node **ret_node)
 {
     MU__REQUIRE(ret_error, options, ret_node);
-    return find_and_open(options, NULL, NULL, ret_error, ret_node);
+    return mu__node_open(options, NULL, NULL, ret_error, ret_node);
 }
 
-/* ---- looking ---- */
+/* ---- address and task ---- */
 
 const char *mu_node_address(const mu_node *node)
 {

@@ -5,8 +5,8 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-/* In a process further down, which inherited the variable, the descriptor is another
- * file's: the parent's pid says so. */
+/* -1: none. In a grandchild, which has inherited the variable, the descriptor may be any
+ * file's: there the parent's pid is another one. */
 static int supervision_fd(void)
 {
     const char *text = getenv(MU__SUPERVISION_VARIABLE);

@@ -3,6 +3,8 @@
  * begun already. */
 #include "node/thread_barrier.h"
 
+#include "node/deadline.h"
+
 #include <assert.h>
 #include <inttypes.h>
 #include <stdbool.h>
@@ -13,8 +15,7 @@
 
 enum {
     NAMES_SHOWN = 4,            /* of those missing, in a message */
-    NAMES_BYTES = 320,
-    MS_NS = 1000000
+    NAMES_BYTES = 320
 };
 
 struct participant {
@@ -40,14 +41,7 @@ struct mu__thread_barrier *mu__thread_barrier_new(unsigned count)
         calloc(1, sizeof *barrier + count * sizeof(struct participant));
 
     assert(count > 0);
-    if (barrier == NULL)
-        return NULL;
-    if (uv_mutex_init(&barrier->lock) != 0) {
-        free(barrier);
-        return NULL;
-    }
-    if (uv_cond_init(&barrier->moved) != 0) {
-        uv_mutex_destroy(&barrier->lock);
+    if (barrier == NULL || mu__lock_init(&barrier->lock, &barrier->moved) != 0) {
         free(barrier);
         return NULL;
     }
@@ -59,8 +53,7 @@ void mu__thread_barrier_free(struct mu__thread_barrier *barrier)
 {
     if (barrier == NULL)
         return;
-    uv_cond_destroy(&barrier->moved);
-    uv_mutex_destroy(&barrier->lock);
+    mu__lock_destroy(&barrier->lock, &barrier->moved);
     free(barrier);
 }
 
@@ -136,7 +129,7 @@ static void break_if_left(struct mu__thread_barrier *barrier)
             break_left(barrier, i);
 }
 
-/* The last one opens it for all. */
+/* The last participant has come: the generation ends for all. */
 static void open_it(struct mu__thread_barrier *barrier)
 {
     barrier->generation++;
@@ -149,19 +142,11 @@ static void open_it(struct mu__thread_barrier *barrier)
 static void wait_for_rest(struct mu__thread_barrier *barrier, int64_t timeout_ms)
 {
     uint64_t generation = barrier->generation;
-    uint64_t end_ns = timeout_ms < 0 ? UINT64_MAX
-                                   : uv_hrtime() + (uint64_t)timeout_ms * MS_NS;
+    uint64_t deadline_ns = mu__deadline_in(timeout_ms);
 
-    while (!barrier->broken && barrier->generation == generation) {
-        uint64_t now_ns = uv_hrtime();
-
-        if (timeout_ms < 0)
-            uv_cond_wait(&barrier->moved, &barrier->lock);
-        else if (now_ns >= end_ns)
+    while (!barrier->broken && barrier->generation == generation)
+        if (!mu__deadline_wait(deadline_ns, &barrier->moved, &barrier->lock))
             break_late(barrier, timeout_ms);
-        else
-            (void)uv_cond_timedwait(&barrier->moved, &barrier->lock, end_ns - now_ns);
-    }
 }
 
 static int come(struct mu__thread_barrier *barrier, unsigned i, int64_t timeout_ms,

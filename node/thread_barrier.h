@@ -1,6 +1,6 @@
-/* A barrier of threads, each with a number and a name: used again and again, with limits,
- * and broken for all and for good by the first who fails, is late or leaves. Knows
- * nothing of tasks or nodes. */
+/* A barrier of threads, each with a number and a name: used again and again, with
+ * timeouts, and broken for all and for good by the first thread that fails, is late or
+ * leaves. Knows nothing of tasks or nodes. */
 #ifndef MU_NODE_THREAD_BARRIER_H
 #define MU_NODE_THREAD_BARRIER_H
 
@@ -10,8 +10,7 @@ struct mu__thread_barrier;
 
 enum { MU__THREAD_NAME_BYTES = 64 };
 
-/* For `count` participants, which are all here from the begin. Returns NULL when out of
- * memory. */
+/* For exactly `count` participants, at least 1. NULL: out of memory. */
 struct mu__thread_barrier *mu__thread_barrier_new(unsigned count);
 
 /* The name of participant `i` for messages, cut at MU__THREAD_NAME_BYTES; before
@@ -21,14 +20,14 @@ void mu__thread_barrier_name(struct mu__thread_barrier *barrier, unsigned i,
 
 /* Wait as participant `i` until all have come. -MU_EDEADLINE names those missing, and
  * breaks the barrier. A broken one answers with what broke it, at once.
- * -MU_EPRECONDITION: `i` is waiting already. Negative limits are none. */
+ * -MU_EPRECONDITION: `i` is waiting already. Negative timeouts are without end. */
 int mu__thread_barrier_wait(struct mu__thread_barrier *barrier, unsigned i,
                             int64_t timeout_ms, mu_error *ret_error);
 
 /* Everybody who waits, now or later, gets this error. The first one counts. */
 void mu__thread_barrier_break(struct mu__thread_barrier *barrier, const mu_error *why);
 
-/* Participant `i` will not come any more: who waits for it gets -MU_EABORTED. */
+/* Participant `i` will not come any more: those that wait for it get -MU_EABORTED. */
 void mu__thread_barrier_leave(struct mu__thread_barrier *barrier, unsigned i);
 
 /* How many wait at this moment. */

@@ -3,7 +3,7 @@
 #include "actors/client/holds.h"
 #include "actors/keep.h"
 #include "actors/packing.h"
-#include "runtime/message/value_layout.h"
+#include "runtime/base/text.h"
 
 #include <assert.h>
 #include <inttypes.h>

@@ -2,7 +2,7 @@
 #include "actors/ps/shape.h"
 
 #include "actors/messages.h"
-#include "runtime/message/value_layout.h"
+#include "runtime/base/text.h"
 
 #include <assert.h>
 #include <inttypes.h>

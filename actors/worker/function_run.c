@@ -1,6 +1,7 @@
 #include "actors/worker/function_run.h"
 
 #include "actors/packing.h"
+#include "runtime/base/text.h"
 #include "runtime/message/arguments.h"
 #include "runtime/message/unpack.h"
 #include "runtime/message/value_layout.h"

@@ -533,17 +533,14 @@ static void forget_list(struct worker *w, struct mu__pool *pool,
         forget_run(w, pool, mu__run_first(list));
 }
 
-void mu__worker_leave(void *state, struct mu__pool *pool, struct mu__work *unstarted)
+void mu__worker_leave(void *state, struct mu__pool *pool, struct mu__list unstarted)
 {
     struct worker *w = state;
+    struct mu__list_node *node;
 
     w->leaving = true;
-    while (unstarted != NULL) {
-        struct mu__work *next = unstarted->next;
-
-        forget_run(w, pool, (struct mu_run *)unstarted);
-        unstarted = next;
-    }
+    while ((node = mu__list_pop(&unstarted)) != NULL)
+        forget_run(w, pool, (struct mu_run *)MU__LIST_ENTRY(node, struct mu__work, node));
     forget_list(w, pool, &w->waiting);
 }
 

@@ -65,9 +65,10 @@ bool mu__worker_running(const void *state, char *out, size_t size);
 void mu__worker_cancel_all(void *state);
 
 /* The node said goodbye, so others run what it has not begun: no run is started any
- * more, and those of `unstarted`, the works that the executor gave back, are freed, as
- * are those that wait for inputs. Messages go to the kernel's `pool`. */
-void mu__worker_leave(void *state, struct mu__pool *pool, struct mu__work *unstarted);
+ * more, and those of `unstarted`, the works that the executor gave back (a list of
+ * mu__work.node), are freed, as are those that wait for inputs. Messages go to the
+ * kernel's `pool`. */
+void mu__worker_leave(void *state, struct mu__pool *pool, struct mu__list unstarted);
 
 /* Free the runs of an executor that has forgotten its works and will not touch them any
  * more, as one whose process was killed, and those that the effects actor has: both

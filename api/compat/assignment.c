@@ -1,4 +1,4 @@
-/* Telling a server its cluster.
+/* Assigning a cluster to a server.
  *
  * A server that waits for its cluster is two nodes, one after the other at the same
  * address: the first speaks with clients that offer a cluster spec and with nobody else,
@@ -7,7 +7,7 @@
 
 #include "actors/packing.h"
 #include "api/compat/compat.h"
-#include "node/discovery/route.h"
+#include "node/discovery/own_address.h"
 #include "node/member/session_config.h"
 #include "node/node.h"
 #include "resolver/spec/cluster.h"
@@ -50,14 +50,10 @@ int mu__server_take(mu_node *waiting, int64_t timeout_ms, mu_error *ret_error,
         .call.timeout_ms = timeout_ms,
     };
     struct mu__server_offered offered = {0};
-    int rv = mu__node_call(waiting, MU__JOB, &call.call);
+    int rv = mu__node_call(waiting, MU__JOB, &call.call, ret_error);
 
-    if (rv != 0) {
-        if (ret_error != NULL)
-            *ret_error = call.call.error;
-        return rv;
-    }
-    rv = read_taken(&call, ret_error, &offered);
+    if (rv == 0)
+        rv = read_taken(&call, ret_error, &offered);
     if (rv != 0)
         return rv;
     (void)snprintf(offered.address, sizeof offered.address, "%s",
@@ -93,7 +89,7 @@ int mu__server_wait_open(const mu_node_options *options, mu_error *ret_error,
     waiting.journal = NULL;
     waiting.service_hosts = "none";
     waiting.store = NULL;
-    rv = mu__node_open(&waiting, &extra, ret_error, ret_node);
+    rv = mu__node_open(&waiting, &extra, NULL, ret_error, ret_node);
     mu_cluster_free(none);
     return rv;
 }
@@ -151,7 +147,7 @@ static int check_offer(const mu_server_assignment *assignment, mu_error *ret_err
     return rv;
 }
 
-/* Clients that offer at the same time must not be taken for each other. */
+/* The offering client's task index: clients that offer at the same time must differ. */
 static int random_index(void)
 {
     uint32_t number = 0;
@@ -185,22 +181,20 @@ static int open_offering(const mu_server_assignment *assignment, const char *url
     options.log = assignment->log;
     options.log_user = assignment->log_user;
     options.log_level = assignment->log_level;
-    rv = mu__node_open(&options, &extra, ret_error, ret_node);
+    rv = mu__node_open(&options, &extra, NULL, ret_error, ret_node);
     mu_cluster_free(none);
     return rv;
 }
 
 static int send_assignment(const mu_server_assignment *assignment, const char *url,
-               struct mu__job_call *call, mu_error *ret_error)
+                           struct mu__job_call *call, mu_error *ret_error)
 {
     mu_node *node;
     int rv = open_offering(assignment, url, ret_error, &node);
 
     if (rv != 0)
         return rv;
-    rv = mu__node_call(node, MU__JOB, &call->call);
-    if (rv != 0 && ret_error != NULL)
-        *ret_error = call->call.error;
+    rv = mu__node_call(node, MU__JOB, &call->call, ret_error);
     (void)mu_node_close(node, CLOSE_TIMEOUT_MS, NULL);
     return rv;
 }

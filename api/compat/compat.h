@@ -12,13 +12,13 @@
 
 /* ---- server ---- */
 
-/* What a server was told by a client. */
+/* What a client has assigned to a server that waited. */
 struct mu__server_offered {
     mu_cluster *cluster;
     char type[16];
     int index;
     mu_session_config config;
-    char address[280];          /* where it waited */
+    char address[280];          /* where it waited: the server's bind_address */
 };
 
 /* A node at the bind_address of `options` that speaks only with clients that offer a
@@ -26,24 +26,24 @@ struct mu__server_offered {
 int mu__server_wait_open(const mu_node_options *options, mu_error *ret_error,
                          mu_node **ret_node);
 
-/* Wait there for the first offer that fits. Then that node is to be closed, and the real
- * one opened with mu__server_apply; it borrows what `offered` has. */
+/* Wait there for the first offer that fits. The caller then closes that node, and opens
+ * the server's with the options of mu__server_apply, which borrow from `offered`. */
 int mu__server_take(mu_node *waiting, int64_t timeout_ms, mu_error *ret_error,
                     struct mu__server_offered *ret_offered);
 void mu__server_apply(const struct mu__server_offered *offered, mu_node_options *options);
 void mu__server_offered_done(struct mu__server_offered *offered);
 
-/* Wait for a cluster at the options' bind_address, with a node for that alone. */
+/* Open such a node at the options' bind_address, wait for an offer and close the node. */
 int mu__server_wait_for_cluster(const mu_server_options *options, mu_error *ret_error,
                                 struct mu__server_offered *ret_offered);
 
-/* Start one with what mu__discover has found for options->node, which may be nothing. The
- * caller calls mu__discovered_done. */
+/* Start a server with what mu__discover has found for options->node, which may be
+ * nothing. The caller calls mu__discovered_done. */
 int mu__server_start_discovered(const mu_server_options *options,
                                 struct mu__discovered *found, mu_error *ret_error,
                                 mu_server **ret_server);
 
-/* The parts of a session config that are settings of the node. */
+/* Set those settings of the node that a session config has. */
 int mu__server_settings(mu_node *node, const mu_session_config *config);
 
 /* ---- session ---- */

@@ -1,10 +1,10 @@
-/* Servers. A server is a node and what was said when it was started. */
+/* Servers. A server is a node, and what it was started with. */
 #include "muster/compat/server.h"
 
 #include "api/compat/compat.h"
 #include "actors/packing.h"
 #include "actors/task_set.h"
-#include "node/discovery/route.h"
+#include "node/deadline.h"
 #include "node/member/session_config.h"
 #include "node/node.h"
 #include "resolver/spec/cluster.h"
@@ -93,7 +93,7 @@ static int check_task(const mu_server_options *o, mu_error *ret_error)
     return 0;
 }
 
-/* ---- birth ---- */
+/* ---- starting ---- */
 
 static void server_free(mu_server *server)
 {
@@ -101,8 +101,7 @@ static void server_free(mu_server *server)
         mu__node_unref(server->node);
     mu_cluster_free(server->cluster);
     mu__session_config_done(&server->config);
-    uv_cond_destroy(&server->changed);
-    uv_mutex_destroy(&server->lock);
+    mu__lock_destroy(&server->lock, &server->changed);
     free(server);
 }
 
@@ -110,14 +109,7 @@ static mu_server *server_new(const mu_server_options *o)
 {
     mu_server *server = calloc(1, sizeof *server);
 
-    if (server == NULL)
-        return NULL;
-    if (uv_mutex_init(&server->lock) != 0) {
-        free(server);
-        return NULL;
-    }
-    if (uv_cond_init(&server->changed) != 0) {
-        uv_mutex_destroy(&server->lock);
+    if (server == NULL || mu__lock_init(&server->lock, &server->changed) != 0) {
         free(server);
         return NULL;
     }
@@ -212,7 +204,7 @@ int mu__server_start_discovered(const mu_server_options *o, struct mu__discovere
     return rv;
 }
 
-/* What the resolver says of the layer and the environment counts, as TF_CONFIG's does. */
+/* The resolver's rpc_layer and environment win over the options', as TF_CONFIG's do. */
 static int start_searching(mu_server_options *o, mu_error *ret_error,
                            mu_server **ret_server)
 {
@@ -314,7 +306,7 @@ int mu_server_start_from_environment(const mu_server_options *options,
     return rv;
 }
 
-/* ---- looking ---- */
+/* ---- what it was started with ---- */
 
 int mu_server_matches(const mu_server *server, const mu_server_options *options)
 {
@@ -358,33 +350,18 @@ const mu_session_config *mu_server_config(const mu_server *server)
     return &server->config;
 }
 
-/* ---- life and end ---- */
+/* ---- joining and stopping ---- */
 
-/* The limit covers all; what is left of it. */
-static int64_t left_ms(int64_t timeout_ms, uint64_t began_ns)
-{
-    int64_t spent_ms = (int64_t)((uv_hrtime() - began_ns) / 1000000);
-
-    if (timeout_ms < 0)
-        return -1;
-    return spent_ms > timeout_ms ? 0 : timeout_ms - spent_ms;
-}
-
-
-/* Without a node of its own there is nothing but to wait for the stop. */
+/* Of a server without a node, which has nothing but the stop to wait for. */
 static int wait_stopped(mu_server *server, int64_t timeout_ms, mu_error *ret_error)
 {
-    uint64_t began_ns = uv_hrtime();
+    uint64_t deadline_ns = mu__deadline_in(timeout_ms);
     bool is_stopped;
 
     uv_mutex_lock(&server->lock);
-    while (!server->stopped && left_ms(timeout_ms, began_ns) != 0) {
-        if (timeout_ms < 0)
-            uv_cond_wait(&server->changed, &server->lock);
-        else
-            (void)uv_cond_timedwait(&server->changed, &server->lock,
-                                    (uint64_t)left_ms(timeout_ms, began_ns) * 1000000);
-    }
+    while (!server->stopped &&
+           mu__deadline_wait(deadline_ns, &server->changed, &server->lock))
+        ;
     is_stopped = server->stopped;
     uv_mutex_unlock(&server->lock);
     return is_stopped ? 0
@@ -421,17 +398,17 @@ int mu_server_join(mu_server *server, int64_t timeout_ms, mu_error *ret_error)
 
 static int close_node(mu_server *server, int64_t timeout_ms, mu_error *ret_error)
 {
-    uint64_t began_ns = uv_hrtime();
+    uint64_t deadline_ns = mu__deadline_in(timeout_ms);
 
     if (server->node == NULL)
         return 0;
     if (mu__worker_types_has(&server->node->member.worker_types, server->type) &&
         timeout_ms != 0)
         (void)mu_node_drain(server->node, timeout_ms, NULL);
-    return mu_node_close(server->node, left_ms(timeout_ms, began_ns), ret_error);
+    return mu_node_close(server->node, mu__deadline_left_ms(deadline_ns), ret_error);
 }
 
-/* False: somebody else does, or has. */
+/* False: another thread stops it, or has. */
 static bool begin_stop(mu_server *server)
 {
     bool is_first;
@@ -510,8 +487,5 @@ int mu_server_stop_remote(mu_node *node, const char *task, const char *reason,
     if (rv != 0)
         return rv;
     (void)snprintf(words, sizeof words, "%s", reason == NULL ? "" : reason);
-    rv = mu__node_call(node, MU__JOB, &call.call);
-    if (rv != 0 && ret_error != NULL)
-        *ret_error = call.call.error;
-    return rv;
+    return mu__node_call(node, MU__JOB, &call.call, ret_error);
 }

@@ -1,14 +1,15 @@
 /* Sessions of the tasks that share parameters.
  *
  * The key "session/NAME" is there while the parameters are ready, with the path of the
- * checkpoint that was restored. The chief takes it away before it begins, and puts it
- * with a lease: so it never speaks of a chief of before, whose parameters may be half
- * overwritten already. Below it, "session/NAME/failed" says why the chief's last try came
- * to nothing, until the next one begins. */
+ * checkpoint that was restored. The chief deletes it before it begins, and puts it with a
+ * lease: so it is never that of an earlier chief, whose parameters may be half
+ * overwritten already. Below it, "session/NAME/failed" says why the chief's last try
+ * has failed, until the next one begins. */
 #include "api/compat/compat.h"
 
 #include "actors/job/job.h"
 #include "actors/messages.h"
+#include "node/deadline.h"
 #include "node/member/session_config.h"
 #include "node/node.h"
 
@@ -17,18 +18,16 @@
 #include "runtime/message/arguments.h"
 
 #include <inttypes.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 enum {
     TIMEOUT_MS = 7200000,
     RECOVERY_WAIT_MS = 30000,
     NAME_BYTES_MAX = 200,
     KEY_BYTES = 256,
-    LOOKUP_MS = 250,          /* for how long the service is asked about the chief */
+    LOOKUP_MS = 250,            /* for a request to the service about the chief */
     LOOK_MS = 1000,             /* between two looks for the chief's failure, */
     FIRST_LINE_MS = 3000,       /* and before the first line in the log */
     CLOSE_MS = 1000,
@@ -51,11 +50,12 @@ struct opening {
     const mu_session_options *options;
     char key[KEY_BYTES];
     uint64_t began_ns;
+    uint64_t deadline_ns;
     bool has_service;
-    char *restored;             /* NULL: nothing is known yet */
-    const atomic_bool *over;    /* a worker's: nobody needs it any more; NULL: no */
-    int64_t line_ms;            /* a worker's: when the log says next what it waits for */
-    char failed[LINE_BYTES];    /* a worker's: of the chief, that the log has said */
+    char *restored;             /* the checkpoint; "": initialized; NULL: not yet known */
+    const atomic_bool *over;    /* a worker's: it is not needed any more; may be NULL */
+    int64_t line_ms;            /* a worker's: when it logs next what it waits for */
+    char failed[LINE_BYTES];    /* a worker's: the chief's failure that was logged */
 };
 
 void mu_session_options_init(mu_session_options *options)
@@ -77,14 +77,10 @@ static int64_t spent_ms(const struct opening *opening)
 
 static int64_t left_ms(const struct opening *opening)
 {
-    int64_t timeout_ms = opening->options->timeout_ms;
-
-    if (timeout_ms < 0)
-        return -1;
-    return spent_ms(opening) > timeout_ms ? 0 : timeout_ms - spent_ms(opening);
+    return mu__deadline_left_ms(opening->deadline_ns);
 }
 
-/* What is left, but no more than until the next line in the log. */
+/* The time left, but no more than until the next log line. */
 static int64_t step_ms(const struct opening *opening)
 {
     int64_t step = opening->options->recovery_wait_ms;
@@ -93,35 +89,7 @@ static int64_t step_ms(const struct opening *opening)
     return left >= 0 && left < step ? left : step;
 }
 
-static void say(const struct opening *opening, int level, const char *format, ...)
-    MU_PRINTF(3, 4);
-
-static void say(const struct opening *opening, int level, const char *format, ...)
-{
-    const mu_node *node = opening->node;
-    char line[LINE_BYTES];
-    va_list args;
-
-    if (level > node->log.level)
-        return;
-    va_start(args, format);
-    (void)vsnprintf(line, sizeof line, format, args);
-    va_end(args);
-    node->log.write(node->log.user, level, node->member.task, "session", line);
-}
-
-static bool is_closed(const struct opening *opening)
-{
-    return mu__node_refuses_calls(opening->node);
-}
-
-static int closed(const struct opening *opening, mu_error *ret_error)
-{
-    return mu_error_set(ret_error, -MU_ECLOSED, "%s is being closed",
-                        opening->node->member.task);
-}
-
-/* What a function of the program came to. Positive numbers are no codes. */
+/* The code and error of a scaffold's function; positive codes become -MU_EUNKNOWN. */
 static int hook(const struct opening *opening, const char *what, int rv,
                 const mu_error *error, mu_error *ret_error)
 {
@@ -145,7 +113,7 @@ static int call_hook(const struct opening *opening, const char *what,
                 ret_error);
 }
 
-/* Whether the program says that all is there: 0, or why not in `words`. */
+/* Whether the program says that the parameters are ready: 0, or why not in `words`. */
 static int request_ready(const struct opening *opening, char words[LINE_BYTES])
 {
     const mu_scaffold *scaffold = &opening->options->scaffold;
@@ -194,6 +162,7 @@ static int begin(mu_node *node, const mu_session_options *options, mu_error *ret
         .node = node,
         .options = options,
         .began_ns = uv_hrtime(),
+        .deadline_ns = mu__deadline_in(options->timeout_ms),
         .has_service = mu_agent_state(node, NULL) != MU_AGENT_UNINITIALIZED,
     };
     (void)snprintf(ret_opening->key, sizeof ret_opening->key, "session/%s",
@@ -201,7 +170,7 @@ static int begin(mu_node *node, const mu_session_options *options, mu_error *ret
     return 0;
 }
 
-/* Takes what the opening has found out. */
+/* Takes opening->restored. */
 static int make(struct opening *opening, bool is_chief, mu_error *ret_error,
                 mu_session **ret_session)
 {
@@ -222,7 +191,15 @@ static int make(struct opening *opening, bool is_chief, mu_error *ret_error,
     return 0;
 }
 
-/* ---- the chief's ---- */
+/* ---- the chief's session ---- */
+
+static int set_restored(struct opening *opening, const char *path, mu_error *ret_error)
+{
+    opening->restored = strdup(path);
+    return opening->restored != NULL
+               ? 0
+               : mu_error_set(ret_error, -MU_ENOMEM, "no memory for a session");
+}
 
 static int restore(struct opening *opening, const char *path, mu_error *ret_error)
 {
@@ -230,36 +207,28 @@ static int restore(struct opening *opening, const char *path, mu_error *ret_erro
     mu_error error = {0};
     int rv;
 
-    say(opening, MU_LOG_INFO, "%s: restores %s", opening->options->name, path);
+    mu__node_log(opening->node, MU_LOG_INFO, "session", "%s: restores %s",
+                 opening->options->name, path);
     if (scaffold->restore == NULL)
         rv = mu_checkpoint_restore(opening->node, path, NULL, 0, left_ms(opening),
                                    &error);
     else
         rv = scaffold->restore(opening->node, path, scaffold->user, &error);
     rv = hook(opening, "restore", rv, &error, ret_error);
-    if (rv != 0)
-        return rv;
-    opening->restored = strdup(path);
-    return opening->restored != NULL
-               ? 0
-               : mu_error_set(ret_error, -MU_ENOMEM, "no memory for a session");
+    return rv == 0 ? set_restored(opening, path, ret_error) : rv;
 }
 
 static int initialize(struct opening *opening, mu_error *ret_error)
 {
     int rv;
 
-    say(opening, MU_LOG_INFO, "%s: initializes the parameters", opening->options->name);
+    mu__node_log(opening->node, MU_LOG_INFO, "session", "%s: initializes the parameters",
+                 opening->options->name);
     rv = call_hook(opening, "init", opening->options->scaffold.init, ret_error);
-    if (rv != 0)
-        return rv;
-    opening->restored = strdup("");
-    return opening->restored != NULL
-               ? 0
-               : mu_error_set(ret_error, -MU_ENOMEM, "no memory for a session");
+    return rv == 0 ? set_restored(opening, "", ret_error) : rv;
 }
 
-/* No directory yet, or none of its files is a checkpoint: there was nothing to lose. */
+/* Without a directory or a checkpoint in it the parameters are initialized. */
 static int restore_or_initialize(struct opening *opening, mu_error *ret_error)
 {
     const mu_session_options *o = opening->options;
@@ -294,7 +263,7 @@ static int make_ready(struct opening *opening, mu_error *ret_error)
                         opening->options->name, words);
 }
 
-/* Nobody who comes now takes the word of a chief of before. */
+/* Delete the key of an earlier chief, so that no worker reads it from now on. */
 static int take_key_away(struct opening *opening, mu_error *ret_error)
 {
     int rv;
@@ -316,7 +285,7 @@ static int put_key(struct opening *opening, mu_error *ret_error)
                      left_ms(opening), ret_error, NULL);
 }
 
-/* Workers that wait hear of it. */
+/* For the log of workers that wait. */
 static void report_failure(const struct opening *opening, const mu_error *error)
 {
     char key[KEY_BYTES + 8];
@@ -356,13 +325,13 @@ int mu_session_open_chief(mu_node *node, const mu_session_options *options,
     if (rv != 0)
         return rv;
     session->has_reported = opening.has_service;
-    say(&opening, MU_LOG_INFO, "%s: is ready after %" PRId64 " ms", options->name,
-        spent_ms(&opening));
+    mu__node_log(node, MU_LOG_INFO, "session", "%s: is ready after %" PRId64 " ms",
+                 options->name, spent_ms(&opening));
     *ret_session = session;
     return 0;
 }
 
-/* ---- a worker's ---- */
+/* ---- a worker's session ---- */
 
 /* "/job:chief/task:0 at tcp://..." -> "/job:chief/task:0". */
 static void name_chief(const struct opening *opening, char *out, size_t size)
@@ -372,7 +341,7 @@ static void name_chief(const struct opening *opening, char *out, size_t size)
     (void)snprintf(out, size, "%.*s", (int)strcspn(words, " "), words);
 }
 
-/* What is known of the chief: when it was heard. Asks no longer than `timeout_ms`. */
+/* Write the chief's state, and when it was last heard. Waits for `timeout_ms` at most. */
 static void look_for_chief(const struct opening *opening, int64_t timeout_ms, char *out,
                            size_t size)
 {
@@ -422,29 +391,22 @@ static void describe_waiting(const struct opening *opening, const char *what)
 
     look_for_chief(opening, left >= 0 && left < LOOKUP_MS ? left : LOOKUP_MS, chief,
                    sizeof chief);
-    say(opening, MU_LOG_INFO, "%s: %.500s after %" PRId64 " ms: %s",
-        opening->options->name, what, spent_ms(opening), chief);
+    mu__node_log(opening->node, MU_LOG_INFO, "session",
+                 "%s: %.500s after %" PRId64 " ms: %s", opening->options->name, what,
+                 spent_ms(opening), chief);
 }
 
 static const char no_word[] = "the chief has not said that the parameters are ready";
 
-/* Another task's failure has its name; the loss of the store has none. */
+/* Whether the service has lost its state. The error of a failed task has the task's
+ * name, that of the loss has none. */
 static bool is_loss(const struct opening *opening, int rv, const mu_error *error)
 {
     return rv == -MU_EABORTED && error->task[0] == '\0' &&
            mu_agent_state(opening->node, NULL) == MU_AGENT_ERROR;
 }
 
-static int take_word(struct opening *opening, mu_kv_item *item, mu_error *ret_error)
-{
-    opening->restored = strdup(item->value);
-    mu_kv_item_clear(item);
-    return opening->restored != NULL
-               ? 0
-               : mu_error_set(ret_error, -MU_ENOMEM, "no memory for a session");
-}
-
-/* Until the next look. */
+/* How long until the next look. */
 static int64_t look_ms(const struct opening *opening)
 {
     int64_t step = step_ms(opening);
@@ -452,7 +414,7 @@ static int64_t look_ms(const struct opening *opening)
     return step < LOOK_MS ? step : LOOK_MS;
 }
 
-/* Registered, and then the key. */
+/* Register with the service, then wait for the key. */
 static int request_for_word(struct opening *opening, mu_error *ret_error,
                         mu_kv_item *ret_item)
 {
@@ -463,7 +425,8 @@ static int request_for_word(struct opening *opening, mu_error *ret_error,
                    : rv;
 }
 
-/* The chief may try again, or be started again: it is waited for all the same. */
+/* Log the chief's failure. It may try again, or be restarted, so it is waited for all the
+ * same. */
 static void look_for_failure(struct opening *opening)
 {
     int64_t timeout_ms = left_ms(opening);
@@ -480,8 +443,9 @@ static void look_for_failure(struct opening *opening)
     }
     if (strncmp(opening->failed, item.value, sizeof opening->failed - 1) != 0) {
         (void)snprintf(opening->failed, sizeof opening->failed, "%s", item.value);
-        say(opening, MU_LOG_WARN, "%s: the chief has failed, and is waited for: %.600s",
-            opening->options->name, opening->failed);
+        mu__node_log(opening->node, MU_LOG_WARN, "session",
+                     "%s: the chief has failed, and is waited for: %.600s",
+                     opening->options->name, opening->failed);
     }
     mu_kv_item_clear(&item);
 }
@@ -497,13 +461,13 @@ static int is_over(const struct opening *opening, mu_error *ret_error)
 static bool is_job_done(mu_node *node, mu_error *ret_job)
 {
     struct mu__job_call call = {.call.operation = MU__JOB_WAIT, .call.timeout_ms = 0};
-    int rv = mu__node_call(node, MU__JOB, &call.call);
+    int rv = mu__node_call(node, MU__JOB, &call.call, NULL);
 
     *ret_job = call.call.error;
     return rv == 0;
 }
 
-/* No chief will say anything: the job is done, or this task's run has failed. */
+/* Whether no chief will come: the job is done, or this task's run has failed. */
 static int is_in_vain(const struct opening *opening, mu_error *ret_error)
 {
     const char *name = opening->options->name;
@@ -521,7 +485,7 @@ static int is_in_vain(const struct opening *opening, mu_error *ret_error)
                         name, job.message);
 }
 
-/* In the log: soon, and then from time to time. */
+/* Log what is waited for: soon, and then from time to time. */
 static void note_waiting(struct opening *opening, const char *what)
 {
     int64_t step = opening->options->recovery_wait_ms;
@@ -534,8 +498,7 @@ static void note_waiting(struct opening *opening, const char *what)
     opening->line_ms = spent_ms(opening) + step;
 }
 
-/* When the service was started anew without what it knew, whoever waits has lost
- * nothing. */
+/* A service that has lost its state is no failure for a worker that only waits. */
 static int wait_for_chief(struct opening *opening, mu_error *ret_error)
 {
     mu_kv_item item;
@@ -544,11 +507,14 @@ static int wait_for_chief(struct opening *opening, mu_error *ret_error)
     while (left_ms(opening) != 0) {
         int rv = request_for_word(opening, &error, &item);
 
-        if (rv == 0)
-            return take_word(opening, &item, ret_error);
+        if (rv == 0) {
+            rv = set_restored(opening, item.value, ret_error);
+            mu_kv_item_clear(&item);
+            return rv;
+        }
         if (is_loss(opening, rv, &error)) {
-            say(opening, MU_LOG_WARN, "%s: waits anew: %s", opening->options->name,
-                error.message);
+            mu__node_log(opening->node, MU_LOG_WARN, "session", "%s: waits anew: %s",
+                         opening->options->name, error.message);
             rv = mu_agent_reset(opening->node, step_ms(opening), &error);
         } else if (rv == -MU_EDEADLINE) {
             look_for_failure(opening);
@@ -564,19 +530,20 @@ static int wait_for_chief(struct opening *opening, mu_error *ret_error)
     return late(opening, no_word, ret_error);
 }
 
-/* Without the coordination service there is nothing to wait at. */
+/* Until the program is asked again whether the parameters are ready. */
 static int pause(const struct opening *opening, mu_error *ret_error)
 {
-    const struct timespec moment = {0, PAUSE_MS * 1000000};
-    uint64_t until_ns = uv_hrtime() + (uint64_t)step_ms(opening) * 1000000;
+    uint64_t until_ns = mu__deadline_in(step_ms(opening));
 
     while (uv_hrtime() < until_ns) {
-        int rv = is_closed(opening) ? closed(opening, ret_error)
-                                    : is_over(opening, ret_error);
+        int rv = is_over(opening, ret_error);
 
+        if (mu__node_refuses_calls(opening->node))
+            rv = mu_error_set(ret_error, -MU_ECLOSED, "%s is being closed",
+                              opening->node->member.task);
         if (rv != 0)
             return rv;
-        (void)nanosleep(&moment, NULL);
+        uv_sleep(PAUSE_MS);
     }
     return 0;
 }
@@ -668,7 +635,7 @@ const mu_session_config *mu_session_get_config(const mu_session *session)
     return &session->config;
 }
 
-/* A key that cannot be taken away now goes with its lease. */
+/* A key that cannot be deleted now ends with its lease. */
 void mu_session_close(mu_session *session)
 {
     if (session == NULL)

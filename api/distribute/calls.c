@@ -1,12 +1,12 @@
-/* The calls of one run. In threads, each holds the run's memory, so that one that does
- * not come to its end can be left behind. */
+/* The calls of one run. Each thread holds the run's memory, so that one that does not
+ * return can be left behind. */
 #include "api/distribute/internal.h"
+
+#include "node/deadline.h"
 
 #include <inttypes.h>
 #include <pthread.h>
 #include <stdio.h>
-
-enum { MS_NS = 1000000 };
 
 /* ---- errors ---- */
 
@@ -26,7 +26,7 @@ void mu__distribution_failed(struct mu__distribution *run, const mu_error *why)
         mu__thread_barrier_break(run->barrier, why);
 }
 
-static int first_error(struct mu__distribution *run, mu_error *ret_error)
+int mu__distribution_error(struct mu__distribution *run, mu_error *ret_error)
 {
     mu_error first;
 
@@ -50,7 +50,7 @@ static void end_call(struct mu_context *context)
     uv_mutex_unlock(&run->lock);
 }
 
-/* Who fails breaks the barrier before it leaves, so that the others hear why. */
+/* A failed call breaks the barrier before it leaves, so that the others get its error. */
 static void make_call(struct mu_context *context)
 {
     struct mu__distribution *run = context->run;
@@ -87,31 +87,21 @@ static bool all_have_ended(const struct mu__distribution *run, bool evaluates)
     return true;
 }
 
-/* Those of one kind. Without an error for as long as `timeout_ms` says (negative: for
- * ever); from the first error on, for as long as the options say. Lock held. */
+/* Wait for the calls that evaluate, or for the others: without an error for `timeout_ms`
+ * (negative: without end); from the first error on, for end_timeout_ms. Lock held. */
 static void await_ends(struct mu__distribution *run, bool evaluates, int64_t timeout_ms)
 {
-    uint64_t began_ns = uv_hrtime();
+    uint64_t deadline_ns = mu__deadline_in(timeout_ms);
 
     while (!all_have_ended(run, evaluates)) {
-        uint64_t now_ns = uv_hrtime();
-
-        if (timeout_ms < 0 && run->first.code != 0) {
-            timeout_ms = run->options.end_timeout_ms;
-            began_ns = now_ns;
-        }
-        if (timeout_ms < 0) {
-            uv_cond_wait(&run->moved, &run->lock);
-            continue;
-        }
-        if (now_ns - began_ns >= (uint64_t)timeout_ms * MS_NS)
+        if (deadline_ns == MU__NO_DEADLINE && run->first.code != 0)
+            deadline_ns = mu__deadline_in(run->options.end_timeout_ms);
+        if (!mu__deadline_wait(deadline_ns, &run->moved, &run->lock))
             return;
-        (void)uv_cond_timedwait(&run->moved, &run->lock,
-                                (uint64_t)timeout_ms * MS_NS - (now_ns - began_ns));
     }
 }
 
-/* The workers, then the evaluator, which is told that nobody trains any more. */
+/* The workers, then the evaluator, whose function learns by `trained` to return. */
 static void await_all(struct mu__distribution *run)
 {
     uv_mutex_lock(&run->lock);
@@ -135,7 +125,7 @@ static void leave_behind(struct mu__distribution *run, struct mu_context *contex
     mu__distribution_failed(run, &error);
 }
 
-/* Join who has ended, and count who has not. */
+/* Join the threads that have ended; returns how many have not. */
 static size_t join_all(struct mu__distribution *run)
 {
     size_t left = 0;
@@ -189,7 +179,7 @@ static size_t call_in_threads(struct mu__distribution *run)
     return join_all(run);
 }
 
-/* An error ends the row. */
+/* One after the other, until an error. */
 static void call_in_turn(struct mu__distribution *run)
 {
     for (size_t i = 0; i < run->plan.runs_count && !atomic_load(&run->over); i++)
@@ -206,5 +196,5 @@ int mu__distribution_call_all(struct mu__distribution *run, mu_error *ret_error,
     else
         call_in_turn(run);
     *ret_left = left;
-    return first_error(run, ret_error);
+    return mu__distribution_error(run, ret_error);
 }

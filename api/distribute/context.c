@@ -11,19 +11,9 @@ static _Thread_local mu_context *current;
 
 /* ---- life ---- */
 
-static const mu_strategy *strategy_of(const struct mu__distribution *run,
-                                      const struct mu__plan_run *plan)
-{
-    const mu_strategy *strategy =
-        plan->evaluates ? run->options.eval_strategy : run->options.strategy;
-
-    return strategy == NULL ? mu_strategy_default() : strategy;
-}
-
 static int make_strategy(struct mu_context *context, mu_error *ret_error)
 {
     const struct mu__plan_run *plan = context->plan;
-    struct mu__distribution *run = context->run;
     const mu_strategy_task task = {
         .cluster = plan->evaluates ? NULL : context->cluster,
         .type = plan->type,
@@ -31,12 +21,12 @@ static int make_strategy(struct mu_context *context, mu_error *ret_error)
         .is_chief = mu_context_is_chief(context),
     };
 
-    return mu__strategy_copy_make(strategy_of(run, plan), &task, &run->options.config,
+    return mu__strategy_copy_make(&context->run->options, plan->evaluates, &task,
                                   ret_error, &context->strategy);
 }
 
-/* The session_master of TF_CONFIG is what this process connects to: no thread that stands
- * for another task does. */
+/* The session_master of TF_CONFIG is the target of this process alone, not of threads
+ * that stand for other tasks. */
 static void set_target(struct mu_context *context)
 {
     const struct mu__distribution *run = context->run;
@@ -77,7 +67,7 @@ void mu__context_done(struct mu_context *context)
     context->result = NULL;
 }
 
-/* What the function returned, with the words that it has set for that. */
+/* The error of a function's code: as the function has set it, if it has for this code. */
 static int judge(struct mu_context *context, int rv, mu_error *ret_error)
 {
     mu_error *own = &context->error;
@@ -111,7 +101,7 @@ int mu__context_call(struct mu_context *context, mu_error *ret_error)
     return judge(context, rv, ret_error);
 }
 
-/* ---- who it is ---- */
+/* ---- the task ---- */
 
 mu_context *mu_context_current(void)
 {
@@ -211,7 +201,7 @@ const mu_session_config *mu_context_session_config(const mu_context *context)
     return &context->strategy.config;
 }
 
-/* ---- the others ---- */
+/* ---- the other calls and tasks ---- */
 
 int mu_context_has_barrier(const mu_context *context)
 {
@@ -352,7 +342,7 @@ int mu_context_session(mu_context *context, const mu_session_options *options,
     return rv;
 }
 
-/* ---- what comes of it ---- */
+/* ---- the result ---- */
 
 void mu_context_return(mu_context *context, mu_value *value)
 {

@@ -2,6 +2,7 @@
  * calls, and all of it down again. */
 #include "api/distribute/internal.h"
 #include "api/compat/compat.h"
+#include "node/deadline.h"
 #include "node/node.h"
 #include "runtime/message/arguments.h"
 
@@ -20,7 +21,7 @@ struct retained {
     mu_server *server;
     bool leads;
     bool has_chief;
-    unsigned runs;              /* of this thread, with whatever server */
+    unsigned runs;              /* of this thread so far, with any server */
 };
 
 static _Thread_local struct retained retained;
@@ -36,7 +37,7 @@ void mu_distribute_options_init(mu_distribute_options *options)
     mu_node_options_init(&options->node_options);
 }
 
-/* ---- words ---- */
+/* ---- log ---- */
 
 void mu__distribution_say(struct mu__distribution *run, int level, const char *format,
                           ...)
@@ -110,8 +111,7 @@ static void run_free(struct mu__distribution *run)
     free(run->spec_origin.found);
     mu_cluster_free(run->cluster);
     mu_value_free(run->results);
-    uv_cond_destroy(&run->moved);
-    uv_mutex_destroy(&run->lock);
+    mu__lock_destroy(&run->lock, &run->moved);
     free(run);
 }
 
@@ -121,7 +121,7 @@ void mu__distribution_unhold(struct mu__distribution *run)
         run_free(run);
 }
 
-/* The threads that meet, by their names. */
+/* The barrier of threads, with the names of its participants. */
 static int make_barrier(struct mu__distribution *run)
 {
     unsigned count = 0;
@@ -164,21 +164,14 @@ static int run_new(const mu_distribute_options *o, struct mu__spec *spec,
 {
     struct mu__distribution *run =
         calloc(1, sizeof *run + plan->runs_count * sizeof(struct mu_context));
-    int rv = 0;
+    int rv;
 
-    if (run != NULL && uv_mutex_init(&run->lock) == 0) {
-        if (uv_cond_init(&run->moved) == 0)
-            goto made;
-        uv_mutex_destroy(&run->lock);
+    if (run == NULL || mu__lock_init(&run->lock, &run->moved) != 0) {
+        free(run);
+        mu__spec_drop(spec);
+        mu__plan_done(plan);
+        return mu_error_set(error, -MU_ENOMEM, "no memory for a run");
     }
-    free(run);
-    mu__spec_leave(spec, true);
-    free(spec->found);
-    mu_cluster_free(spec->config.cluster);
-    mu__plan_done(plan);
-    return mu_error_set(error, -MU_ENOMEM, "no memory for a run");
-
-made:
     atomic_init(&run->holds, 1);
     run->options = *o;
     run->options.node_options = spec->node_options;
@@ -198,12 +191,10 @@ made:
 
 /* ---- the server ---- */
 
-/* A server is configured as the strategy wants its task to be. */
+/* The session config of this process's server is the strategy's for its task. */
 static int configure_own(struct mu__distribution *run, mu_error *error)
 {
     bool evaluates = strcmp(run->spec.task_type, "evaluator") == 0;
-    const mu_strategy *strategy =
-        evaluates ? run->options.eval_strategy : run->options.strategy;
     const mu_strategy_task task = {
         .cluster = evaluates ? NULL : run->cluster,
         .type = run->spec.task_type,
@@ -212,8 +203,7 @@ static int configure_own(struct mu__distribution *run, mu_error *error)
                                       run->spec.task_index),
     };
 
-    return mu__strategy_copy_make(strategy == NULL ? mu_strategy_default() : strategy,
-                                  &task, &run->options.config, error, &run->own);
+    return mu__strategy_copy_make(&run->options, evaluates, &task, error, &run->own);
 }
 
 static mu_server_options server_options(const struct mu__distribution *run)
@@ -278,8 +268,8 @@ static int start_server(struct mu__distribution *run, mu_error *error)
     return 0;
 }
 
-/* A node that was given gets what can still be given to it: its settings. Threads it has
- * already. */
+/* The caller's node gets the settings of the session config; its number of threads cannot
+ * change any more. */
 static int use_node(struct mu__distribution *run, mu_error *error)
 {
     const mu_session_config *config = &run->own.config;
@@ -332,7 +322,7 @@ static int end_job(struct mu__distribution *run, const mu_error *why, mu_error *
     return mu__tasks_end(run->node, has_chief, why, run->options.end_timeout_ms, error);
 }
 
-/* A call that was left behind may use its node as long as the process lives. */
+/* A call that was left behind may still use its node, which then stays open. */
 static int close_nodes(struct mu__distribution *run, size_t left, mu_error *error)
 {
     int rv = 0;
@@ -348,7 +338,7 @@ static int close_nodes(struct mu__distribution *run, size_t left, mu_error *erro
     return rv;
 }
 
-/* What came first counts; what goes wrong behind it is told in the log. */
+/* The first error counts; a later one is logged. */
 static int first_of(struct mu__distribution *run, int rv, int later, const mu_error *why,
                     mu_error *ret_error)
 {
@@ -430,9 +420,7 @@ int mu_distribute_run(const mu_distribute_options *options, mu_error *ret_error,
         return rv;
     rv = make_plan(options, &spec.config, ret_error, &plan);
     if (rv != 0) {
-        mu__spec_leave(&spec, true);
-        free(spec.found);
-        mu_cluster_free(spec.config.cluster);
+        mu__spec_drop(&spec);
         return rv;
     }
     rv = run_new(options, &spec, &plan, ret_error, &run);
@@ -487,21 +475,16 @@ void mu__node_set_mode(mu_node *node, int mode, bool ignore_environment)
     node->program.distribute->ignore_environment = ignore_environment;
 }
 
-/* Errors are told here, too: of a run that failed, only the first is returned. */
+/* Of all calls, since of their errors only the first is returned. */
 static void log_results(mu_node *node, const mu_value *results)
 {
-    char line[768];
-
     for (size_t i = 0; i < mu_value_count(results); i++) {
         mu_error error;
 
         mu__result_error(mu_value_at(results, i), &error);
-        (void)snprintf(line, sizeof line, "%s ended with %d%s%s",
-                       mu_value_key(results, i), error.code,
-                       error.code == 0 ? "" : ": ", error.message);
-        if (node->log.level >= MU_LOG_INFO)
-            node->log.write(node->log.user, MU_LOG_INFO, mu_node_task(node), "distribute",
-                      line);
+        mu__node_log(node, MU_LOG_INFO, "distribute", "%s ended with %d%s%s",
+                     mu_value_key(results, i), error.code, error.code == 0 ? "" : ": ",
+                     error.message);
     }
 }
 

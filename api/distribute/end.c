@@ -1,8 +1,9 @@
-/* The end of a run of independent tasks: who serves waits for it, and the leading task
- * tells those who serve, parameter servers say, once they are there to hear it. */
+/* The end of a run of independent tasks: tasks that only serve (parameter servers) wait
+ * for it, and the leading task ends it once they are connected. */
 #include "api/distribute/independent.h"
 
 #include "actors/task_set.h"
+#include "node/deadline.h"
 #include "node/node.h"
 
 #include "muster/coordination.h"
@@ -12,8 +13,8 @@
 #include <string.h>
 
 enum {
-    LEAVE_MS = 5000,            /* for the others to hear of the end, */
-    ALONE_MS = 200,             /* and one look at whether they have */
+    LEAVE_MS = 5000,            /* for the others to leave after the end, */
+    ALONE_MS = 200,             /* and for one look at whether they have */
     PAUSE_MS = 20,
     STATUS_MS = 1000
 };
@@ -23,28 +24,19 @@ enum {
 /* Lock held. */
 static int await_end(struct mu__task_news *news, int64_t timeout_ms, mu_error *ret_error)
 {
-    const uint64_t began_ns = uv_hrtime();
+    uint64_t deadline_ns = mu__deadline_in(timeout_ms);
 
-    while (!news->heard[NEWS_ENDED] && !news->job_done) {
-        uint64_t spent_ns = uv_hrtime() - began_ns;
-
-        if (timeout_ms < 0)
-            uv_cond_wait(&news->moved, &news->lock);
-        else if (spent_ns >= (uint64_t)timeout_ms * MS_NS)
+    while (!news->heard[NEWS_ENDED] && !news->job_done)
+        if (!mu__deadline_wait(deadline_ns, &news->moved, &news->lock))
             return mu_error_set(ret_error, -MU_EDEADLINE,
                                 "the leading task has not ended the job within %" PRId64
                                 " ms",
                                 timeout_ms);
-        else
-            (void)uv_cond_timedwait(&news->moved, &news->lock,
-                                    (uint64_t)timeout_ms * MS_NS - spent_ns);
-    }
     *ret_error = news->job;
     return news->job.code == -MU_ECLOSED ? -MU_ECLOSED : 0;
 }
 
-/* Nobody but this task is connected any more, or the service was elsewhere and has
- * gone. */
+/* Whether only this task is connected; also when the service does not answer. */
 static bool is_alone(mu_node *node)
 {
     const char *self = mu_node_task(node);
@@ -83,21 +75,20 @@ static bool hosts_service(mu_node *node)
     return hosts;
 }
 
-/* Whoever hosts the service stays until the others have heard from it that the job has
- * ended, and have left. */
+/* The service's host stays until the others have got the key of the end, and have
+ * left. */
 static void host_to_the_end(mu_node *node, int64_t timeout_ms)
 {
-    const uint64_t began_ns = uv_hrtime();
+    uint64_t deadline_ns =
+        mu__deadline_in(timeout_ms < 0 || timeout_ms > LEAVE_MS ? LEAVE_MS : timeout_ms);
 
-    if (timeout_ms < 0 || timeout_ms > LEAVE_MS)
-        timeout_ms = LEAVE_MS;
     if (!hosts_service(node))
         return;
-    while (!is_alone(node) && uv_hrtime() - began_ns < (uint64_t)timeout_ms * MS_NS)
+    while (!is_alone(node) && uv_hrtime() < deadline_ns)
         uv_sleep(PAUSE_MS);
 }
 
-/* Without a chief nobody can say that the job is done but by a key. */
+/* Without a chief the end of the job is a key. */
 static int join_by_key(struct mu__distribution *run, mu_error *ret_error)
 {
     int rv = mu__tasks_open(run, ret_error);
@@ -165,28 +156,20 @@ int mu__tasks_end(mu_node *node, bool has_chief, const mu_error *why, int64_t ti
                             timeout_ms, ret_error);
 }
 
-/* ---- waiting for those who join ---- */
+/* ---- waiting for tasks that only serve ---- */
 
-static int64_t left_of(int64_t timeout_ms, uint64_t began_ns)
-{
-    int64_t left_ms = timeout_ms - (int64_t)((uv_hrtime() - began_ns) / MS_NS);
-
-    return timeout_ms < 0 ? -1 : left_ms < 0 ? 0 : left_ms;
-}
-
-/* As the service knows it. A task of a job that is not coordinated, an evaluator say, is
- * not even known before. */
-static int await_states(mu_node *node, const char *tasks, int64_t timeout_ms,
+/* Wait until the service has them as connected. A task whose job is not coordinated, an
+ * evaluator say, is unknown to it (-MU_ENOTFOUND) before that. */
+static int await_states(mu_node *node, const char *tasks, uint64_t deadline_ns,
                         mu_error *ret_error)
 {
-    const uint64_t began_ns = uv_hrtime();
-    int64_t left_ms = timeout_ms;
+    int64_t left_ms = mu__deadline_left_ms(deadline_ns);
     mu_value *states = NULL;
     int rv = mu_tasks_wait(node, tasks, left_ms, ret_error, &states);
 
     while (rv == -MU_ENOTFOUND && left_ms != 0) {
         uv_sleep(PAUSE_MS);
-        left_ms = left_of(timeout_ms, began_ns);
+        left_ms = mu__deadline_left_ms(deadline_ns);
         rv = mu_tasks_wait(node, tasks, left_ms, ret_error, &states);
     }
     mu_value_free(states);
@@ -217,17 +200,17 @@ static uint64_t count_connected(mu_node *node, const struct mu__task_set *tasks)
     return count;
 }
 
-/* By this task's own links: the service answers nobody who is in error, and a run that
+/* The same by this task's own links: the service answers no task in error, and a run that
  * has failed brings its leading task into that state. */
 static int await_links(mu_node *node, const char *text, int64_t timeout_ms,
                        mu_error *ret_error)
 {
-    const uint64_t began_ns = uv_hrtime();
+    uint64_t deadline_ns = mu__deadline_in(timeout_ms);
     struct mu__task_set tasks = {0};
     int rv = mu__task_set_parse(mu__view_str(text), ret_error, &tasks);
 
     while (rv == 0 && count_connected(node, &tasks) < mu__task_set_count(&tasks)) {
-        if (left_of(timeout_ms, began_ns) == 0)
+        if (uv_hrtime() >= deadline_ns)
             rv = mu_error_set(ret_error, -MU_EDEADLINE, "not all of %.200s connected "
                               "within %lld ms", text, (long long)timeout_ms);
         else
@@ -239,21 +222,20 @@ static int await_links(mu_node *node, const char *text, int64_t timeout_ms,
 
 void mu__tasks_await_joining(struct mu__distribution *run)
 {
-    const uint64_t began_ns = uv_hrtime();
-    int64_t timeout_ms = run->options.end_timeout_ms;
+    uint64_t deadline_ns = mu__deadline_in(run->options.end_timeout_ms);
     char *tasks = mu__plan_joining(&run->plan, run->spec.cluster, run->spec.task_type,
                                    run->spec.task_index);
     mu_error error = {0};
     int rv = 0;
 
     if (tasks != NULL && tasks[0] != '\0' && mu__tasks_have_service(run->node)) {
-        rv = await_states(run->node, tasks, timeout_ms, &error);
+        rv = await_states(run->node, tasks, deadline_ns, &error);
         if (rv != 0 && rv != -MU_EDEADLINE && rv != -MU_ECLOSED)
-            rv = await_links(run->node, tasks, left_of(timeout_ms, began_ns), &error);
+            rv = await_links(run->node, tasks, mu__deadline_left_ms(deadline_ns), &error);
     }
     if (rv != 0)
         mu__distribution_say(run, MU_LOG_WARN,
-                             "somebody does not hear that the job is done: %s",
+                             "not all serving tasks learn that the job is done: %s",
                              error.message);
     free(tasks);
 }

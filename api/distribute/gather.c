@@ -1,4 +1,4 @@
-/* The leading task of independent ones gathers what came of each call. */
+/* The leading task of independent ones gathers the result of each call. */
 #include "api/distribute/independent.h"
 
 #include "node/node.h"
@@ -44,8 +44,9 @@ static int refuse_to_wait(const struct mu__distribution *run,
     return code;
 }
 
-/* Whether to go on waiting. A task that is there may take its time, unless the run has
- * failed or this is the evaluator, whom nobody needs any more. */
+/* Whether to go on waiting: 0, or the error. A task that is connected is waited for
+ * without end, unless the run has failed or it is the evaluator, which is not needed any
+ * more: then from *hurry_ns on for end_timeout_ms. */
 static int look_after(struct mu__distribution *run, struct awaited *awaited,
                       uint64_t *hurry_ns, mu_error *ret_error)
 {
@@ -87,7 +88,7 @@ static int await_result(struct mu__distribution *run, struct awaited *awaited,
     }
 }
 
-/* Of one task; what it came to counts for the whole. */
+/* The result of one task, whose error fails the run. */
 static void gather_one(struct mu__distribution *run, struct awaited *awaited,
                        uint64_t *hurry_ns)
 {
@@ -138,7 +139,6 @@ int mu__tasks_gather(struct mu__distribution *run, mu_error *ret_error)
 {
     uint64_t hurry_ns = 0;
     char key[KEY_BYTES];
-    mu_error first;
 
     gather_kind(run, false, &hurry_ns);
     mu__tasks_key(run->news, "trained", key);
@@ -146,10 +146,5 @@ int mu__tasks_gather(struct mu__distribution *run, mu_error *ret_error)
                     NULL);
     gather_kind(run, true, &hurry_ns);
     (void)mu_kv_delete(run->node, run->news->prefix, MU__SERVICE_MS, NULL, NULL);
-    uv_mutex_lock(&run->lock);
-    first = run->first;
-    uv_mutex_unlock(&run->lock);
-    if (first.code != 0 && ret_error != NULL)
-        *ret_error = first;
-    return first.code;
+    return mu__distribution_error(run, ret_error);
 }

@@ -1,19 +1,21 @@
-/* What independent tasks tell each other. All of it goes through the coordination
- * service: results and the first failure as keys, which stay for who looks late, and a
- * barrier of the chief and all workers.
+/* What independent tasks report to each other. All of it goes through the coordination
+ * service: results and the first failure as keys, which stay for tasks that read them
+ * late, and a barrier of the chief and all workers.
  *
  *     muster/distribute/RUN/failed            the first failure, as a result
- *     muster/distribute/RUN/gone              who of chief and workers ended well first
- *     muster/distribute/RUN/result/job:T/...  what came of each call
- *     muster/distribute/RUN/trained           the evaluator may come to its end
- *     muster/distribute/ended                 the job is done, where no chief can say so
+ *     muster/distribute/RUN/gone              the first of chief and workers to end well
+ *     muster/distribute/RUN/result/job:T/...  the result of each call
+ *     muster/distribute/RUN/trained           the evaluator may return
+ *     muster/distribute/ended                 the job is done, in clusters without a
+ *                                             chief
  *
- * The key of a failure is asked for when a run begins, and the answer waited for together
- * with each barrier: no task waits for one that has failed, whichever came first; and so
- * is that of one who has ended well, and will not come. */
+ * "failed" and "gone" are requested when a run begins, and each barrier waits for their
+ * answers, too: no task waits there for one that has failed, or has ended and will not
+ * come, whichever was first. */
 #include "actors/job/job.h"
 #include "actors/messages.h"
 #include "api/distribute/independent.h"
+#include "node/deadline.h"
 #include "node/node.h"
 
 #include "muster/coordination.h"
@@ -24,8 +26,7 @@
 
 enum {
     REGISTER_MS = 3600000,      /* for the service's host to be there */
-    FAILED_MS = 1000,           /* for one look at why others do not come: it may follow a
-                                   limit that has passed */
+    FAILED_MS = 1000,           /* for a look at the key "failed", even after a timeout */
     RESULT_BYTES_MAX = 1 << 20
 };
 
@@ -47,8 +48,7 @@ static void unhold(struct mu__task_news *news)
 {
     if (atomic_fetch_sub(&news->holds, 1) != 1)
         return;
-    uv_cond_destroy(&news->moved);
-    uv_mutex_destroy(&news->lock);
+    mu__lock_destroy(&news->lock, &news->moved);
     free(news->tasks);
     free(news);
 }
@@ -60,13 +60,7 @@ static struct mu__task_news *news_new(struct mu__distribution *run)
     if (news == NULL)
         return NULL;
     news->tasks = mu__plan_tasks(run->cluster);
-    if (news->tasks == NULL || uv_mutex_init(&news->lock) != 0) {
-        free(news->tasks);
-        free(news);
-        return NULL;
-    }
-    if (uv_cond_init(&news->moved) != 0) {
-        uv_mutex_destroy(&news->lock);
+    if (news->tasks == NULL || mu__lock_init(&news->lock, &news->moved) != 0) {
         free(news->tasks);
         free(news);
         return NULL;
@@ -83,9 +77,9 @@ void mu__tasks_key(const struct mu__task_news *news, const char *what, char *out
     (void)snprintf(out, KEY_BYTES, "%s/%s", news->prefix, what);
 }
 
-/* ---- listening ---- */
+/* ---- keys of other tasks ---- */
 
-/* The error that a key says, or `otherwise` when its bytes say none. */
+/* The error in a key's value; when it has none, of code `otherwise` (0: no error). */
 static void read_error(const mu_kv_response *answer, int otherwise, mu_error *ret_error)
 {
     mu_value *result = NULL;
@@ -126,8 +120,8 @@ static void note_lost(struct mu__task_news *news, const mu_kv_response *answer)
                    (const char *)answer->value);
 }
 
-/* On the loop's thread. A request that ends without an answer has nothing to say: its
- * node is closing, or its agent is in error, which is heard otherwise, too. */
+/* On the loop's thread. A request that ends with an error counts for nothing: its node is
+ * closing, or its agent in error, which the wait for the job shows, too. */
 static void on_answer(void *user, const mu_kv_response *answer)
 {
     static void (*const notes[NEWS_COUNT])(struct mu__task_news *,
@@ -177,8 +171,8 @@ struct job_wait {
     struct mu__task_news *news;
 };
 
-/* Calls that go on are not needed any more; if it is the node that ends, they are not to
- * wait for each other, either. On the loop's thread. */
+/* Calls that still run are not needed any more; if the node is closing, their waits for
+ * each other end, too. On the loop's thread. */
 static void on_job_wait(struct mu__pending *pending)
 {
     struct job_wait *wait = (struct job_wait *)pending;
@@ -209,9 +203,8 @@ int mu__tasks_begin_job_wait(struct mu__distribution *run, mu_error *ret_error)
     wait->news = hold(run->news);
     wait->call.call.operation = MU__JOB_WAIT;
     wait->call.call.timeout_ms = -1;
-    wait->pending.call = &wait->call.call;
-    wait->pending.finished = on_job_wait;
-    rv = mu__node_call_later(run->node, MU__JOB, &wait->pending);
+    rv = mu__node_call_later(run->node, MU__JOB, &wait->pending, &wait->call.call,
+                             on_job_wait);
     if (rv == 0)
         return 0;
     unhold(wait->news);
@@ -281,8 +274,9 @@ void mu__tasks_close(struct mu__distribution *run)
     unhold(news);
 }
 
-/* ---- meeting ---- */
+/* ---- the barrier ---- */
 
+/* One wait at the barrier: of the thread, and of the callback. */
 struct meeting {
     struct mu__task_news *news;     /* held; its lock guards the rest */
     unsigned holds;
@@ -291,7 +285,7 @@ struct meeting {
     mu_error error;
 };
 
-/* Under the lock, which is gone afterwards. */
+/* Called with the lock, which it releases. */
 static void leave_meeting(struct meeting *meeting)
 {
     struct mu__task_news *news = meeting->news;
@@ -317,7 +311,7 @@ static void on_met(void *user, int code, const mu_error *error)
     leave_meeting(meeting);
 }
 
-/* The job has ended with an error: whoever failed, nobody hosts its words any more. */
+/* The job has ended with an error. Then the host of the key "failed" may have left. */
 static bool job_failed(struct mu__task_news *news, mu_error *ret_why)
 {
     bool failed;
@@ -357,8 +351,8 @@ bool mu__tasks_failure(struct mu__distribution *run, mu_error *ret_why)
     return heard;
 }
 
-/* Until the barrier has answered or a task has failed, or has ended well: then who is at
- * the barrier goes, unless all had come before that one ended. Lock held. */
+/* Wait until the barrier has answered, or a task has failed or has ended: then the
+ * barrier is cancelled, unless all had come before that. Lock held. */
 static void await_meeting(struct mu__distribution *run, struct meeting *meeting,
                           const char *name)
 {
@@ -378,7 +372,7 @@ static void await_meeting(struct mu__distribution *run, struct meeting *meeting,
         ;
 }
 
-/* Why a barrier that was cancelled was: a task has ended and will not come. */
+/* The error of a barrier that was cancelled since a task has ended. */
 static void explain_lost(struct mu__task_news *news, int code, mu_error *error)
 {
     uv_mutex_lock(&news->lock);
@@ -447,9 +441,9 @@ void mu__tasks_end_waits(struct mu__distribution *run, const mu_error *why)
     uv_mutex_unlock(&news->lock);
 }
 
-/* ---- telling ---- */
+/* ---- reporting ---- */
 
-/* The end of a run is not held up for longer by a service that is away. */
+/* How long a service that is away may hold up the end of a run. */
 static int64_t report_timeout_ms(const struct mu__distribution *run)
 {
     int64_t timeout_ms = run->options.end_timeout_ms;
@@ -492,8 +486,8 @@ static void report_failure(struct mu__distribution *run, const mu_error *error)
                              inner.message);
 }
 
-/* Who still waits for it at a barrier hears that it does not come. The first one's name
- * stays. */
+/* Tasks that wait for this one at the barrier learn that it does not come. The first
+ * task's name stays. */
 static void report_end(struct mu__distribution *run, const struct mu_context *context)
 {
     char key[KEY_BYTES];
@@ -508,7 +502,7 @@ static void report_end(struct mu__distribution *run, const struct mu_context *co
                              error.message);
 }
 
-/* A value that is too large, or cannot be packed, is an error in its place. */
+/* In place of a value that is too large or cannot be packed, an error is put. */
 static void report_result(struct mu__distribution *run, const struct mu_context *context,
                         const mu_error *error)
 {
@@ -538,8 +532,8 @@ static void report_result(struct mu__distribution *run, const struct mu_context 
                              inner.message);
 }
 
-/* The leading task still needs its agent, which an error that is reported would end. The
- * others are not missed any more. */
+/* The leading task still needs its agent, which reporting an error would end. The other
+ * tasks leave the service. */
 void mu__tasks_report(struct mu__distribution *run, const struct mu_context *context,
                     const mu_error *error)
 {

@@ -1,5 +1,6 @@
-/* What came of each call, as maps; and one of them as bytes, for another process. */
+/* The results of calls, as maps; and one of them as bytes, for another process. */
 #include "api/distribute/internal.h"
+#include "runtime/base/byte_order.h"
 #include "runtime/message/codec.h"
 
 #include <stdio.h>
@@ -17,7 +18,7 @@ static int set_text(mu_value *map, const char *key, const char *text)
 {
     mu_value *value = mu_value_string(text);
 
-    /* Words from elsewhere may be no UTF-8. */
+    /* Text from another process may be no UTF-8. */
     return mu_value_set(map, key, value != NULL ? value : mu_value_string("?"));
 }
 
@@ -132,8 +133,8 @@ int mu__result_unpack(const void *bytes, size_t size, mu_error *ret_error,
     mu_value *result;
     int rv;
 
-    for (size_t i = 0; i < LENGTH_BYTES && size >= LENGTH_BYTES; i++)
-        head |= (uint32_t)from[i] << 8 * i;
+    if (size >= LENGTH_BYTES)
+        head = mu__load_little32(from);
     if (size < LENGTH_BYTES || head > size || tail_at(head) > size)
         return bad_bytes(ret_error, "they are cut short");
     copy = aligned_alloc(ALIGN, (size + ALIGN - 1) / ALIGN * ALIGN);

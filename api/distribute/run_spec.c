@@ -1,5 +1,5 @@
-/* The cluster, and who this process is: from the options of a run, TF_CONFIG, a resolver,
- * or the strategy. */
+/* The cluster, and which task this process is: from the options of a run, TF_CONFIG, a
+ * resolver, or the strategy. */
 #include "api/distribute/internal.h"
 #include "api/compat/compat.h"
 
@@ -33,7 +33,7 @@ static int read_tf_config(const mu_distribute_options *o, mu_error *error,
     return mu_tf_config_parse(text, strlen(text), error, ret_config);
 }
 
-/* A cluster of the caller's, whose task is the caller's, too. */
+/* With the caller's cluster, the task is the caller's, too. */
 static int take_cluster(const mu_distribute_options *o, mu_tf_config *spec,
                         mu_error *error)
 {
@@ -44,7 +44,7 @@ static int take_cluster(const mu_distribute_options *o, mu_tf_config *spec,
     return spec->cluster != NULL ? 0 : mu_error_set(error, -MU_ENOMEM, "out of memory");
 }
 
-/* What the strategy's own hook says. */
+/* The spec by the strategy's function, if it has one. */
 static int request_strategy(const mu_strategy *strategy, mu_tf_config *spec,
                             mu_error *error)
 {
@@ -65,8 +65,8 @@ static int request_strategy(const mu_strategy *strategy, mu_tf_config *spec,
 
 /* ---- a resolver ---- */
 
-/* Takes the resolution's cluster. A master counts that stands whatever is asked for: the
- * others are made of addresses, as here. */
+/* Takes the resolution's cluster. Only a fixed master is taken: other masters are made of
+ * the task's address, as mu__plan_target does. */
 static int take_resolution(const mu_resolution *found, mu_tf_config *spec,
                            mu_error *error)
 {
@@ -84,7 +84,8 @@ static int take_resolution(const mu_resolution *found, mu_tf_config *spec,
                     "resolver: its master", found->master, error);
 }
 
-/* A server listens before it looks who the others are, where they have to be told. */
+/* A server's way to its cluster, which listens and announces the task, if the resolver
+ * takes announcements. */
 static int find_spec(const mu_distribute_options *o, struct mu__spec *spec,
                       mu_error *error)
 {
@@ -99,7 +100,7 @@ static int find_spec(const mu_distribute_options *o, struct mu__spec *spec,
     options->resolver = o->resolver;
     options->task_type = o->task_type;
     options->task_index = o->task_type == NULL ? -1 : o->task_index;
-    rv = mu__discover_any(options, error, spec->found);
+    rv = mu__discover_any(options, NULL, error, spec->found);
     if (rv != 0)
         return rv;
     resolution = spec->found->resolution;
@@ -143,7 +144,7 @@ static int request_resolver(const mu_distribute_options *o, const mu_server *ser
     return rv != 0 ? rv : take_resolution(&resolution, &spec->config, error);
 }
 
-/* ---- all of it ---- */
+/* ---- all sources ---- */
 
 static int read_sources(const mu_distribute_options *o, const mu_server *server,
                         struct mu__spec *spec, mu_error *error)
@@ -161,7 +162,7 @@ static int read_sources(const mu_distribute_options *o, const mu_server *server,
     return rv;
 }
 
-/* What the options say of it, whatever the cluster is from. */
+/* Task, layer and environment by the options, wherever the cluster is from. */
 static int read_options(const mu_distribute_options *o,
                         const struct mu__discovered *found, mu_tf_config *spec,
                         mu_error *error)
@@ -198,18 +199,22 @@ int mu__spec_read(const mu_distribute_options *o, const mu_server *server,
 
     if (rv == 0)
         rv = read_options(o, spec.found, &spec.config, error);
-    if (rv != 0) {
-        mu_cluster_free(spec.config.cluster);
-        mu__spec_leave(&spec, true);
-        free(spec.found);
-        return rv;
-    }
-    *ret_spec = spec;
-    return 0;
+    if (rv == 0)
+        *ret_spec = spec;
+    else
+        mu__spec_drop(&spec);
+    return rv;
 }
 
 void mu__spec_leave(struct mu__spec *spec, bool withdraws)
 {
     if (spec->found != NULL)
         mu__discovered_done(spec->found, &spec->node_options, withdraws);
+}
+
+void mu__spec_drop(struct mu__spec *spec)
+{
+    mu__spec_leave(spec, true);
+    free(spec->found);
+    mu_cluster_free(spec->config.cluster);
 }

@@ -13,7 +13,7 @@ struct server_copy {
     int is_chief;
     char self[MU_CLUSTER_TASK_BYTES];
     const char *filters[FILTERS];
-    size_t filters_count;       /* 0: of a task that does not train */
+    size_t filters_count;       /* 0: the task does not train */
 };
 
 static int configure_server(void *user, const mu_strategy_task *task, mu_error *ret_error,
@@ -81,14 +81,16 @@ const mu_strategy *mu_strategy_default(void)
 
 /* ---- copies ---- */
 
-int mu__strategy_copy_make(const mu_strategy *strategy, const mu_strategy_task *task,
-                           const mu_session_config *config, mu_error *ret_error,
+int mu__strategy_copy_make(const mu_distribute_options *options, bool evaluates,
+                           const mu_strategy_task *task, mu_error *ret_error,
                            struct mu__strategy_copy *ret_copy)
 {
+    const mu_strategy *chosen = evaluates ? options->eval_strategy : options->strategy;
+    const mu_strategy *strategy = chosen == NULL ? mu_strategy_default() : chosen;
     struct mu__strategy_copy copy = {
         .strategy = strategy,
         .copy = strategy->user,
-        .config = *config,
+        .config = options->config,
     };
     mu_error inner = {0};
     int rv = 0;

@@ -1,8 +1,7 @@
-/* What the raw programs share: arguments, giving up, and forked peers.
+/* Helpers of the raw programs: arguments, fatal errors, and forked peers.
  *
- * A raw program measures what the bare libraries do, with nothing of muster in it. It
- * forks its own peers, ends by itself, and prints one JSON line. Nothing here recovers:
- * what goes wrong ends the program with a message. */
+ * A raw program measures the libraries without muster. It forks its own peers, ends by
+ * itself, and prints one JSON line. Any error ends the program with a message. */
 #ifndef MUSTER_RAW_H
 #define MUSTER_RAW_H
 
@@ -59,7 +58,7 @@ static inline unsigned raw_arg_number(int argc, char **argv, const char *name,
     return (unsigned)value;
 }
 
-/* The place of the argument's value in `words`, a list that ends with NULL; the first is
+/* The index of the argument's value in `words`, a list that ends with NULL; the first is
  * the default. */
 static inline unsigned raw_arg_word(int argc, char **argv, const char *name,
                                     const char *const *words)
@@ -96,7 +95,7 @@ struct raw_peer {
     int channel;
 };
 
-/* What a peer does; when it returns, the process ends. */
+/* A peer's main function; the process ends when it returns. */
 typedef void (*raw_peer_main)(int channel, unsigned index, const void *config);
 
 /* Fork one peer. Only before the first use of nng, which does not survive a fork. */
@@ -119,7 +118,7 @@ static inline struct raw_peer raw_spawn(raw_peer_main run, unsigned index,
     return (struct raw_peer){.pid = pid, .channel = ends[0]};
 }
 
-/* Peers keep nothing that has to be saved: end one and wait until it is gone. */
+/* Kill a peer, and wait until it has ended. */
 static inline void raw_peer_end(struct raw_peer *peer)
 {
     kill(peer->pid, SIGKILL);

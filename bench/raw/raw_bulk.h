@@ -1,5 +1,5 @@
-/* What the two bandwidth programs share: their arguments, the memory of the variable that
- * is read or written, glibc's thresholds, and the account. */
+/* Helpers of the two bandwidth programs: their arguments, the memory of the variable that
+ * is read or written, malloc thresholds, and counting. */
 #ifndef MUSTER_RAW_BULK_H
 #define MUSTER_RAW_BULK_H
 
@@ -15,7 +15,7 @@
 #define BULK_TRIM_THRESHOLD (512 << 20)
 
 struct bulk {
-    bool push;   /* the client sends the data, else it asks for them */
+    bool push;   /* the client sends the data, else it requests them */
     bool echo;   /* the client sends blocks and gets blocks; raw_uv_bandwidth only */
     bool copy;   /* copy between variable and message on both sides */
     bool raised; /* keep large blocks in the heap instead of mapping each anew */
@@ -54,7 +54,7 @@ static inline void bulk_parse(int argc, char **argv, struct bulk *ret_bulk)
     raw_check(mallopt(M_TRIM_THRESHOLD, BULK_TRIM_THRESHOLD) == 1, "M_TRIM_THRESHOLD");
 }
 
-/* Written once, so that every page is there. */
+/* Allocate and write once, so that every page is mapped. */
 static inline void variable_init(struct variable *variable)
 {
     variable->bytes = malloc(BULK_VARIABLE_BYTES);
@@ -74,7 +74,7 @@ static inline uint8_t *variable_block(struct variable *variable, size_t bytes)
     return variable->bytes + at;
 }
 
-/* Blocks given out and come back at the client. */
+/* Blocks that the client has sent, and those that came back. */
 struct tally {
     uint64_t started;
     uint64_t finished;

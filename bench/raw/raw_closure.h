@@ -1,6 +1,6 @@
-/* The smallest closure and its reply, packed by hand: [op, id, bin32] out and
- * [op, id, bin8] back, in msgpack. Every one has the same length, so a batch is a plain
- * row of them. */
+/* The smallest closure and its reply, packed by hand: [op, id, bin32] out and [op, id,
+ * bin8] back, in msgpack. All have the same length, so a batch is a plain sequence of
+ * them. */
 #ifndef MUSTER_RAW_CLOSURE_H
 #define MUSTER_RAW_CLOSURE_H
 
@@ -13,7 +13,7 @@
 #define CLOSURE_OP 0x01
 #define REPLY_OP 0x02
 
-/* What one side is about to send. */
+/* The records that one side is about to send. */
 struct batch {
     uint8_t *bytes;
     size_t used;
@@ -63,7 +63,7 @@ static inline void closure_pack(struct batch *batch, uint32_t id)
     record_pack(batch_grow(batch, CLOSURE_BYTES), CLOSURE_OP, id, CLOSURE_BYTES);
 }
 
-/* What a worker does: answer every closure of `bytes`, a whole number of them. */
+/* The worker's part: answer every closure in `bytes`, which has whole ones only. */
 static inline void closures_answer(const uint8_t *bytes, size_t length,
                                    struct batch *replies)
 {
@@ -75,8 +75,8 @@ static inline void closures_answer(const uint8_t *bytes, size_t length,
     }
 }
 
-/* The chief's account: ids are given out in turn, dealt over the workers by remainder, so
- * that a reply says whose it is; the sums of what went out and came back must agree. */
+/* The chief's counts. Ids ascend, and the worker of an id is its remainder; the sums of
+ * ids sent and received must agree. */
 struct account {
     unsigned workers;
     unsigned window;
@@ -116,7 +116,7 @@ static inline void account_fill(struct account *account, unsigned worker,
     }
 }
 
-/* Take the replies of `bytes`, a whole number of them, off the account. */
+/* Count the replies in `bytes`, which has whole ones only. */
 static inline void account_settle(struct account *account, const uint8_t *bytes,
                                   size_t length)
 {
@@ -142,8 +142,8 @@ static inline unsigned account_in_flight(const struct account *account)
 }
 
 /* Called once a turn, after settling. True while new closures are to be given out. The
- * clock runs from the end of the warm-up to the first turn past the time; what comes back
- * later is taken off the account and not counted. */
+ * measurement lasts from the end of the warm-up to the first turn after the time is over;
+ * later replies are not counted. */
 static inline bool account_running(struct account *account)
 {
     uint64_t now = bench_now_ns();

@@ -162,7 +162,7 @@ static inline void raw_out_open(struct raw_out *out, uv_loop_t *loop, const char
     out->waiting = NULL;
 }
 
-/* Tell the process at the other end of `channel` our address, and learn its own. */
+/* Exchange addresses with the process at the other end of `channel`. */
 static inline void raw_exchange(int channel, const struct raw_in *in,
                                 char ret_url[RAW_URL_MAX])
 {

@@ -27,8 +27,7 @@ static void die_with(pid_t parent)
         _exit(CMD_NOT_STARTED);
 }
 
-/* Signals are as they were for us at the begin: those that we wait for with a thread are
- * not blocked in it. */
+/* Unblock the signals that this process waits for on a thread. */
 static void take_signals(void)
 {
     sigset_t none;
@@ -37,7 +36,8 @@ static void take_signals(void)
     (void)sigprocmask(SIG_SETMASK, &none, NULL);
 }
 
-/* The errno of a failure goes through the pipe, which ends when the command begins. */
+/* In the child. Writes the errno of a failure to the pipe `out`, which execvp() closes
+ * otherwise. */
 static void become(const struct cmd_command *command, pid_t parent, int out)
 {
     int code;
@@ -57,7 +57,7 @@ static int refuse(const struct cmd_command *command, int number, mu_error *error
                         strerror(number));
 }
 
-/* 0, or the exit code. */
+/* Fork and exec the command. Returns 0, or the exit code for a failure. */
 static int start(const struct cmd_command *command, mu_error *error, pid_t *ret_pid)
 {
     pid_t parent = getpid();
@@ -84,20 +84,12 @@ static int start(const struct cmd_command *command, mu_error *error, pid_t *ret_
 
 /* ---- while it runs ---- */
 
-static int64_t now_ms(void)
-{
-    struct timespec now;
-
-    (void)clock_gettime(CLOCK_MONOTONIC, &now);
-    return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
-}
-
 static void nap(void)
 {
     (void)nanosleep(&(struct timespec){0, LOOK_MS * 1000000}, NULL);
 }
 
-/* Its pid is its own until it is waited for. */
+/* Leaves the zombie, so that the pid is not reused before it is reaped. */
 static bool has_ended(pid_t pid)
 {
     siginfo_t info = {.si_pid = 0};
@@ -118,10 +110,10 @@ static int reap(struct cmd_client *client, pid_t pid)
 
 static void end(pid_t pid)
 {
-    int64_t until_ms = now_ms() + END_MS;
+    uint64_t until_ms = cmd_now_ms() + END_MS;
 
     (void)kill(pid, SIGTERM);
-    while (!has_ended(pid) && now_ms() < until_ms)
+    while (!has_ended(pid) && cmd_now_ms() < until_ms)
         nap();
     if (!has_ended(pid))
         (void)kill(pid, SIGKILL);

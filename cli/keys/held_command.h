@@ -1,26 +1,28 @@
-/* A command that runs while something is held: a lock, a key. */
+/* A command that runs while this process holds a lock or a key. */
 #ifndef MU_CLI_COMMAND_H
 #define MU_CLI_COMMAND_H
 
 #include "cli/service_client.h"
 
 struct cmd_command {
-    char *const *arguments;     /* of the command; NULL ends them */
+    char *const *arguments;     /* of the command, ended by NULL */
     const char *const *variables;   /* for its environment: name, value, ..., NULL */
 
-    /* Waits for at most that long: -MU_EDEADLINE, it is held still; or it is not, with
-     * words. */
+    /* Waits until the lock or key is lost. -MU_EDEADLINE: it is still held; anything
+     * else: it was lost, and `error` says why. */
     int (*lost)(void *held, int64_t timeout_ms, mu_error *error);
     void *held;
 };
 
-/* Run it, and wait for its end: its exit code, 128 + n after a signal. CMD_FAILED with
- * words: what was held was lost, so the command was told to end, and has. CMD_NOT_FOUND,
- * CMD_NOT_STARTED with words. It dies when this process does. */
+/* Run the command and wait for its end. Returns its exit code, 128 + n after a signal;
+ * CMD_FAILED with `error` when the lock or key was lost, after the command was
+ * terminated; CMD_NOT_FOUND or CMD_NOT_STARTED with `error`. The kernel kills the command
+ * when this process dies. */
 int cmd_command_run(struct cmd_client *client, const struct cmd_command *command,
                     mu_error *error);
 
-/* There is no command: wait until a signal ends this process, or it is lost. */
+/* Without a command: wait until a signal ends this process, or the lock or key is
+ * lost. */
 int cmd_command_none(const struct cmd_command *command, mu_error *error);
 
 #endif

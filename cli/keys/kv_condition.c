@@ -3,6 +3,7 @@
 #include "cli/verbs.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -76,9 +77,51 @@ int cmd_kv_change_if(struct cmd_client *client, const mu_kv_change *change,
     int rv = read_condition(client->options, change->key, error, &check);
 
     if (rv != 0)
-        return rv;
+        return cmd_kv_code(rv);
     rv = mu_kv_transact(client->node, &transaction, cmd_timeout_ms(client), error,
                         &outcome);
     *ret_revision = outcome.revision;
-    return rv == -MU_EPRECONDITION && outcome.failed >= 0 ? CMD_COMPARED : rv;
+    return rv == -MU_EPRECONDITION && outcome.failed >= 0 ? CMD_COMPARED
+                                                          : cmd_kv_code(rv);
+}
+
+int cmd_kv_put_if(struct cmd_client *client, const mu_kv_change *change, mu_error *error,
+                  uint64_t *ret_revision)
+{
+    if (cmd_kv_has_condition(client->options))
+        return cmd_kv_change_if(client, change, error, ret_revision);
+    return cmd_kv_code(mu_kv_put(client->node, change->key, change->value, change->size,
+                                 change->flags | MU_KV_OVERWRITE, 0,
+                                 cmd_timeout_ms(client), error, ret_revision));
+}
+
+bool cmd_kv_read_number(const char *text, int64_t *ret_number)
+{
+    char *end;
+
+    errno = 0;
+    *ret_number = strtoll(text, &end, 10);
+    return end != text && *end == '\0' && errno == 0;
+}
+
+int cmd_kv_read_input(size_t max, mu_error *error, char **ret_text, size_t *ret_size)
+{
+    char *text = malloc(max + 1);
+    size_t size;
+
+    if (text == NULL)
+        return mu_error_set(error, -MU_ENOMEM, "out of memory");
+    size = fread(text, 1, max + 1, stdin);
+    if (ferror(stdin) == 0 && size <= max) {
+        text[size] = '\0';
+        *ret_text = text;
+        *ret_size = size;
+        return 0;
+    }
+    free(text);
+    if (ferror(stdin) != 0)
+        return mu_error_set(error, -MU_EINVALID, "standard input cannot be read: %s",
+                            strerror(errno));
+    return mu_error_set(error, -MU_EINVALID, "standard input has more than %zu bytes",
+                        max);
 }

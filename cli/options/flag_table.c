@@ -16,8 +16,8 @@
 #define JOURNALS (CMD_JOURNAL_CHECK | CMD_JOURNAL_REPAIR)
 #define CLUSTER_VERBS (CMD_NODE | CLIENTS | CMD_ASSIGN | CMD_RESOLVE | CMD_CHECK)
 
-/* What a row says, in this order; the help comes last. An option of the node (one of
- * mu__options) has its variable, range and default there. */
+/* Rows of the table, ending with the help. OPTION rows are options of the node, whose
+ * variable, range and default are in mu__options. */
 #define OPTION_OF(flag, option_name, flag_name, value_kind, flag_verbs, value, text)  \
     [CMD_FLAG_##flag] = {.name = flag_name, .kind = CMD_##value_kind,                 \
                          .option = &mu__options[MU__OPTION_##option_name],            \

@@ -1,5 +1,6 @@
 #include "cli/options/flags.h"
 
+#include "actors/task_set.h"
 #include "cli/verbs.h"
 #include "runtime/base/text.h"
 
@@ -54,6 +55,29 @@ void cmd_node_options(const struct cmd_options *options, mu_node_options *node_o
         if (cmd_flags[flag].option != NULL && value->source != CMD_FROM_DEFAULT)
             mu__option_store(cmd_flags[flag].option, &given, node_options);
     }
+}
+
+size_t cmd_node_words(const struct cmd_options *options, char **words, size_t count,
+                      size_t max)
+{
+    static char names[CMD_FLAGS_COUNT][32];
+
+    for (int flag = 0; flag < CMD_FLAGS_COUNT; flag++) {
+        const struct cmd_value *value = &options->values[flag];
+        bool is_list = cmd_flags[flag].kind == CMD_LIST;
+        size_t items = is_list ? value->items_count : 1;
+
+        if ((cmd_flags[flag].verbs & CMD_NODE) == 0 || value->source != CMD_FROM_LINE)
+            continue;
+        if (count + 2 * items > max)
+            return 0;
+        (void)snprintf(names[flag], sizeof names[flag], "--%s", cmd_flags[flag].name);
+        for (size_t i = 0; i < items; i++) {
+            words[count++] = names[flag];
+            words[count++] = is_list ? value->items[i] : (char *)(uintptr_t)value->text;
+        }
+    }
+    return count;
 }
 
 const char *cmd_origin(const struct cmd_options *options, enum cmd_flag flag, char *out,
@@ -148,7 +172,7 @@ static int read_list(struct cmd_value *value)
     return rv;
 }
 
-/* An option of the node, as the command line says it. */
+/* Parse the text of a flag that is an option of the node. */
 static int read_option(struct cmd_options *options, enum cmd_flag flag, mu_error *error)
 {
     struct cmd_value *value = &options->values[flag];
@@ -186,9 +210,9 @@ static void drop_items(struct cmd_value *value)
     value->items_count = 0;
 }
 
-/* ---- the environment, then the command line ---- */
+/* ---- values from the environment ---- */
 
-/* Of an option of the node. */
+/* The same for an option of the node: its variable, or its default. */
 static int read_rest_option(const struct mu__option *option, struct cmd_value *value,
                             mu_error *error)
 {
@@ -267,8 +291,8 @@ static int unknown_flag(const struct cmd_options *options, const char *name,
                         near == NULL ? "" : "?", options->verb->name);
 }
 
-/* Which flag an argument is, "--name", "--name=value" or "-o"; ret_value is what stands
- * behind its "=", or NULL. */
+/* Find the flag of an argument "--name", "--name=value" or "-o"; ret_value is the text
+ * after "=", or NULL. */
 static int find_flag(const struct cmd_options *options, const char *argument,
                      mu_error *error, int *ret_flag, const char **ret_value)
 {
@@ -292,7 +316,7 @@ static int find_flag(const struct cmd_options *options, const char *argument,
     return unknown_flag(options, name, length, error);
 }
 
-/* In a verb's operands: a command stands behind, which is none of them. */
+/* In a verb's `operands`, the begin of a command, which is not an operand. */
 #define COMMAND_BEGIN "[-- "
 
 static bool takes_command(const struct cmd_verb *verb)
@@ -300,7 +324,7 @@ static bool takes_command(const struct cmd_verb *verb)
     return verb->operands != NULL && strstr(verb->operands, COMMAND_BEGIN) != NULL;
 }
 
-/* How many operands a verb takes: at most, and at least. */
+/* How many operands a verb takes at most; ret_least: at least. */
 static size_t operands_max(const struct cmd_verb *verb, size_t *ret_least)
 {
     const char *at = verb->operands == NULL ? "" : verb->operands;
@@ -344,13 +368,14 @@ static int check_operands(const struct cmd_options *options, mu_error *error)
                         options->verb->operands, options->verb->name);
 }
 
-/* "-" and numbers below 0 are no flags, and nothing is behind "--". */
+/* "-" and negative numbers are not flags. */
 static bool is_flag(const char *text)
 {
     return text[0] == '-' && text[1] != '\0' && (text[1] < '0' || text[1] > '9');
 }
 
-/* One argument, and maybe its value behind it; ret_used says how many. */
+/* Parse one argument, with its value if that is the next argument; ret_used: how many
+ * arguments that were. */
 static int read_argument(struct cmd_options *options, char **arguments, mu_error *error,
                          size_t *ret_used)
 {
@@ -437,7 +462,19 @@ void cmd_options_done(struct cmd_options *options)
         drop_items(&options->values[flag]);
 }
 
-/* ---- --set ---- */
+/* ---- --tasks, --set ---- */
+
+int cmd_task_set(const struct cmd_options *options, enum cmd_flag flag,
+                 mu_error *ret_error, struct mu__task_set *ret_set)
+{
+    char origin[CMD_ORIGIN_BYTES];
+    mu_error inner;
+
+    if (mu__task_set_parse(mu__view_str(cmd_text(options, flag)), &inner, ret_set) == 0)
+        return 0;
+    return mu_error_set(ret_error, -MU_EINVALID, "%s: %s",
+                        cmd_origin(options, flag, origin, sizeof origin), inner.message);
+}
 
 int cmd_setting_split(const struct cmd_options *options, const char *text,
                       mu_error *ret_error, char **ret_key, const char **ret_value)

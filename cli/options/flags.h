@@ -1,7 +1,8 @@
-/* The flags of all verbs, from one table: parsing, help and the manual's table come from
- * it. A value comes from the command line, else from the flag's environment variable (an
- * empty one counts as absent), else it is the default. Flags that are options of the node
- * have their variables, ranges and defaults from the table in node/options.c. */
+/* The flags of all verbs, in one table, from which parsing, help and the manual's table
+ * are made. A value comes from the command line, else from the flag's environment
+ * variable (an empty one counts as absent), else it is the default. Flags that are
+ * options of the node have their variables, ranges and defaults from the table in
+ * node/options.c. */
 #ifndef MU_NODE_CMD_OPTIONS_H
 #define MU_NODE_CMD_OPTIONS_H
 
@@ -106,20 +107,21 @@ enum cmd_flag {
 
 enum cmd_kind {
     CMD_TEXT,
-    CMD_NUMBER,     /* whole, from `low` to `high` */
+    CMD_NUMBER,     /* an integer from `low` to `high` */
     CMD_CHOICE,     /* one of `choices`, "a|b|c" */
-    CMD_LIST,       /* may be repeated; in a variable, several are separated by ; */
-    CMD_SWITCH      /* 0 or 1; on the command line 1 when nothing stands behind its "=" */
+    CMD_LIST,       /* may be repeated; several items in a variable are separated by ; */
+    CMD_SWITCH      /* 0 or 1; on the command line 1 without a value */
 };
 
 struct cmd_flag_spec {
     const char *name;       /* without the dashes */
-    const struct mu__option *option;    /* NULL: what it says is said here instead */
+    const struct mu__option *option;    /* of a node's option: its row; NULL: the fields
+                                           below have variable, range and default */
     const char *variable;
     char letter;            /* "-o" for 'o', or 0 */
     enum cmd_kind kind;
     unsigned verbs;         /* CMD_NODE | ... */
-    const char *word;       /* what its value is called in the help */
+    const char *word;       /* placeholder of its value in the help */
     const char *initial;    /* the default, as text; NULL: none */
     unsigned low;
     unsigned high;
@@ -136,50 +138,62 @@ enum { CMD_ORIGIN_BYTES = 64, CMD_INITIAL_BYTES = 32, CMD_OPERANDS_MAX = 2 };
 struct cmd_value {
     enum cmd_source source;
     const char *text;       /* NULL: none. Borrowed from argv, environ or the table */
-    const char *variable;   /* that it comes from; NULL: from none */
-    uint64_t number;        /* of a number, or which of the choices */
+    const char *variable;   /* the variable that it comes from; NULL: none */
+    uint64_t number;        /* of a number; index of the choice */
     char **items;           /* of a list */
     size_t items_count;
 };
 
 struct cmd_verb;
+struct mu__task_set;
 
 struct cmd_options {
     const struct cmd_verb *verb;
-    const char *operands[CMD_OPERANDS_MAX]; /* the arguments that are no flags */
+    const char *operands[CMD_OPERANDS_MAX]; /* the arguments that are not flags */
     size_t operands_count;
-    char **command;         /* what stands behind "--", of verbs that take a command, with
-                               NULL behind it; NULL: there is none */
-    bool help;              /* --help was asked for; nothing else is valid then */
+    char **command;         /* of verbs that take a command: the arguments after "--",
+                               ended by NULL; NULL: none */
+    bool help;              /* --help was given; nothing else is valid then */
     struct cmd_value values[CMD_FLAGS_COUNT];
 };
 
-/* Read the arguments after the verb, and the environment. -MU_EINVALID with the flag, its
- * value and what was expected; *ret_options is then free of memory. */
+/* Read the arguments after the verb, and the environment. -MU_EINVALID names the flag,
+ * its value and what was expected; *ret_options then owns no memory. */
 int cmd_options_parse(const struct cmd_verb *verb, char **arguments, mu_error *ret_error,
                       struct cmd_options *ret_options);
 void cmd_options_done(struct cmd_options *options);
 
+/* The value of a flag: its text (NULL: none), and its number. */
 const char *cmd_text(const struct cmd_options *options, enum cmd_flag flag);
 unsigned cmd_number(const struct cmd_options *options, enum cmd_flag flag);
 
-/* The flag's own variable, and its default as text ("": none). */
+/* The flag's environment variable, and its default as text ("": none). */
 const char *cmd_variable(enum cmd_flag flag);
 const char *cmd_initial(enum cmd_flag flag, char *out, size_t size);
 
-/* Put all that are options of a node where they belong. */
+/* Store the flags that are options of a node in `node_options`. */
 void cmd_node_options(const struct cmd_options *options, mu_node_options *node_options);
 
-/* How a person gave the value: "--threads" or "MUSTER_THREADS". */
+/* Append the flags of the command line that `muster node` has to `words`, which has
+ * `count` words and room for `max`. Returns the new count, 0 when there is no room. The
+ * texts are borrowed. */
+size_t cmd_node_words(const struct cmd_options *options, char **words, size_t count,
+                      size_t max);
+
+/* Where the value came from, for errors: "--threads" or "MUSTER_THREADS". */
 const char *cmd_origin(const struct cmd_options *options, enum cmd_flag flag, char *out,
                        size_t size);
 
-/* One setting split in two: `ret_value` points into `text`, the caller frees `ret_key`.
- * -MU_EINVALID with the flag or variable that it comes from. */
+/* Parse the set of tasks that a flag has. -MU_EINVALID names the flag. */
+int cmd_task_set(const struct cmd_options *options, enum cmd_flag flag,
+                 mu_error *ret_error, struct mu__task_set *ret_set);
+
+/* Split KEY=VALUE of --set: `ret_value` points into `text`, the caller frees `ret_key`.
+ * -MU_EINVALID names the flag or variable that it came from. */
 int cmd_setting_split(const struct cmd_options *options, const char *text,
                       mu_error *ret_error, char **ret_key, const char **ret_value);
 
-/* Whether all of them can be split, before anything starts. */
+/* Check that every --set can be split, before anything starts. */
 int cmd_settings_check(const struct cmd_options *options, mu_error *ret_error);
 
 #endif

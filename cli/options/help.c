@@ -1,4 +1,5 @@
 #include "cli/options/flags.h"
+#include "cli/output/table.h"
 #include "cli/resolve/resolve.h"
 #include "cli/service_client.h"
 #include "cli/verbs.h"
@@ -9,7 +10,8 @@
 
 enum { HELP_COLUMN = 26, HELP_WIDTH = 88, CMD_VERB_BYTES = 24 };
 
-/* Who runs a verb: its own function, or the one that asks the chief or the service. */
+/* The main function of a verb: its own, or the one that sends `request` to the chief or
+ * to the coordination service. */
 #define ALONE(main) main, NULL
 #define CHIEF(request) cmd_chief_verb, request
 #define SERVICE(request) cmd_service_verb, request
@@ -319,7 +321,7 @@ void cmd_verb_words(const char **ret_words)
     *ret_words = NULL;
 }
 
-/* ---- near words ---- */
+/* ---- similar words ---- */
 
 const char *cmd_nearest(const char *word, const char *const *words)
 {
@@ -341,7 +343,7 @@ const char *cmd_nearest(const char *word, const char *const *words)
 
 /* ---- help ---- */
 
-/* Words from `column` on, in lines that end before HELP_WIDTH. */
+/* Print words from `column` on, in lines of at most HELP_WIDTH. */
 static void print_wrapped(const char *text, int column)
 {
     int at = column;
@@ -441,13 +443,6 @@ static void help_exit_codes(void)
         (void)printf("| %-7s | %s |\n", exit_codes[i].code, exit_codes[i].words);
 }
 
-/* In a table a bar would end the cell. */
-static void print_cell(const char *text)
-{
-    for (; *text != '\0'; text++)
-        (void)printf(*text == '|' ? "\\|" : "%c", *text);
-}
-
 /* Whether all verbs of a verb's group have a flag. */
 static bool has_group(const struct cmd_flag_spec *spec, const char *name, size_t length)
 {
@@ -457,7 +452,7 @@ static bool has_group(const struct cmd_flag_spec *spec, const char *name, size_t
     return true;
 }
 
-/* The verbs that have a flag; a group that has it as a whole by its first word. */
+/* Print the verbs that have a flag; a group whose verbs all have it by its first word. */
 static void print_users(const struct cmd_flag_spec *spec)
 {
     const char *comma = "";
@@ -485,17 +480,17 @@ static void help_flags(void)
 
         (void)printf("| `--%s%s", spec->name, spec->kind == CMD_SWITCH ? "" : " ");
         if (spec->kind != CMD_SWITCH)
-            print_cell(spec->kind == CMD_CHOICE ? spec->choices : spec->word);
+            cmd_print_cell(spec->kind == CMD_CHOICE ? spec->choices : spec->word);
         (void)printf("` | `%s` | %s | ", cmd_variable((enum cmd_flag)flag),
                      cmd_initial((enum cmd_flag)flag, number, sizeof number));
         print_users(spec);
         (void)printf(" | ");
-        print_cell(spec->help);
+        cmd_print_cell(spec->help);
         (void)printf(" |\n");
     }
 }
 
-/* Tables that documents have, too, and the examples. */
+/* Print a table that the documents contain, too, or the examples. */
 static bool help_table(const char *topic)
 {
     static const struct {

@@ -36,30 +36,43 @@ int cmd_log_open(const struct cmd_options *options, mu_error *ret_error,
     return 0;
 }
 
+int cmd_log_open_client(const struct cmd_options *options, mu_error *ret_error,
+                        struct cmd_log *ret_log)
+{
+    int rv = cmd_log_open(options, ret_error, ret_log);
+
+    if (rv == 0 && options->values[CMD_FLAG_LOG_LEVEL].source == CMD_FROM_DEFAULT)
+        ret_log->level = MU_LOG_ERROR;
+    return rv;
+}
+
 void cmd_log_close(struct cmd_log *log)
 {
     if (log->fd != STDERR_FILENO)
         (void)close(log->fd);
 }
 
-/* A log that cannot be written is no reason to stop working. */
-static void put(const struct cmd_log *log, const char *text, size_t size)
+int cmd_write_all(int fd, const void *data, size_t size)
 {
-    while (size > 0) {
-        ssize_t put_bytes = write(log->fd, text, size);
+    const char *at = data;
 
-        if (put_bytes < 0 && errno == EINTR)
+    while (size > 0) {
+        ssize_t written = write(fd, at, size);
+
+        if (written < 0 && errno == EINTR)
             continue;
-        if (put_bytes <= 0)
-            return;
-        text += put_bytes;
-        size -= (size_t)put_bytes;
+        if (written <= 0)
+            return written < 0 ? errno : EIO;
+        at += written;
+        size -= (size_t)written;
     }
+    return 0;
 }
 
-static void add_text(cJSON *map, const char *key, const char *text)
+/* Errors are ignored: the process works on when its log cannot be written. */
+static void put(const struct cmd_log *log, const char *text, size_t size)
 {
-    cmd_json_add_text(map, key, text);
+    (void)cmd_write_all(log->fd, text, size);
 }
 
 static void put_json(const struct cmd_log *log, const struct timespec *now, int level,
@@ -74,17 +87,17 @@ static void put_json(const struct cmd_log *log, const struct timespec *now, int 
     (void)gmtime_r(&now->tv_sec, &parts);
     used = strftime(stamp, sizeof stamp, "%Y-%m-%dT%H:%M:%S", &parts);
     (void)snprintf(stamp + used, sizeof stamp - used, ".%03ldZ", now->tv_nsec / 1000000);
-    add_text(map, "time", stamp);
-    add_text(map, "level", level_names[level]);
-    add_text(map, "task", task);
-    add_text(map, "who", who);
-    add_text(map, "message", line);
+    cmd_json_add_text(map, "time", stamp);
+    cmd_json_add_text(map, "level", level_names[level]);
+    cmd_json_add_text(map, "task", task);
+    cmd_json_add_text(map, "who", who);
+    cmd_json_add_text(map, "message", line);
     text = cJSON_PrintUnformatted(map);
     cJSON_Delete(map);
     if (text == NULL)
         return;
     used = strlen(text);
-    text[used] = '\n';      /* in the place of the zero byte: the size goes with it */
+    text[used] = '\n';      /* replaces the zero byte; the size is passed along */
     put(log, text, used + 1);
     cJSON_free(text);
 }

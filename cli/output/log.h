@@ -1,5 +1,5 @@
-/* Where a process's log goes: text or JSON lines, to standard error or a file. One line
- * is one write, so lines of several threads and processes do not mix. */
+/* The log of a process: lines of text or JSON, to standard error or a file. Each line is
+ * one write(), so that lines of several threads and processes do not mix. */
 #ifndef MU_NODE_CMD_LOG_H
 #define MU_NODE_CMD_LOG_H
 
@@ -7,21 +7,28 @@
 
 struct cmd_log {
     int fd;
-    int level;      /* the least grave level that is written */
+    int level;      /* lines above this level are not written */
     bool json;
 };
 
-/* By the flags --log-level, --log-format and --log-file. -MU_EINVALID when the file
- * cannot be opened; ret_error names it. */
+/* Write all bytes, repeating after signals. Returns 0 or an errno. */
+int cmd_write_all(int fd, const void *data, size_t size);
+
+/* Open the log that --log-level, --log-format and --log-file describe. -MU_EINVALID when
+ * the file cannot be opened; ret_error names it. */
 int cmd_log_open(const struct cmd_options *options, mu_error *ret_error,
                  struct cmd_log *ret_log);
 void cmd_log_close(struct cmd_log *log);
 
-/* One line; a mu_log_fn, whose `user` is the log. Any thread. */
+/* The same for verbs that are clients: logs errors only, unless --log-level is given. */
+int cmd_log_open_client(const struct cmd_options *options, mu_error *ret_error,
+                        struct cmd_log *ret_log);
+
+/* Write a line; a mu_log_fn whose `user` is the log. Any thread. */
 void cmd_log_line(void *user, int level, const char *task, const char *who,
                   const char *line);
 
-/* One line of this program's own. */
+/* Write a line of the command itself. */
 void cmd_log_say(struct cmd_log *log, int level, const char *task, const char *format,
                  ...) MU_PRINTF(4, 5);
 

@@ -163,7 +163,7 @@ int cmd_json_line(cJSON *item)
     return print(item, item == NULL ? NULL : cJSON_PrintUnformatted(item));
 }
 
-/* ---- bytes that somebody put under a key ---- */
+/* ---- values of keys ---- */
 
 static bool is_text(const char *bytes, size_t size)
 {

@@ -74,3 +74,9 @@ void cmd_table_print(const struct cmd_table *table, const char *title)
         (void)printf("  %s\n", cells[last]);
     }
 }
+
+void cmd_print_cell(const char *text)
+{
+    for (; text != NULL && *text != '\0'; text++)
+        (void)printf(*text == '|' ? "\\|" : "%c", *text);
+}

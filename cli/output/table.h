@@ -1,4 +1,4 @@
-/* A table of text in columns as wide as they must be. */
+/* A table of text, whose columns are as wide as their longest cells. */
 #ifndef MU_NODE_CMD_TABLE_H
 #define MU_NODE_CMD_TABLE_H
 
@@ -9,11 +9,11 @@ enum { CMD_COLUMNS_MAX = 8, CMD_CELL_BYTES = 64 };
 struct cmd_table {
     unsigned columns;
     size_t rows;
-    char (*cells)[CMD_CELL_BYTES];  /* row after row */
-    int failed;             /* out of memory: the table is not whole */
+    char (*cells)[CMD_CELL_BYTES];  /* in row-major order */
+    int failed;             /* out of memory: cells are missing, and nothing is printed */
 };
 
-/* The first row is the heads, separated by |; "NAME|SIZE". */
+/* Begin a table with its column heads, separated by |: "NAME|SIZE". */
 void cmd_table_init(struct cmd_table *table, const char *heads);
 void cmd_table_done(struct cmd_table *table);
 
@@ -22,7 +22,10 @@ void cmd_table_row(struct cmd_table *table);
 void cmd_table_cell(struct cmd_table *table, unsigned column, const char *format, ...)
     MU_PRINTF(3, 4);
 
-/* Print it below a title, when it has a row beneath its heads. */
+/* Print the title and the table, unless it has no rows besides its heads. */
 void cmd_table_print(const struct cmd_table *table, const char *title);
+
+/* Print a cell of a Markdown table: a bar is escaped. NULL prints nothing. */
+void cmd_print_cell(const char *text);
 
 #endif

@@ -1,10 +1,11 @@
-/* `muster check` as a client of every node that greets: the handshake says who it is, and
- * its peers actor whom it reaches. It is in no cluster, and takes part in nothing. */
+/* `muster check` as a client of every node that answers: the handshake names the task,
+ * and its peers actor reports which tasks it reaches. This client's cluster spec is
+ * empty. */
 #include "cli/resolve/check.h"
 
 #include "actors/messages.h"
 #include "cli/chief_client.h"
-#include "node/discovery/route.h"
+#include "node/discovery/own_address.h"
 #include "node/node.h"
 #include "resolver/spec/cluster.h"
 
@@ -12,21 +13,18 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
-#include <unistd.h>
 
 enum {
-    INDEX_FIRST = 100000,   /* of our client: far above those of real ones */
-    INDEX_COUNT = 900000,
     CLOSE_MS = 500,
-    LOOK_MS = 5,            /* between looks at the links */
-    ROUTES_MAX = 32,        /* that are looked up for where to listen */
-    ROUTES_MS = 2000        /* after which no other is */
+    LOOK_MS = 5,            /* between polls of the links */
+    ROUTES_MAX = 32,        /* addresses whose route is looked up */
+    ROUTES_MS = 2000        /* after which no other route is looked up */
 };
 
 /* ---- opening ---- */
 
-/* Where all can dial back: an address of this machine that others see, if one of them is
- * elsewhere. */
+/* Find an address of this machine that the tasks can dial: a non-loopback one if a task
+ * is on another machine. */
 static void find_route(const struct check *check, char *ret_route)
 {
     uint64_t until_ms = uv_hrtime() / 1000000 + ROUTES_MS;
@@ -47,26 +45,6 @@ static void find_route(const struct check *check, char *ret_route)
     }
 }
 
-static mu_node_options options_of(struct check *check, const mu_cluster *none,
-                                  const char *route)
-{
-    const char *bind = cmd_text(check->options, CMD_FLAG_BIND);
-    mu_node_options options;
-
-    mu_node_options_init(&options);
-    options.cluster = none;
-    options.cluster_name = cmd_text(check->options, CMD_FLAG_CLUSTER_NAME);
-    options.service_hosts = "none";
-    options.task_type = "client";
-    options.task_index = INDEX_FIRST + (int)(getpid() % INDEX_COUNT);
-    options.bind_address = bind != NULL ? bind : route[0] == '\0' ? NULL : route;
-    options.advertise_address = cmd_text(check->options, CMD_FLAG_ADVERTISE);
-    options.log = cmd_log_line;
-    options.log_user = &check->log;
-    options.log_level = check->log.level;
-    return options;
-}
-
 static int open_node(struct check *check, mu_error *error, mu_node **ret_node)
 {
     const char **urls = calloc(check->links_count + 1, sizeof *urls);
@@ -81,15 +59,15 @@ static int open_node(struct check *check, mu_error *error, mu_node **ret_node)
         for (size_t i = 0; i < check->links_count; i++)
             urls[i] = check->links[i].url;
         find_route(check, route);
-        options = options_of(check, none, route);
-        rv = mu__node_open(&options, &extra, error, ret_node);
+        options = cmd_client_options(check->options, &check->log, none, route);
+        rv = mu__node_open(&options, &extra, NULL, error, ret_node);
     }
     mu_cluster_free(none);
     free(urls);
     return rv;
 }
 
-/* ---- who is there ---- */
+/* ---- which tasks answer ---- */
 
 static struct check_link *find_link(struct check *check, const char *url)
 {
@@ -99,7 +77,7 @@ static struct check_link *find_link(struct check *check, const char *url)
     return NULL;
 }
 
-/* Once up is up: that it goes down afterwards is not asked here. */
+/* Note the state of a link. Once it was up, a later loss does not matter here. */
 static void note_link(struct check *check, const mu_value *peer, uint32_t since_ms)
 {
     struct check_link *link = find_link(check, cmd_map_text(peer, "address"));
@@ -123,7 +101,7 @@ static void note_link(struct check *check, const mu_value *peer, uint32_t since_
 static int look(struct check *check, mu_node *node, uint32_t since_ms, bool *ret_all)
 {
     struct mu__peers_call call = {.call = {.operation = MU__PEERS_OWN, .timeout_ms = -1}};
-    int rv = mu__node_call(node, MU__PEERS, &call.call);
+    int rv = mu__node_call(node, MU__PEERS, &call.call, NULL);
 
     if (rv != 0)
         return rv;
@@ -165,7 +143,7 @@ static void await_links(struct check *check, mu_node *node)
     }
 }
 
-/* ---- all of it ---- */
+/* ---- which tasks they reach ---- */
 
 static void request_peers(struct check *check, mu_node *node)
 {
@@ -176,7 +154,7 @@ static void request_peers(struct check *check, mu_node *node)
         },
     };
 
-    if (mu__node_call(node, MU__PEERS, &call.call) == 0)
+    if (mu__node_call(node, MU__PEERS, &call.call, NULL) == 0)
         check->peers = call.found;
     else
         mu__problems_add(&check->problems, MU__PROBLEM_ERROR,

@@ -1,4 +1,4 @@
-/* What `muster check` has found, for people and for programs. */
+/* The output of `muster check`, as text and JSON. */
 #include "cli/resolve/check.h"
 
 #include "cli/chief_client.h"
@@ -13,15 +13,16 @@
 
 enum {
     DOES_BYTES = 320,
-    MATRIX_MAX = 16,        /* tasks in a matrix; of more, pairs alone are printed */
+    MATRIX_MAX = 16,        /* tasks in a matrix; for more only pairs are printed */
     PAIRS_SHOWN = 20,
     PROBLEMS_SHOWN = 20,    /* of each grade */
-    TASKS_SHOWN = 40,       /* of more, few of whom the same is to be said */
+    TASKS_SHOWN = 40,       /* of more, only a few with the same result */
     ALIKE_SHOWN = 5,
-    ALIKE_MAX = 16          /* different things that are said */
+    ALIKE_MAX = 16          /* different results */
 };
 
-static const char *const types[] = {"chief", "evaluator", "ps"};     /* besides */
+/* Types that may be dialled, besides those that run closures. */
+static const char *const types[] = {"chief", "evaluator", "ps"};
 
 /* ---- what a task does ---- */
 
@@ -54,7 +55,7 @@ static bool is_host(const struct check *check, const struct check_task *task)
            mu__service_is_host(check->hosts, task->type, task->index);
 }
 
-/* Whether it dials tasks of a type, of which there are some. */
+/* Whether a task dials tasks of a type, and there are any. */
 static bool dials(const struct check *check, const struct check_task *task,
                   const char *type)
 {
@@ -63,7 +64,7 @@ static bool dials(const struct check *check, const struct check_task *task,
                             type);
 }
 
-/* The i-th type that may be dialled: those that run closures come last. NULL: the end. */
+/* The i-th type that may be dialled; NULL past the end. */
 static const char *type_at(const struct check *check, size_t i)
 {
     size_t others = sizeof types / sizeof types[0];
@@ -156,7 +157,7 @@ size_t check_pairs(const struct check *check, check_pair_fn visit, void *user)
     return count;
 }
 
-/* The words of a pair; what nobody knows is said so. */
+/* Why a peer is not reached. */
 static const char *why_of(const mu_value *peer)
 {
     const char *why = cmd_map_text(peer, "why");
@@ -196,7 +197,7 @@ static const mu_value *answer_of(const struct check *check, const char *name)
     return NULL;
 }
 
-/* "ok", "NO", "-": there is no link, and none is wanted. */
+/* "ok", "NO", or "-" when the tasks need no link. */
 static const char *cell_of(const mu_value *peers, const char *to)
 {
     char other[CHECK_NAME_BYTES];
@@ -285,7 +286,8 @@ static void print_problems(const struct check *check)
         print_grade(problems, grade);
 }
 
-/* Of several addresses, where what is said was found, and what became of the others. */
+/* Print a task's result. If its name has several addresses: the one with this result, and
+ * the results of the others. */
 static void print_outcome(const struct check_task *task)
 {
     const char *at = task->probe->others[0] == '\0' ? "" : task->probe->at;
@@ -313,10 +315,10 @@ static void print_task(const struct check_task *task)
         print_outcome(task);
 }
 
-/* Tasks of which the same is to be said. */
+/* Tasks with the same result. */
 struct alike {
-    const char *words;          /* NULL: all others */
-    const char *first;          /* that was not printed; NULL: none */
+    const char *words;          /* the result; NULL: all other results */
+    const char *first;          /* the first task that was not printed; NULL: none */
     const char *last;
     size_t printed;
     size_t left;
@@ -327,7 +329,7 @@ static const char *words_of(const struct check_task *task)
     return task->outcome == CHECK_FINE ? "answers" : task->words;
 }
 
-/* The last of the rows takes those for which there is no other. */
+/* The row for a task's result; the last row is for results without one. */
 static struct alike *alike_of(const struct check_task *task, struct alike *rows)
 {
     const char *words = words_of(task);
@@ -350,7 +352,8 @@ static void print_left(const struct alike *row)
     (void)printf(": %s\n", row->words == NULL ? "as -o json has them" : row->words);
 }
 
-/* A long list says the same again and again: of each the first, and how many more. */
+/* In a long list, print the first tasks of each result, and how many more there are.
+ * Returns how many tasks do not answer as expected. */
 static size_t print_tasks(const struct check *check)
 {
     size_t most = check->tasks_count > TASKS_SHOWN ? ALIKE_SHOWN : TASKS_SHOWN;

@@ -51,7 +51,8 @@ static int text_of_flag(const struct cmd_options *options, mu_error *error,
     return 0;
 }
 
-/* A cluster alone, or a whole TF_CONFIG, whose task counts where no flag says one. */
+/* Parse --cluster: a cluster spec, or a whole TF_CONFIG, whose task is used when no flag
+ * has one. */
 static int spec_of_flag(const struct cmd_options *options, mu_error *error,
                         mu_resolution *ret_found)
 {
@@ -65,7 +66,7 @@ static int spec_of_flag(const struct cmd_options *options, mu_error *error,
     return rv;
 }
 
-/* NULL when it is not set, or does not count since a resolver was asked for. */
+/* The text of TF_CONFIG; NULL when it is not set, or --resolver is given. */
 static const char *tf_config(const struct cmd_options *options)
 {
     const char *text = getenv("TF_CONFIG");
@@ -89,7 +90,7 @@ int cmd_spec_text(const struct cmd_options *options, mu_error *ret_error,
     return 0;
 }
 
-/* ---- what is not said by flags ---- */
+/* ---- TF_CONFIG and resolvers ---- */
 
 static int parse_tf_config(const char *text, mu_error *error, mu_resolution *ret_found)
 {
@@ -110,7 +111,8 @@ static int parse_tf_config(const char *text, mu_error *error, mu_resolution *ret
     return 0;
 }
 
-/* Nobody recognises this place: that is an answer, unless somebody was asked by name. */
+/* -MU_ENOTFOUND is an error only with --resolver: without it, no resolver may recognise
+ * this machine. */
 static int run_resolver(const struct cmd_options *options, mu_error *error,
                         mu_resolution *ret_found)
 {
@@ -125,7 +127,7 @@ static int run_resolver(const struct cmd_options *options, mu_error *error,
     return rv == -MU_ENOTFOUND && !cmd_resolver_is_given(options) ? 0 : rv;
 }
 
-/* Beside --address nothing is looked for that was not asked for. */
+/* With --address or --cluster, only TF_CONFIG and --resolver are used. */
 static int resolve_cluster(const struct cmd_options *options, mu_error *error,
                         mu_resolution *ret_found)
 {
@@ -156,7 +158,7 @@ static int set_type(struct cmd_spec *spec, const char *name, const char *origin,
     return 0;
 }
 
-/* "worker:1", or "chief" alone for index 0. */
+/* Parse "worker:1", or "chief" for index 0. */
 static int read_task(struct cmd_spec *spec, const char *text, const char *origin,
                      mu_error *error)
 {
@@ -180,8 +182,6 @@ static int read_task(struct cmd_spec *spec, const char *text, const char *origin
                         origin, MU_CLUSTER_INDEX_MAX, shown);
 }
 
-/* What the flags say about the task; spec->type stays "" when they say nothing. The
- * command line's --type wins over the variable of --task, and the other way round. */
 int cmd_spec_task(const struct cmd_options *options, mu_error *ret_error,
                   struct cmd_spec *ret_spec)
 {
@@ -221,12 +221,21 @@ int cmd_spec_none(mu_error *ret_error)
                         "what was tried");
 }
 
+int cmd_spec_validate(const mu_cluster *cluster, const char *type, int index,
+                      mu_error *ret_error)
+{
+    mu_error inner;
+    int rv = mu_cluster_validate(cluster, type, index, &inner);
+
+    return rv == 0 ? 0
+                   : mu_error_set(ret_error, rv,
+                                  "the task %s:%d does not fit the cluster: %s", type,
+                                  index, inner.message);
+}
+
 static int check(const struct cmd_options *options, const struct cmd_spec *spec,
                  mu_error *error)
 {
-    mu_error inner;
-    int rv;
-
     if (spec->cluster == NULL)
         return cmd_spec_none(error);
     if (spec->type[0] == '\0')
@@ -238,11 +247,7 @@ static int check(const struct cmd_options *options, const struct cmd_spec *spec,
         cmd_runs_closures(options, spec->type) &&
         mu__cluster_may_join(spec->cluster, "worker", spec->index))
         return 0;
-    rv = mu_cluster_validate(spec->cluster, spec->type, spec->index, &inner);
-    if (rv != 0)
-        return mu_error_set(error, rv, "the task %s:%d does not fit the cluster: %s",
-                            spec->type, spec->index, inner.message);
-    return 0;
+    return cmd_spec_validate(spec->cluster, spec->type, spec->index, error);
 }
 
 bool cmd_runs_closures(const struct cmd_options *options, const char *type)
@@ -266,7 +271,7 @@ int cmd_mode(const struct cmd_options *options)
     return modes[cmd_number(options, CMD_FLAG_MODE)];
 }
 
-/* Where a plugin's functions are registered when there is no cluster for them. */
+/* Local mode: a cluster of one chief, in which a plugin's functions are registered. */
 static int read_local(mu_error *error, struct cmd_spec *ret_spec)
 {
     struct cmd_spec spec = {.cluster = mu_cluster_new(), .type = "chief"};
@@ -305,7 +310,7 @@ void cmd_spec_fill_in(struct cmd_spec *spec, mu_resolution *found)
     spec->found = *found;
 }
 
-/* A resolver is asked only for what the flags leave open. */
+/* The resolver runs only when the flags leave something open. */
 int cmd_spec_find(const struct cmd_options *options, mu_error *ret_error,
                   struct cmd_spec *ret_spec)
 {
@@ -348,8 +353,8 @@ int cmd_spec_cluster(const struct cmd_options *options, mu_error *ret_error,
     return rv;
 }
 
-/* There is one chief, and one evaluator. Of others the resolver says which one this is,
- * or a place is free. */
+/* Chief and evaluator have index 0. For other types the resolver provides or chooses the
+ * index. */
 static void open_index(struct cmd_spec *spec)
 {
     if (spec->index_is_open && strcmp(spec->type, "chief") != 0 &&
@@ -357,7 +362,8 @@ static void open_index(struct cmd_spec *spec)
         spec->index = -1;
 }
 
-/* The node asks the resolver itself: it has something to tell, and goes on asking. */
+/* The node runs the resolver itself: it announces its address through it, and watches it
+ * for changes. */
 static int leave_to_node(const struct cmd_options *options, mu_error *error,
                          struct cmd_spec *ret_spec)
 {

@@ -1,4 +1,4 @@
-/* The cluster and the task, from the flags, TF_CONFIG, or any other resolver. */
+/* Cluster and task from flags, TF_CONFIG, or any other resolver. */
 #ifndef MU_NODE_CMD_SPEC_H
 #define MU_NODE_CMD_SPEC_H
 
@@ -9,30 +9,31 @@
 #include "muster/resolver.h"
 
 struct cmd_spec {
-    mu_cluster *cluster;    /* NULL: none, or the node is to find it out */
+    mu_cluster *cluster;    /* NULL: none, or found by the node's resolver */
     char type[16];          /* "": unknown */
     int index;
-    bool index_is_open;     /* a type was said, and no index: 0, or another one where who
-                               is asked for the cluster knows better */
-    char source[64];        /* of the cluster, or else of the task */
-    mu_resolver *resolver;  /* what a node is to be opened with; NULL: nothing */
-    mu_resolution found;    /* by a resolver; without cluster and task */
+    bool index_is_open;     /* a type was given without index: 0, unless the resolver has
+                               another one */
+    char source[64];        /* where the cluster, or without one the task, came from */
+    mu_resolver *resolver;  /* for opening a node; NULL: none */
+    mu_resolution found;    /* found by a resolver, without cluster and task */
 };
 
 void cmd_spec_done(struct cmd_spec *spec);
 
-/* What flags and resolvers say, as far as they say something: --cluster and --task (or
- * --type) win over the resolver; nothing is required. Without --resolver that is
- * TF_CONFIG if it is set, else what recognises this place, if anything does (not beside
- * --address, which says enough). Errors name the source. */
+/* Read cluster and task from flags and resolvers; both may be absent. --cluster and
+ * --task (or --type) take precedence over the resolver. Without --resolver that is
+ * TF_CONFIG if it is set, else the first resolver that recognises this machine, if any;
+ * with --address none. Errors name the source. */
 int cmd_spec_find(const struct cmd_options *options, mu_error *ret_error,
                   struct cmd_spec *ret_spec);
 
-/* Take what the flags leave open from what was found, and free the rest of that. */
+/* Take from `found` what the flags left open, and free the rest of it. */
 void cmd_spec_fill_in(struct cmd_spec *spec, mu_resolution *found);
 
-/* What the flags say about the task alone; ret_spec->type stays "" when that is
- * nothing. */
+/* Read the task from the flags alone; ret_spec->type stays "" without one. --type on the
+ * command line takes precedence over the variable of --task, and --task over that of
+ * --type. */
 int cmd_spec_task(const struct cmd_options *options, mu_error *ret_error,
                   struct cmd_spec *ret_spec);
 
@@ -40,32 +41,37 @@ int cmd_spec_task(const struct cmd_options *options, mu_error *ret_error,
 int cmd_spec_cluster(const struct cmd_options *options, mu_error *ret_error,
                      mu_cluster **ret_cluster);
 
-/* "There is no cluster", for who needs one. Returns -MU_EINVALID. */
+/* mu_cluster_validate of a task that flags name. */
+int cmd_spec_validate(const mu_cluster *cluster, const char *type, int index,
+                      mu_error *ret_error);
+
+/* Set the error "there is no cluster". Returns -MU_EINVALID. */
 int cmd_spec_none(mu_error *ret_error);
 
-/* The text that the cluster is in, when it is one: of --cluster, its file, or
+/* The text that contains the cluster: of --cluster, of the file that it names, or of
  * TF_CONFIG. */
 struct cmd_spec_text {
-    const char *text;       /* NULL: it comes from elsewhere */
+    const char *text;       /* NULL: the cluster does not come from such a text */
     size_t size;
     char source[64];
     bool is_tf_config;
-    char *content;          /* the caller frees it */
+    char *content;          /* the memory of `text`, which the caller frees; NULL: it is
+                               borrowed */
 };
 
 int cmd_spec_text(const struct cmd_options *options, mu_error *ret_error,
                   struct cmd_spec_text *ret_text);
 
-/* Whether tasks of a type run closures, as --worker-types says. */
+/* Whether tasks of a type run closures, by --worker-types. */
 bool cmd_runs_closures(const struct cmd_options *options, const char *type);
 
 /* --mode, as one of enum mu_mode. */
 int cmd_mode(const struct cmd_options *options);
 
-/* Cluster and task of a node, which fit each other, or the resolver by which the node is
- * to find them out, and the task as far as flags say it; the caller calls cmd_spec_done.
- * In local mode they are a cluster of nobody else, in standalone mode the task is a
- * client unless it is said. */
+/* Read cluster and task for a node, and check that they fit each other; or open the
+ * resolver by which the node will find them, with the task as far as flags have it. The
+ * caller calls cmd_spec_done. In local mode the cluster has only this task; in standalone
+ * mode the task is a client by default. */
 int cmd_spec_read(const struct cmd_options *options, mu_error *ret_error,
                   struct cmd_spec *ret_spec);
 

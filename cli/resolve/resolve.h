@@ -1,4 +1,4 @@
-/* What the files of `muster resolve` share. */
+/* `muster resolve`: its data, and the functions shared by its files. */
 #ifndef MU_NODE_CMD_RESOLVE_H
 #define MU_NODE_CMD_RESOLVE_H
 
@@ -10,25 +10,23 @@ enum { RESOLVE_TEXT, RESOLVE_JSON, RESOLVE_TF_CONFIG };
 
 struct resolve {
     const struct cmd_options *options;
-    mu_resolver *resolver;      /* NULL: the flags say all */
-    struct cmd_spec flags;      /* the task that flags say; type "": none */
+    mu_resolver *resolver;      /* NULL: --cluster has all */
+    struct cmd_spec flags;      /* the task of the flags; type "": none */
     mu_resolution found;
-    mu_value *tried;            /* NULL: not asked for */
+    mu_value *tried;            /* what was tried, with --explain; else NULL */
 };
 
-/* Ask the resolver; on success `found` is written, and its cluster the caller's to
- * free. */
+/* Run the resolver; on success sets `found`, whose cluster the caller frees. */
 int resolve_find(struct resolve *resolve, mu_error *ret_error);
 
-/* What was found; with `error`, that nothing was, and what was tried. Returns 0, or
- * -MU_ENOMEM. */
+/* Print what was found, or `error` and what was tried. Returns 0 or -MU_ENOMEM. */
 int resolve_print(const struct resolve *resolve);
 int resolve_print_failure(const struct resolve *resolve, const mu_error *error);
 
-/* One line, as the value of TF_CONFIG. */
+/* Print one line, a value for TF_CONFIG. */
 int resolve_print_tf_config(const struct resolve *resolve);
 
-/* `muster resolve --list`; and a table for docs/resolvers.md. */
+/* `muster resolve --list`; and the tables of docs/resolvers.md. */
 int resolve_list(const struct cmd_options *options);
 void resolve_help(void);
 

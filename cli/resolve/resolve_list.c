@@ -1,7 +1,8 @@
-/* The resolvers and their settings, from their tables. */
+/* `muster resolve --list`: the resolvers and their settings. */
 #include "cli/resolve/resolve.h"
 
 #include "cli/output/print_json.h"
+#include "cli/output/table.h"
 #include "cli/verbs.h"
 #include "resolver/engine/kind.h"
 
@@ -66,12 +67,6 @@ int resolve_list(const struct cmd_options *options)
 
 /* ---- the tables of docs/resolvers.md ---- */
 
-static void print_cell(const char *text)
-{
-    for (; text != NULL && *text != '\0'; text++)
-        (void)printf(*text == '|' ? "\\|" : "%c", *text);
-}
-
 static void print_row(const struct mu__resolver_kind *kind,
                       const struct mu__setting_spec *spec)
 {
@@ -82,7 +77,7 @@ static void print_row(const struct mu__resolver_kind *kind,
     if (spec->initial != NULL && spec->initial[0] != '\0')
         (void)printf("`%s`", spec->initial);
     (void)printf(" | ");
-    print_cell(spec->help);
+    cmd_print_cell(spec->help);
     (void)printf(" |\n");
 }
 
@@ -94,7 +89,7 @@ void resolve_help(void)
         const struct mu__resolver_kind *kind = mu__resolver_kinds[i];
 
         (void)printf("| `%s` | %s | ", kind->name, kind->detect == NULL ? "no" : "yes");
-        print_cell(kind->summary);
+        cmd_print_cell(kind->summary);
         (void)printf(" |\n");
     }
     (void)printf("\n| resolver | setting | variable | default | meaning |\n"

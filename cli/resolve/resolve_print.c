@@ -1,4 +1,4 @@
-/* What `muster resolve` has found, as text, JSON, and TF_CONFIG. */
+/* The output of `muster resolve`, as text, JSON, and TF_CONFIG. */
 #include "cli/resolve/resolve.h"
 
 #include "cli/chief_client.h"
@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-/* "" when nothing applies, also since the task is not in the cluster. */
+/* The target of sessions; "" when there is none, or the task is not in the cluster. */
 static void find_master(const mu_resolution *found, char *ret_master)
 {
     ret_master[0] = '\0';
@@ -155,7 +155,7 @@ int resolve_print(const struct resolve *resolve)
     return cmd_json_print(map);
 }
 
-/* Standard output is TF_CONFIG's value alone, or nothing. */
+/* For TF_CONFIG output nothing is printed. */
 int resolve_print_failure(const struct resolve *resolve, const mu_error *error)
 {
     unsigned output = cmd_number(resolve->options, CMD_FLAG_RESOLVE_OUTPUT);

@@ -1,5 +1,5 @@
-/* `muster resolve --watch`: the source is asked again and again, at once where it is a
- * path that changes, and what has changed is printed. */
+/* `muster resolve --watch`: polls the source, and at once when a watched file or
+ * directory changes, and prints the changes. */
 #include "cli/resolve/resolve.h"
 
 #include "cli/output/print_json.h"
@@ -11,12 +11,12 @@
 #include <string.h>
 
 enum {
-    DEFAULT_MS = 5000,    /* where the source does not say how often to look */
-    SETTLE_MS = 50,     /* after a change was noticed: more may follow */
-    BETWEEN_MS = 250    /* looks, however often something changes */
+    DEFAULT_MS = 5000,    /* polling interval, unless the resolver has one */
+    SETTLE_MS = 50,     /* delay after a change, since more may follow */
+    BETWEEN_MS = 250    /* least interval between two polls */
 };
 
-/* What one look waits for: time, or a change. */
+/* Waits for the next poll: for the interval, or a change of a watched path. */
 struct pause {
     uv_loop_t loop;
     uv_timer_t timer;
@@ -29,7 +29,7 @@ static void on_time(uv_timer_t *timer)
     uv_stop(timer->loop);
 }
 
-/* Never later than it would be looked anyway. */
+/* Poll soon, and no later than without the change. */
 static void on_change(void *owner)
 {
     struct pause *pause = owner;
@@ -98,7 +98,7 @@ static int print_event(const struct resolve *resolve, const char *event,
     return cmd_json_line(map);
 }
 
-/* The tasks of one cluster that the other has not, or has elsewhere. */
+/* Print the tasks of `one` that `other` does not have, or has at another address. */
 static int print_those_of(const struct resolve *resolve, const mu_cluster *one,
                           const mu_cluster *other, const char *event, const char *moved)
 {
@@ -149,7 +149,7 @@ static int print_changes(const struct resolve *resolve, const mu_resolution *bef
     return rv;
 }
 
-/* What fails for now is said once for each reason, on standard error. */
+/* Print an error on standard error, unless it is the same as the last one. */
 static void say_once(const mu_error *error, char *said, size_t size)
 {
     if (strcmp(said, error->message) == 0)

@@ -7,7 +7,7 @@
 
 enum { TIMEOUT_MS = 10000, MEMBERS_MAX = 16, NAME_BYTES = 64 };
 
-/* Resolvers that were made, by the names that were asked for. */
+/* The resolvers of --resolver, by their names. */
 struct members {
     mu_resolver *rows[MEMBERS_MAX];
     const char *names[MEMBERS_MAX];
@@ -19,7 +19,7 @@ bool cmd_resolver_is_given(const struct cmd_options *options)
     return options->values[CMD_FLAG_RESOLVER].source != CMD_FROM_DEFAULT;
 }
 
-/* A check says what there is now. */
+/* `muster check` does not wait: it reports the present state. */
 int64_t cmd_resolve_timeout_ms(const struct cmd_options *options)
 {
     if (options->values[CMD_FLAG_RESOLVE_MS].source != CMD_FROM_DEFAULT)
@@ -34,7 +34,7 @@ static void say_progress(void *user, const char *line)
     (void)fprintf(stderr, "muster %s: %s\n", options->verb->name, line);
 }
 
-/* Words with the flag or variable before them. */
+/* Set an error whose message begins with the flag or variable. */
 static int blame(const struct cmd_options *options, enum cmd_flag flag, int code,
                  const mu_error *why, mu_error *ret_error)
 {
@@ -75,8 +75,8 @@ static bool begins_with(const char *text, const char *name)
     return strncmp(text, name, length) == 0 && text[length] == '.';
 }
 
-/* "SETTING" of the only resolver, or "NAME.SETTING" of one of several. An auto-detecting
- * one takes the latter as it is. */
+/* The resolver of a setting "SETTING" (of the only resolver) or "NAME.SETTING" (of one of
+ * several; the name is cut off *setting). "auto" takes the latter unchanged. */
 static mu_resolver *find_member(const struct members *members, const char **setting)
 {
     for (size_t i = 0; i < members->count; i++)
@@ -130,9 +130,9 @@ static int apply_all(const struct cmd_options *options, const struct members *me
     return rv;
 }
 
-/* ---- all of it ---- */
+/* ---- the resolver ---- */
 
-/* Takes the members when it succeeds. */
+/* Takes ownership of the members on success. */
 static int join(const struct cmd_options *options, struct members *members,
                 mu_error *error, mu_resolver **ret_resolver)
 {

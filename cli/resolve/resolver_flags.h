@@ -1,4 +1,4 @@
-/* The resolver that the flags ask for. */
+/* The resolver of the flags --resolver and --resolver-set. */
 #ifndef MU_NODE_CMD_RESOLVER_H
 #define MU_NODE_CMD_RESOLVER_H
 
@@ -6,16 +6,17 @@
 
 #include "muster/resolver.h"
 
-/* Whether --resolver (or its variable) was given, "auto" too. */
+/* Whether --resolver or its variable was given, also as "auto". */
 bool cmd_resolver_is_given(const struct cmd_options *options);
 
-/* Make it: --resolver with all of --resolver-set; several are a union. The progress of
- * its calls goes to standard error. The caller frees *ret_resolver. -MU_EINVALID and
- * -MU_ENOTFOUND name the flag. */
+/* Make the resolver of --resolver with the settings of --resolver-set; several become a
+ * union. Its progress is printed on standard error. The caller frees *ret_resolver.
+ * -MU_EINVALID and -MU_ENOTFOUND name the flag. */
 int cmd_resolver_open(const struct cmd_options *options, mu_error *ret_error,
                       mu_resolver **ret_resolver);
 
-/* --resolve-ms, where this program itself waits. */
+/* The timeout of resolvers that the command itself runs: --resolve-ms, or a default of
+ * the verb. */
 int64_t cmd_resolve_timeout_ms(const struct cmd_options *options);
 
 #endif

@@ -15,7 +15,7 @@
 
 enum { READS_MAX = 16, EXIT_NOT_STARTED = 127 };
 
-/* The hosting program's executable, or this one. */
+/* The executable of the embedding program, or this one. */
 static const char *own_program(void)
 {
     const char *const *host = cmd_host()->command;
@@ -36,7 +36,8 @@ static void die_with(pid_t parent)
         _exit(EXIT_NOT_STARTED);
 }
 
-/* The parent's handlers would write a signal for the child into the parent's pipe. */
+/* In the child: the parent's handlers would write the child's signals into the parent's
+ * pipe. */
 static void forget_handlers(const sigset_t *mask)
 {
     static const int numbers[] = {SIGCHLD, SIGINT, SIGTERM, SIGHUP};
@@ -46,7 +47,8 @@ static void forget_handlers(const sigset_t *mask)
     (void)sigprocmask(SIG_SETMASK, mask, NULL);
 }
 
-/* With all signals blocked; `*ret_mask` says how they were before. */
+/* Fork with all signals blocked, so that the child resets its handlers first. *ret_mask
+ * is the signal mask before. */
 static pid_t fork_quietly(sigset_t *ret_mask)
 {
     sigset_t all;
@@ -147,7 +149,7 @@ int cmd_child_start(struct cmd_child *child, char *const *arguments,
     return -1;
 }
 
-/* ---- its supervision pipe ---- */
+/* ---- the supervision pipe ---- */
 
 static void take_report(struct cmd_child *child, const char *line)
 {
@@ -198,7 +200,7 @@ static void take_byte(struct cmd_child *child, char byte, cmd_child_line_fn on_l
         child->returned = true;
         return;
     }
-    /* The line that ended with the carriage return was progress, and is done with. */
+    /* The text before the carriage return was a progress line, and has been shown. */
     if (child->returned)
         child->used = 0;
     child->returned = false;
@@ -227,8 +229,8 @@ void cmd_child_read(struct cmd_child *child, cmd_child_line_fn on_line, void *us
     }
 }
 
-/* A process that the task left behind may hold the pipe open for ever: later output is
- * not waited for. */
+/* A process that the task forked may hold the pipe open for ever: does not wait for its
+ * end. */
 void cmd_child_drain(struct cmd_child *child, cmd_child_line_fn on_line, void *user)
 {
     cmd_child_read(child, on_line, user);

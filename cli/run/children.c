@@ -21,8 +21,8 @@ static int policy_of(const char *text, size_t length)
     return -1;
 }
 
-/* Whether tasks of a type may be started again: those of the cluster, but for who leads
- * it, and the defaults ones though there are none. */
+/* Whether --restart may name a type: one of the cluster, except chief and client, or one
+ * of the default types, even if the cluster has none. */
 static bool may_restart(const mu_cluster *cluster, const char *name, size_t length)
 {
     static const char *const defaults[] = {"worker", "ps", "evaluator"};
@@ -132,8 +132,8 @@ static cJSON *children_json(const struct cmd_child *children, size_t count)
     return root;
 }
 
-/* Written beside it and moved there, so that nobody reads half of it. Returns 0 or an
- * errno. */
+/* Written to a temporary file and renamed, so that a reader never sees a part. Returns 0
+ * or an errno. */
 static int write_file(const char *path, const char *text)
 {
     char beside[4096];

@@ -22,8 +22,8 @@ static const char *const own_variables[] = {
 };
 
 /* Variables (names, or prefixes of names) by which launchers identify a process of
- * another cluster. A child that inherited them would take itself for that process, as
- * would all its siblings. What a program needs to reach a service stays. */
+ * another cluster. They are not passed on, or every child would take itself for that
+ * process. Variables that programs need to reach a service are passed on. */
 static const char *const others_variables[] = {
     "OMPI_", "PMIX_", "PMI_", "MPI_LOCAL", "RANK=", "WORLD_SIZE=", "LOCAL_RANK=",
     "MASTER_ADDR=", "MASTER_PORT=", "JAX_", "SLURM_PROCID=", "SLURM_LOCALID=",
@@ -56,7 +56,7 @@ static bool is_own_variable(const char *entry)
     return false;
 }
 
-/* Each start of a cluster is a run of its own of the job: "20260131-235959-0123abcd". */
+/* Make a name for this run of the job: "20260131-235959-0123abcd". */
 static void name_run(char out[CLI_RUN_NAME_BYTES])
 {
     time_t now = time(NULL);
@@ -70,8 +70,8 @@ static void name_run(char out[CLI_RUN_NAME_BYTES])
     (void)snprintf(out, CLI_RUN_NAME_BYTES, "%s-%08" PRIx32, date, number);
 }
 
-/* This process's environment, without what names its task; TF_CONFIG of each child comes
- * last. */
+/* This process's environment, without the variables that identify its task; the last
+ * element is for each child's TF_CONFIG. */
 static int make_environment(struct cmd_launch *launch,
                             const struct cmd_options *options)
 {
@@ -110,13 +110,12 @@ bool cmd_is_quiet(const struct cmd_options *options)
            cmd_text(options, CMD_FLAG_LOG_FILE) == NULL;
 }
 
-/* The flags of `muster node` among this command's; variables are inherited. */
+/* Pass on the flags that `muster node` has; variables are inherited. */
 static int make_arguments(struct cmd_launch *launch,
                           const struct cmd_options *options, mu_error *error)
 {
     static char own[] = "muster";
     static char verb[] = "node";
-    static char names[CMD_FLAGS_COUNT][32];
     static char quiet[2][16] = {"--log-level", "warn"};
     const char *const *host = cmd_host()->command;
     size_t count = 0;
@@ -131,22 +130,8 @@ static int make_arguments(struct cmd_launch *launch,
     if (cmd_is_quiet(options))
         for (int i = 0; i < 2; i++)
             launch->arguments[count++] = quiet[i];
-    for (int flag = 0; flag < CMD_FLAGS_COUNT; flag++) {
-        const struct cmd_value *value = &options->values[flag];
-        bool is_list = cmd_flags[flag].kind == CMD_LIST;
-        size_t items = is_list ? value->items_count : 1;
-
-        if ((cmd_flags[flag].verbs & CMD_NODE) == 0 || value->source != CMD_FROM_LINE)
-            continue;
-        if (count + 2 * items >= CLI_ARGUMENTS_MAX)
-            return mu_error_set(error, -MU_EEXHAUSTED, "too many flags to pass on");
-        (void)snprintf(names[flag], sizeof names[flag], "--%s", cmd_flags[flag].name);
-        for (size_t i = 0; i < items; i++) {
-            launch->arguments[count++] = names[flag];
-            launch->arguments[count++] =
-                is_list ? value->items[i] : (char *)value->text;
-        }
-    }
+    if (cmd_node_words(options, launch->arguments, count, CLI_ARGUMENTS_MAX - 1) == 0)
+        return mu_error_set(error, -MU_EEXHAUSTED, "too many flags to pass on");
     return 0;
 }
 

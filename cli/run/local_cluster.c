@@ -19,12 +19,13 @@ enum {
     TYPES_MAX = 26,
     TASKS_MAX = 1000,
     ADDRESS_BYTES = 128,
-    FILES_PER_PEER = 2,         /* a connection each way; of `muster run` its pipes */
-    FILES_OF_PROGRAM = 64,      /* the node's own, a journal, files of plugins */
-    THREADS_OF_NODE = 3         /* the main one, the loop, the one for signals */
+    FILES_PER_PEER = 2,         /* a connection in each direction; in `muster run` the
+                                   pipes */
+    FILES_OF_PROGRAM = 64,      /* of the node, a journal, plugins */
+    THREADS_OF_NODE = 3         /* main thread, loop thread, signal thread */
 };
 
-/* How many tasks of a type there are. */
+/* Number of tasks of a type. */
 struct task_count {
     const char *type;
     int count;
@@ -32,7 +33,8 @@ struct task_count {
 
 /* ---- free addresses ---- */
 
-/* All sockets stay open until every port is chosen, so that no two are the same. */
+/* Sockets that reserve ports: all stay open until every port is chosen, so that no two
+ * are equal. */
 struct ports {
     int *fds;
     int count;
@@ -124,7 +126,7 @@ static int assign_addresses(const struct task_count *counts, int ipc, mu_error *
     return 0;
 }
 
-/* A task that ended well has removed its socket; one that was killed has not. */
+/* Tasks remove their sockets, except those that were killed. */
 void cmd_local_cluster_done(const char *folder, const mu_cluster *cluster)
 {
     const char *type;
@@ -138,7 +140,7 @@ void cmd_local_cluster_done(const char *folder, const mu_cluster *cluster)
     (void)rmdir(folder);
 }
 
-/* ---- limits of this machine ---- */
+/* ---- resource limits ---- */
 
 static int prepare_files(size_t tasks, mu_error *error)
 {
@@ -168,7 +170,7 @@ static int prepare_files(size_t tasks, mu_error *error)
                         tasks, (unsigned long long)need, strerror(errno));
 }
 
-/* What else this user runs counts, too, but is not known here. Root has no limit. */
+/* Other processes of this user count, too, but are not known here. Root has no limit. */
 static int check_threads(size_t tasks, unsigned threads, mu_error *error)
 {
     const rlim_t need = (rlim_t)tasks * (THREADS_OF_NODE + threads);
@@ -193,7 +195,7 @@ static int prepare_limits(size_t tasks, unsigned threads, mu_error *error)
     return rv != 0 ? rv : prepare_files(tasks, error);
 }
 
-/* ---- Types of one's own ---- */
+/* ---- --counts: task types of the program ---- */
 
 struct own_types {
     char names[TYPES_MAX][16];
@@ -201,7 +203,7 @@ struct own_types {
     size_t count;
 };
 
-/* Of none of those that muster knows, nor meant for one. */
+/* Whether a name is valid for a type of the program: not one of muster's types. */
 static bool is_own(const char *name)
 {
     struct mu__worker_types types;
@@ -218,7 +220,7 @@ static bool is_there(const struct own_types *own, const char *name)
     return false;
 }
 
-/* One "gpu=2". False: it is no such thing. */
+/* Parse one "gpu=2". Returns false when it is not valid. */
 static bool read_count(struct own_types *own, const char *text, size_t size)
 {
     size_t length = strcspn(text, "=");
@@ -262,7 +264,7 @@ static int read_counts(const struct cmd_options *options, mu_error *error,
 
 /* ---- All tasks ---- */
 
-/* The defaults ones, and behind them those of one's own types. */
+/* The default types, then the types of --counts. */
 static int add_counts(const struct cmd_options *o, const struct own_types *own,
                       struct task_count *counts, mu_error *error)
 {
@@ -276,19 +278,15 @@ static int add_counts(const struct cmd_options *o, const struct own_types *own,
     bool is_local = cmd_mode(o) == MU_MODE_LOCAL;
     size_t defaults_count = is_local ? 1 : sizeof defaults / sizeof defaults[0];
     size_t own_count = is_local ? 0 : own->count;
-    unsigned processes;
-    int total = 0;
+    unsigned processes = cmd_number(o, CMD_FLAG_PROCESSES);
 
     memcpy(counts, defaults, defaults_count * sizeof *counts);
     memcpy(counts + defaults_count, own->counts, own_count * sizeof *counts);
     counts[defaults_count + own_count] = (struct task_count){NULL, 0};
-    for (size_t i = 0; counts[i].type != NULL; i++)
-        total += counts[i].count;
-    if (total == 0)
+    if (total_of(counts) == 0)
         return mu_error_set(error, -MU_EINVALID,
                             "there is nothing to run: expected a task at least");
-    processes = cmd_number(o, CMD_FLAG_PROCESSES);
-    return prepare_limits((size_t)total,
+    return prepare_limits(total_of(counts),
                           processes > 0 ? 2 * processes /* each has a thread here */
                                         : cmd_number(o, CMD_FLAG_THREADS),
                           error);

@@ -10,7 +10,8 @@
 
 enum { WORDS_MAX = 1024 };
 
-/* What python3 runs: as `-m muster`, with an error that says what is missing. */
+/* The script for python3: the same as `-m muster`, with an error when the package is
+ * missing. */
 static char script[] =
     "import sys\n"
     "try:\n"
@@ -22,48 +23,12 @@ static char script[] =
     "    sys.exit(2)\n"
     "main()\n";
 
-static size_t add_list(char **words, size_t count, char *flag,
-                       const struct cmd_value *value)
-{
-    for (size_t i = 0; i < value->items_count && count + 3 < WORDS_MAX; i++) {
-        words[count++] = flag;
-        words[count++] = value->items[i];
-    }
-    return count;
-}
-
-/* The flags of the line, once more; variables are inherited. */
-static void make_words(const struct cmd_options *options, char *python, char **words)
-{
-    static char names[CMD_FLAGS_COUNT][32];
-    static char verb[] = "node";
-    static char flag_of_script[] = "-c";
-    size_t count = 0;
-
-    words[count++] = python;
-    words[count++] = flag_of_script;
-    words[count++] = script;
-    words[count++] = verb;
-    for (int flag = 0; flag < CMD_FLAGS_COUNT; flag++) {
-        const struct cmd_value *value = &options->values[flag];
-
-        if ((cmd_flags[flag].verbs & CMD_NODE) == 0 || value->source != CMD_FROM_LINE)
-            continue;
-        (void)snprintf(names[flag], sizeof names[flag], "--%s", cmd_flags[flag].name);
-        if (cmd_flags[flag].kind == CMD_LIST) {
-            count = add_list(words, count, names[flag], value);
-        } else if (count + 3 < WORDS_MAX) {
-            words[count++] = names[flag];
-            words[count++] = (char *)(uintptr_t)value->text;
-        }
-    }
-    words[count] = NULL;
-}
-
 void cmd_python_become(const struct cmd_options *options)
 {
     static char default_python[] = "python3";
-    static char *words[WORDS_MAX];
+    static char flag[] = "-c";
+    static char verb[] = "node";
+    static char *words[WORDS_MAX] = {NULL, flag, script, verb};
     char *python = getenv("MUSTER_PYTHON");
 
     if (options->values[CMD_FLAG_PYTHON].items_count == 0 &&
@@ -73,7 +38,11 @@ void cmd_python_become(const struct cmd_options *options)
         return;
     if (python == NULL || python[0] == '\0')
         python = default_python;
-    make_words(options, python, words);
+    words[0] = python;
+    if (cmd_node_words(options, words, 4, WORDS_MAX - 1) == 0) {
+        (void)fprintf(stderr, "muster node: --python: too many flags to pass on\n");
+        exit(CMD_USAGE);
+    }
     (void)execvp(python, words);
     (void)fprintf(stderr, "muster node: --python: the interpreter \"%.200s\" cannot be "
                   "started: %s; MUSTER_PYTHON names another one\n", python,

@@ -6,13 +6,14 @@
 
 #include "muster/node.h"
 
-/* Without an interpreter in this process, become one that does the same: does not return
- * then. MUSTER_PYTHON names it, python3 by default; one that cannot be started, or has no
- * muster, ends the process with CMD_USAGE and words. */
+/* With --python or --processes, and without an interpreter in this process, replace the
+ * process by an interpreter (MUSTER_PYTHON, or python3) that runs the same command: does
+ * not return then. If that cannot be started, or lacks the package muster, the process
+ * ends with CMD_USAGE and a message. */
 void cmd_python_become(const struct cmd_options *options);
 
-/* Have the host import the modules; it finds --processes as the node's setting
- * "python.processes". */
+/* Have the embedding interpreter import the modules of --python. --processes becomes the
+ * node's setting "python.processes". */
 int cmd_python_load(const struct cmd_options *options, mu_node *node,
                     mu_error *ret_error);
 

@@ -1,8 +1,8 @@
 #include "cli/run/task_output.h"
 
+#include "cli/output/log.h"
 #include "runtime/base/text.h"
 
-#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/ioctl.h>
@@ -24,19 +24,10 @@ void cmd_output_init(struct cmd_output *output, int fd, int width, bool colours)
 
 static void put(const struct cmd_output *output, const char *text, size_t size)
 {
-    while (size > 0) {
-        ssize_t done = write(output->fd, text, size);
-
-        if (done < 0 && errno == EINTR)
-            continue;
-        if (done <= 0)
-            return;
-        text += done;
-        size -= (size_t)done;
-    }
+    (void)cmd_write_all(output->fd, text, size);
 }
 
-/* "worker/1 | ", coloured where that is wanted. Returns its bytes. */
+/* Write the prefix "worker/1 | ", coloured if requested. Returns its bytes. */
 static size_t head(const struct cmd_output *output, const char *name, unsigned colour,
                    char *out)
 {

@@ -1,6 +1,6 @@
-/* What `muster run` shows of its tasks: lines behind the name of their task, and below
- * them, on a terminal, one progress line that is written over. Elsewhere progress lines
- * are ordinary ones, and few. */
+/* The output of `muster run`: lines of the tasks, prefixed with the task's name, and on a
+ * terminal one progress line below them, which is overwritten. If it is not a terminal,
+ * progress lines are printed like others, at intervals. */
 #ifndef MU_NODE_CMD_OUTPUT_H
 #define MU_NODE_CMD_OUTPUT_H
 
@@ -14,28 +14,29 @@ struct cmd_output {
     int fd;
     bool terminal;
     bool colours;
-    int width;              /* of the names */
-    char progress[CMD_PROGRESS_BYTES];  /* the last one, with its name; "" for none */
-    bool progress_due;      /* not shown yet */
-    uint64_t progress_ms;   /* when one was shown last */
+    int width;              /* of the column of names */
+    char progress[CMD_PROGRESS_BYTES];  /* the latest progress line, with its name; "" for
+                                           none */
+    bool progress_due;      /* it was not shown yet */
+    uint64_t progress_ms;   /* when a progress line was shown last */
 };
 
-/* `width` is the longest name's; `colours` whether names are coloured. */
+/* `width` is the length of the longest name; `colours`: whether names are coloured. */
 void cmd_output_init(struct cmd_output *output, int fd, int width, bool colours);
 
-/* One line of a task; `colour` tells tasks apart. */
+/* Print a line of a task; `colour` is the number of the name's colour. */
 void cmd_output_line(struct cmd_output *output, const char *name, unsigned colour,
                      const char *text, size_t size);
 
-/* The new progress. */
+/* Set the progress line, and show it when due. */
 void cmd_output_progress(struct cmd_output *output, const char *name, unsigned colour,
                          const char *text, size_t size, uint64_t now_ms);
 
-/* Show what progress is due by now. Returns in how many milliseconds there will be some,
+/* Show the progress line if it is due. Returns in how many milliseconds it will be due,
  * -1 for never. */
 int cmd_output_tick(struct cmd_output *output, uint64_t now_ms);
 
-/* The end: the last progress stays visible. */
+/* End the output; the last progress line stays visible. */
 void cmd_output_end(struct cmd_output *output);
 
 #endif

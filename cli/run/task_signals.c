@@ -1,12 +1,12 @@
 /* Signals of `muster node`.
  *
- * A thread waits for them; a handler writes them into a pipe. The first signal begins the
- * node's end: every call that waits returns, so that the work on the main thread comes to
- * its end too. The second signal ends the process.
+ * The handler writes signals into a pipe, and a thread reads them. The first signal
+ * begins to stop the node: every call that waits returns, so that the main thread's work
+ * ends, too. The second signal ends the process.
  *
- * With --preempt-on-sigterm a first SIGTERM is a preemption notice before all that: the
- * program ends by itself, at the step that the tasks agree on, or the grace does, or the
- * next signal counts as the first one. */
+ * With --preempt-on-sigterm the first SIGTERM is a preemption notice instead: the program
+ * should end at the step that the tasks agree on. If the grace period ends before it has,
+ * or another signal comes, that acts as the first signal. */
 #include "cli/run/task_signals.h"
 
 #include "cli/verbs.h"
@@ -22,7 +22,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { CLOSING_MS = 1500 };     /* what closing takes beyond the grace */
+enum { CLOSING_MS = 1500 };     /* for closing the node after the grace period */
 
 /* Static: the handler has no other argument than the signal. */
 static int signal_pipe[2] = {-1, -1};
@@ -33,7 +33,7 @@ static uint64_t now_ms(void)
     return uv_hrtime() / 1000000;
 }
 
-/* Write a signal for the watcher; 0: it is to end. */
+/* Pass a signal to the watcher; 0: end its thread. */
 static void notify_watcher(int number)
 {
     unsigned char byte = (unsigned char)number;
@@ -41,7 +41,8 @@ static void notify_watcher(int number)
     (void)!write(signal_pipe[1], &byte, 1);
 }
 
-/* A child that a function has forked shares the pipe: its signals are not this task's. */
+/* A process that a function has forked shares the pipe: its signals take their default
+ * action there. */
 static void on_signal(int number)
 {
     int saved = errno;
@@ -55,7 +56,7 @@ static void on_signal(int number)
     errno = saved;
 }
 
-/* The next signal; 0: the watcher is to end; -1: none came within the timeout. */
+/* Wait for the next signal; 0: end the watcher's thread; -1: the timeout has passed. */
 static int next_signal(int timeout_ms)
 {
     struct pollfd readable = {.fd = signal_pipe[0], .events = POLLIN};
@@ -70,15 +71,16 @@ static int next_signal(int timeout_ms)
     return read(signal_pipe[0], &byte, 1) == 1 ? byte : 0;
 }
 
-/* What mu_node_close begins, without its waiting and freeing: calls are answered with
- * -MU_ECLOSED from then on, and the node stays until its owner closes it. */
+/* Begin to stop the node as mu_node_close does, without waiting and freeing: calls return
+ * -MU_ECLOSED from then on, and the main thread closes the node. */
 static void begin_end(mu_node *node, int grace_ms)
 {
     atomic_store(&node->lifecycle.timeout_ms, grace_ms);
     (void)uv_async_send(&node->lifecycle.stop);
 }
 
-/* The node as it is now, held so that it may be used while its owner closes it. */
+/* The node with a reference, so that it stays valid while the main thread closes it; NULL
+ * without a node. */
 static mu_node *hold_node(struct cmd_task *task)
 {
     mu_node *node;
@@ -91,8 +93,8 @@ static mu_node *hold_node(struct cmd_task *task)
     return node;
 }
 
-/* Half of the grace is for a worker's closures to finish, the rest for its functions to
- * end after they were cancelled. */
+/* Let a worker finish its closures for half of the grace period; the rest is for its
+ * functions to end once they are cancelled. */
 static void drain(struct cmd_task *task)
 {
     mu_node *node = hold_node(task);
@@ -137,7 +139,8 @@ static void *end_task(void *arg)
     return NULL;
 }
 
-/* Another signal ends the process at once, and so does the end of the grace. */
+/* Wait until the task has ended. Another signal ends the process at once, and so does the
+ * end of the grace period. */
 static void watch_end(struct cmd_task *task)
 {
     int number = next_signal(task->grace_ms + CLOSING_MS);
@@ -176,9 +179,9 @@ static void *give_notice(void *arg)
     return NULL;
 }
 
-/* Give the program its grace to end at the step that the tasks agree on. Returns the
- * signal by which the task's end begins, at once if the notice cannot be given; 0: the
- * task has ended by itself. */
+/* Give the preemption notice, and wait for the program to end within the grace period.
+ * Returns 0 when the task has ended by itself, else the signal with which to stop it (at
+ * once when the notice cannot be given). */
 static int preempt(struct cmd_task *task)
 {
     int number;
@@ -193,8 +196,8 @@ static int preempt(struct cmd_task *task)
     return number < 0 ? SIGTERM : number;
 }
 
-/* The main thread withdraws the task's announcement, and ends. Another signal ends the
- * process at once, and so does the end of the grace. */
+/* Stop discovery: the main thread withdraws the task's announcement, and ends. Another
+ * signal ends the process at once, and so does the end of the grace period. */
 static void end_opening(struct cmd_task *task, int number)
 {
     if (mu__discover_stop(&task->find_stop)) {

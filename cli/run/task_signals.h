@@ -1,4 +1,4 @@
-/* One task of `muster node`, and its signals. */
+/* The state of `muster node`, and its handling of signals. */
 #ifndef MU_CLI_TASK_SIGNALS_H
 #define MU_CLI_TASK_SIGNALS_H
 
@@ -14,24 +14,27 @@ struct cmd_task {
     const struct cmd_options *options;
     struct cmd_log log;
     struct cmd_spec spec;
-    struct mu__server_offered offered;  /* with --wait-cluster: the source of `spec` */
+    struct mu__server_offered offered;  /* the assignment of --wait-cluster, from which
+                                           `spec` is made */
     int grace_ms;
-    atomic_int closing_ms;      /* the rest of the grace, for the node's closing */
+    atomic_int closing_ms;      /* rest of the grace period, for closing the node */
     pthread_mutex_t lock;       /* guards `node` against the watcher */
-    mu_node *node;              /* NULL before it is open, and once its owner closes it */
-    char names[2][64];          /* "/job:worker/task:1"; of a server that waits, too */
-    _Atomic(const char *) name; /* one of them */
-    atomic_bool drains;         /* it is a worker */
-    atomic_bool opens;          /* the node is being opened: only its search for the */
-    struct mu__discover_stop find_stop; /* cluster can be ended */
-    atomic_int signal;          /* the first one, 0: none */
+    mu_node *node;              /* NULL before it is open, and once the main thread closes
+                                   it */
+    char names[2][64];          /* "/job:worker/task:1", before and after the cluster is
+                                   known */
+    _Atomic(const char *) name; /* one of `names` */
+    atomic_bool drains;         /* it runs closures */
+    atomic_bool opens;          /* the node is being opened: only its discovery of */
+    struct mu__discover_stop find_stop; /* the cluster can be stopped */
+    atomic_int signal;          /* the first signal, 0: none */
     pthread_t watcher;
-    pthread_t notifier;         /* the watcher's, which gives a preemption notice */
-    bool notifies;
+    pthread_t notifier;         /* started by the watcher to give a preemption notice */
+    bool notifies;              /* `notifier` is running */
     uint64_t opened_ms;
 };
 
-/* Watch SIGTERM and SIGINT on a thread of their own. */
+/* Watch SIGTERM and SIGINT on a thread; end that thread. */
 int cmd_task_watch_signals(struct cmd_task *task, mu_error *ret_error);
 void cmd_task_unwatch_signals(struct cmd_task *task);
 

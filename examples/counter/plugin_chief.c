@@ -1,5 +1,5 @@
-/* What the chief does: schedule the closures, join them, and compare the counter with
- * their number. With a journal it may be killed at any moment and started again. */
+/* The chief's program: schedules the closures, joins them, and compares the counter with
+ * their number. With a journal it may be killed at any moment and restarted. */
 #include "plugin_counter.h"
 
 #include <inttypes.h>
@@ -7,10 +7,11 @@
 #include <time.h>
 
 enum {
-    SCHEDULE_MS = 60000,    /* for an error to be raised, while the rest is cancelled */
+    SCHEDULE_MS = 60000,    /* timeout of schedule while other closures are cancelled
+                               after an error */
     JOIN_MS = 120000,
     READ_MS = 60000,
-    REST_MS = 2,            /* between two looks at what is outstanding */
+    REST_MS = 2,            /* polling interval of outstanding closures */
     SHOW_MS = 500           /* between two lines of progress */
 };
 
@@ -47,8 +48,8 @@ static void show_progress(struct counting *c)
 
 /* ---- Closures ---- */
 
-/* A name that has finished, in an earlier life of the chief, is answered from the
- * journal; one that was under way is joined. */
+/* A closure whose name finished before a restart of the chief gets its result from the
+ * journal; one that was running is joined. */
 static int schedule_one(struct counting *c, uint64_t i, mu_error *ret_error)
 {
     mu_closure_options options;
@@ -81,7 +82,7 @@ static void wait_for_room(struct counting *c)
     }
 }
 
-/* The first error of a closure is told by the next schedule, or by join. */
+/* The first error of a closure is returned by the next schedule, or by join. */
 static int run_closures(struct counting *c, mu_error *ret_error)
 {
     int rv = 0;
@@ -97,7 +98,8 @@ static int run_closures(struct counting *c, mu_error *ret_error)
 
 /* ---- The end ---- */
 
-/* Element e gets what closures e, e + 8, e + 16 ... add, of those from 1 on. */
+/* The expected value of element e: the number of closures e, e + 8, e + 16 ..., counted
+ * from 1. */
 static int64_t expected_at(const struct counting *c, uint64_t element)
 {
     const uint64_t count = c->settings->closures;
@@ -135,7 +137,7 @@ static int judge(struct counting *c, mu_error *ret_error)
                                      ELEMENTS);
 }
 
-/* What failed besides the first error. */
+/* Print the errors besides the first one. */
 static void print_errors(struct counting *c)
 {
     mu_error errors[4];

@@ -39,8 +39,8 @@ int counter_open(mu_node *node, unsigned flags, mu_error *ret_error,
 
 /* ---- One closure, on a worker ---- */
 
-/* Workers never create it: one that the servers have lost would begin at 0 again, and
- * nobody would notice. */
+/* Workers never create the variable: if the servers lost it, it would silently begin at
+ * 0. */
 static int use_variable(struct counter *counter, mu_node *node, mu_error *ret_error,
                         mu_variable **ret_variable)
 {
@@ -54,7 +54,7 @@ static int use_variable(struct counter *counter, mu_node *node, mu_error *ret_er
     return rv;
 }
 
-/* The length of the work: no two runs of a closure need the same. */
+/* A random number below `bound`, different for each run of a closure. */
 static uint64_t draw(const mu_run *run, uint64_t bound)
 {
     uint64_t z = mu_run_closure_id(run) * UINT64_C(0x9e3779b97f4a7c15) +
@@ -65,7 +65,8 @@ static uint64_t draw(const mu_run *run, uint64_t bound)
     return (z ^ (z >> 31)) % bound;
 }
 
-/* One line in one write, so that those of several workers do not mix. */
+/* Write a line of the trace in one write(), so that lines of several workers do not
+ * mix. */
 static void note_run(const struct counter *counter, const mu_run *run)
 {
     char line[128];
@@ -76,8 +77,8 @@ static void note_run(const struct counter *counter, const mu_run *run)
         (void)fprintf(stderr, "counter: the trace: %s\n", strerror(errno));
 }
 
-/* Adds 1 to the element that the argument says, when this run has ended well, and once
- * however often it runs: the closure has MU_CLOSURE_EFFECT_ONCE. */
+/* Adds 1 to the element given by the argument, once this run has returned 0, and only
+ * once however often it runs: the closure has MU_CLOSURE_EFFECT_ONCE. */
 static int count(mu_run *run, void *user)
 {
     struct counter *counter = user;
@@ -150,8 +151,8 @@ static int open_trace(const mu_node *node, int *ret_trace)
     return -MU_EINVALID;
 }
 
-/* Every node's state is on this list as long as the process lives: a plugin is never
- * unloaded, and functions may still run while their node is being closed. */
+/* The states of all nodes, which are never freed: a plugin is never unloaded, and
+ * functions may still run while their node is being closed. */
 static pthread_mutex_t all_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct counter *all;
 

@@ -31,7 +31,7 @@ struct digits_error {
     char text[1536];
 };
 
-/* Row numbers of the data, owned by somebody else. */
+/* Row numbers of the data, not owned. */
 struct digits_rows {
     const uint32_t *index;
     size_t count;
@@ -71,7 +71,7 @@ int digits_data_find(const char *given, struct digits_error *ret_error,
 /* The split that belongs to a seed: the same on every machine. */
 void digits_split_make(uint64_t seed, struct digits_split *ret_split);
 
-/* The rows of mini-batch number `step` (from 0). The training part is dealt out anew in
+/* The rows of mini-batch number `step` (from 0). The training part is shuffled anew in
  * each epoch of DIGITS_TRAIN_ROWS / count steps, and no row comes twice in an epoch. A
  * function of its arguments alone: a step that is run again, anywhere, sees the same
  * rows. Writes `count` row numbers. Returns 0; -ERANGE unless 1 <= count <=

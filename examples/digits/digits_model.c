@@ -13,7 +13,7 @@ enum {
     LANES = 8   /* floats in the inner loop that compilers turn into vector code */
 };
 
-/* What one row makes of the model, kept for the way back. */
+/* Activations of one row, kept for the backward pass. */
 struct activations {
     float hidden[DIGITS_HIDDEN_MAX];
     float probability[DIGITS_CLASSES];
@@ -192,14 +192,14 @@ static void backward_hidden(size_t count, const float *pixels, const float *slop
             add_scaled(count, pixels[i], slope, g->w1 + i * count);
 }
 
-/* What all rows together owe to the centring. */
+/* Correct the first layer's gradient for the centring of pixels, for all rows at once. */
 static void centre_gradient(size_t count, const struct gradient *g)
 {
     for (size_t i = 0; i < DIGITS_PIXELS; i++)
         add_scaled(count, -DIGITS_MIDDLE, g->b1, g->w1 + i * count);
 }
 
-/* Where the tensors are in a flat gradient, emptied. */
+/* The tensors of a flat gradient, which is set to 0. */
 static struct gradient gradient_view(size_t hidden, float *flat)
 {
     struct gradient g = {.w1 = flat};

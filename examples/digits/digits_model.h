@@ -29,7 +29,7 @@ struct digits_tensor {
     size_t count;       /* in floats */
 };
 
-/* A model's parameters, owned by somebody else: one array per tensor. */
+/* A model's parameters, one array per tensor, not owned. */
 struct digits_model {
     size_t hidden;
     const float *w1;    /* [DIGITS_PIXELS][hidden] */

@@ -1,5 +1,5 @@
-/* What the chief does: schedule the steps, show how far they are, and say at the end what
- * became of every one of them. */
+/* The chief's program: schedules the steps, shows their progress, and prints at the end
+ * what became of all of them. */
 #include "plugin_digits.h"
 
 #include <inttypes.h>
@@ -11,12 +11,14 @@
 #include <unistd.h>
 
 enum {
-    OUTSTANDING_MAX = 128,      /* steps scheduled whose results are not there yet */
-    OPEN_MS = 60000,            /* for the cluster to come up */
-    STALL_MS = 60000,           /* without any result, training is given up */
+    OUTSTANDING_MAX = 128,      /* steps scheduled without a result yet */
+    OPEN_MS = 60000,            /* timeout of opening the variables */
+    STALL_MS = 60000,           /* training is given up after this time without any
+                                   result */
     JOIN_MS = 60000,
-    SCORE_MS = 10000,           /* for the evaluator to see the last parameters */
-    REST_MS = 10,               /* between two looks at what is outstanding */
+    SCORE_MS = 10000,           /* timeout for the evaluator's score of the last
+                                   parameters */
+    REST_MS = 10,               /* polling interval of outstanding steps */
     SHOW_MS = 200,              /* between two lines of progress on a terminal */
     SHOW_LOG_MS = 2000,         /* and in a log */
     BAR_COLUMNS = 10
@@ -34,7 +36,7 @@ struct training {
     struct slot slots[OUTSTANDING_MAX];
     uint64_t scheduled;         /* steps so far */
     uint64_t outstanding;       /* slots in use */
-    uint64_t finished;          /* results that came back, of the step they should */
+    uint64_t finished;          /* results that are of the expected step */
     uint64_t failed;
     uint64_t cancelled;
     uint64_t *by_worker;        /* results from each worker */
@@ -44,7 +46,7 @@ struct training {
     uint64_t shown_ms;
     uint64_t shown_finished;
     double rate;                /* results in a second, smoothed */
-    bool terminal;              /* progress lines may replace each other */
+    bool terminal;              /* progress lines are overwritten */
 };
 
 static uint64_t now_ms(void)
@@ -131,7 +133,7 @@ static void count_worker(struct training *t, const mu_value *result)
         t->by_worker[index]++;
 }
 
-/* A result counts only when it says that it is of the step that the slot waits for. */
+/* A result counts only when it has the number of the step that the slot waits for. */
 static void take_result(struct training *t, const struct slot *slot,
                         const mu_value *result)
 {
@@ -217,7 +219,7 @@ static int schedule_steps(struct training *t, mu_error *ret_error)
     return rv;
 }
 
-/* Until every step has its result, or one has failed. */
+/* Run until every step has its result, or one has failed. */
 static int run_steps(struct training *t, mu_error *ret_error)
 {
     for (;;) {
@@ -240,8 +242,8 @@ static int run_steps(struct training *t, mu_error *ret_error)
     }
 }
 
-/* The first error of a step is told by schedule or by join; then nothing is in flight,
- * and what was queued is cancelled. */
+/* The first error of a step is returned by schedule or by join; then nothing is in
+ * flight, and queued steps are cancelled. */
 static int train(struct training *t, mu_error *ret_error)
 {
     int rv = run_steps(t, ret_error);
@@ -255,7 +257,7 @@ static int train(struct training *t, mu_error *ret_error)
 
 /* ---- The end ---- */
 
-/* What the evaluator has to say about the parameters as they are now. */
+/* Wait for the evaluator's score of the present parameters. */
 static int ask_evaluator(struct training *t, mu_error *ret_error,
                          struct digits_score *ret_score)
 {
@@ -284,7 +286,7 @@ static int ask_evaluator(struct training *t, mu_error *ret_error,
                         "last parameters within %d s", SCORE_MS / 1000);
 }
 
-/* In a cluster without an evaluator the chief looks for itself. */
+/* In a cluster without an evaluator the chief computes the score itself. */
 static int score(struct training *t, mu_error *ret_error, struct digits_score *ret_score)
 {
     uint64_t version;
@@ -303,7 +305,8 @@ static void print_workers(const struct training *t)
     (void)printf("\n");
 }
 
-/* A step without result that has neither failed nor was cancelled would be lost. */
+/* Print the counts. Returns how many steps are lost: without result, not failed, not
+ * cancelled. */
 static uint64_t print_closures(const struct training *t)
 {
     const uint64_t lost = t->scheduled - t->finished - t->failed - t->cancelled;

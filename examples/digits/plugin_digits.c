@@ -167,8 +167,8 @@ static int evaluate(struct digits *digits, mu_node *node, mu_error *ret_error)
     return mu_error_set(ret_error, rv, "cannot report: %s", mu_strerror(rv));
 }
 
-/* Until the job is done. What cannot be read now is read the next time: the chief decides
- * whether to go on without an evaluator. */
+/* Report scores until the job is done. When the parameters cannot be read, it tries again
+ * later: the chief decides whether to continue without an evaluator. */
 static int evaluator_program(mu_node *node, void *user)
 {
     mu_error error = {0};
@@ -191,8 +191,8 @@ static int evaluator_program(mu_node *node, void *user)
 
 /* ---- Loading ---- */
 
-/* Every node's state is on this list as long as the process lives: a plugin is never
- * unloaded, and functions may still run while their node is being closed. */
+/* The states of all nodes, which are never freed: a plugin is never unloaded, and
+ * functions may still run while their node is being closed. */
 static pthread_mutex_t all_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct digits *all;
 

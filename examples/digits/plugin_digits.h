@@ -1,5 +1,5 @@
-/* What the parts of the plugin share: its settings, and the model's parameters as they
- * are kept on the parameter servers. */
+/* Declarations shared by the files of the plugin: its settings, and the model's
+ * parameters on the parameter servers. */
 #ifndef PLUGIN_DIGITS_H
 #define PLUGIN_DIGITS_H
 
@@ -30,29 +30,29 @@ int settings_read(const mu_node *node, mu_error *ret_error,
 
 /* ---- Parameters (plugin_parameters.c) ---- */
 
-/* One variable that is open, counted: it is closed when nobody uses it any more. */
+/* An open variable with a reference count: closed after its last use. */
 struct opened {
     mu_variable *variable;
     unsigned users;
 };
 
-/* What one node of this process keeps. Any thread may use it. */
+/* The plugin's state of one node. Any thread may use it. */
 struct digits {
     struct digits *next;
     struct settings settings;           /* constant */
-    const char *data_path;              /* constant; NULL when it is to be found */
+    const char *data_path;              /* constant; NULL: searched */
     pthread_mutex_t lock;               /* guards what follows */
-    struct digits_data *data;           /* read when first asked for, then constant */
+    struct digits_data *data;           /* loaded on first use, then constant */
     struct opened *opened[DIGITS_TENSORS];
 };
 
-/* The images. They stay the plugin's, and are there as long as the process. */
+/* The images, owned by the plugin and never freed. */
 int digits_images(struct digits *digits, mu_error *ret_error,
                   const struct digits_data **ret_data);
 
-/* Create the model's variables where they are not there yet: with the first parameters
- * that belong to `seed`, whoever comes first. All calls below do so too, and open
- * anew what a parameter server has lost by a restart. */
+/* Create the model's variables unless they exist, with the initial parameters of `seed`;
+ * the first caller creates them. All calls below do that too, and reopen variables that a
+ * restarted parameter server has lost. */
 int parameters_open(struct digits *digits, mu_node *node, uint64_t seed,
                     mu_error *ret_error);
 
@@ -65,22 +65,22 @@ int parameters_apply(struct digits *digits, mu_node *node, uint64_t seed,
                      const float *flat, const mu_optimizer *optimizer,
                      mu_error *ret_error);
 
-/* How many gradients the parameters have seen. What is read afterwards has seen at least
+/* Number of gradients applied to the parameters. Parameters read afterwards have at least
  * as many. */
 int parameters_version(struct digits *digits, mu_node *node, uint64_t seed,
                        mu_error *ret_error, uint64_t *ret_version);
 
-/* Loss and accuracy of the present parameters on the images that are held out, and the
- * version that they had at least. */
+/* Loss and accuracy of the present parameters on the images that are held out, and a
+ * lower bound of their version. */
 int parameters_score(struct digits *digits, mu_node *node, mu_error *ret_error,
                      struct digits_score *ret_score, uint64_t *ret_version);
 
 /* ---- Programs and helpers ---- */
 
-/* Train: what the chief does (plugin_chief.c). */
+/* The chief's program (plugin_chief.c). */
 int chief_program(mu_node *node, void *user);
 
-/* Let this thread rest. */
+/* Sleep. */
 void nap(uint64_t ms);
 
 #endif

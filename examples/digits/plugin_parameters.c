@@ -1,20 +1,20 @@
 /* The model's parameters: four variables on the parameter servers.
  *
- * W1 is cut in two, so that two servers hold parts of it; the others live where their
- * names lead. Handles are shared by all threads. When a server says that it does
- * not have a variable (it was restarted), the handle is forgotten, the next use opens the
- * variable anew, and a thread that still uses the old handle closes it when done.
+ * W1 is cut in two, so that two servers hold parts of it; each other variable has one
+ * server, chosen by its name. Handles are shared by all threads. When a server no longer
+ * has a variable (it was restarted), the handle is dropped, the next use opens the
+ * variable again, and the last thread that uses the old handle closes it.
  *
- * A variable that a server lost begins anew with its initial content, which this small
- * training makes good again. One that cannot would ask for MU_VARIABLE_EXISTING, and have
- * its chief write what it saved. */
+ * A variable that a server lost begins again with its initial content, from which this
+ * small training recovers. A program that cannot recover would use MU_VARIABLE_EXISTING,
+ * and have its chief restore a checkpoint. */
 #include "plugin_digits.h"
 
 #include <stdlib.h>
 
 enum {
-    TIMEOUT_MS = 30000,   /* for one call: enough for a server to be started again */
-    TRIES_MAX = 5,      /* of one call, when servers come and go under it */
+    TIMEOUT_MS = 30000,   /* of one call: enough for a server to restart */
+    TRIES_MAX = 5,      /* attempts of one call while servers restart */
     W1_SHARDS = 2,
     LAST = DIGITS_TENSORS - 1
 };
@@ -37,11 +37,12 @@ static int open_tensor(mu_node *node, uint64_t seed, size_t i, mu_error *ret_err
     spec.dims = tensor.dims;
     spec.shards = i == 0 ? W1_SHARDS : 1;
     spec.initial = first + tensor.offset;
-    spec.flags = MU_VARIABLE_RECREATE;  /* begins anew as a whole if a part was lost */
+    spec.flags = MU_VARIABLE_RECREATE;  /* recreated as a whole if a shard was lost */
     return mu_variable_open(node, &spec, TIMEOUT_MS, ret_error, ret_variable);
 }
 
-/* With the lock held while a variable is opened: the other threads need it too. */
+/* Opens the variable on first use with the lock held, since the other threads need it,
+ * too. */
 static int use(struct digits *digits, mu_node *node, uint64_t seed, size_t i,
                mu_error *ret_error, struct opened **ret_opened)
 {
@@ -67,7 +68,7 @@ static int use(struct digits *digits, mu_node *node, uint64_t seed, size_t i,
     return rv;
 }
 
-/* A handle that has failed is not used again. */
+/* Release a handle; one that has failed is not used again. */
 static void leave(struct digits *digits, size_t i, struct opened *opened, int failed)
 {
     (void)pthread_mutex_lock(&digits->lock);
@@ -85,7 +86,7 @@ static void leave(struct digits *digits, size_t i, struct opened *opened, int fa
 
 struct call {
     int (*function)(const struct call *call, mu_variable *variable, mu_error *ret_error);
-    float *flat;                    /* read: where to */
+    float *flat;                    /* read: destination */
     const float *gradient;          /* apply */
     const mu_optimizer *optimizer;  /* apply */
     uint64_t *ret_version;          /* version */
@@ -126,8 +127,8 @@ static int call_nothing(const struct call *call, mu_variable *variable,
     return 0;
 }
 
-/* -MU_EUNAVAILABLE says that nobody knows whether a gradient was applied. To apply it
- * perhaps twice does no harm here: steps run at least once anyway. */
+/* After -MU_EUNAVAILABLE it is unknown whether a gradient was applied. Applying it twice
+ * does no harm here: steps run at least once anyway. */
 static int call_tensor(struct digits *digits, mu_node *node, uint64_t seed, size_t i,
                        struct call *call, mu_error *ret_error)
 {
@@ -188,7 +189,7 @@ int parameters_apply(struct digits *digits, mu_node *node, uint64_t seed,
     return call_all(digits, node, seed, &call, ret_error);
 }
 
-/* The last tensor is written last, so the others have seen as many. */
+/* The last tensor is written last, so the others have at least as many writes. */
 int parameters_version(struct digits *digits, mu_node *node, uint64_t seed,
                        mu_error *ret_error, uint64_t *ret_version)
 {

@@ -6,7 +6,7 @@
 #include <stdbool.h>
 #include <stdlib.h>
 
-/* Exactly one of the two places is not NULL. */
+/* Exactly one of the two pointers is not NULL. */
 struct row {
     const char *name;
     uint64_t *whole;

@@ -1,6 +1,6 @@
 /* One program for every mode: the tasks add up the numbers from 1 to N (--set numbers=N),
- * each its part, step by step, in a variable on the parameter servers. Where one call
- * stands for all, it adds up the whole. */
+ * each a part of them, step by step, in a variable on the parameter servers. When one
+ * call stands for all tasks, it adds up all numbers. */
 #include <muster.h>
 
 #include <errno.h>
@@ -19,7 +19,7 @@ int mu_plugin_open(mu_node *node);
 struct program {
     uint64_t numbers;
     uint64_t steps;
-    uint64_t pause_ms;          /* that each step takes */
+    uint64_t pause_ms;          /* pause of each step */
     uint64_t timeout_ms;          /* of each wait */
     const char *fails;          /* a task that fails in the middle; NULL: none */
 };
@@ -28,7 +28,7 @@ struct program {
 struct part {
     uint64_t id;                /* of `count` */
     uint64_t count;
-    mu_variable *sum;           /* NULL: nobody else adds */
+    mu_variable *sum;           /* NULL: there are no other parts */
     int64_t own;
 };
 
@@ -70,7 +70,7 @@ static int open_sum(const struct program *p, mu_context *context, mu_error *erro
                : mu_variable_open(node, &spec, (int64_t)p->timeout_ms, error, ret_sum);
 }
 
-/* One call for all of them takes the whole. */
+/* Determine the part of this call; a call that stands for all tasks has all numbers. */
 static int open_part(const struct program *p, mu_context *context, mu_error *error,
                      struct part *part)
 {
@@ -91,7 +91,7 @@ static int open_part(const struct program *p, mu_context *context, mu_error *err
 
 /* ---- the worker function ---- */
 
-/* The numbers of this step that are this part's. */
+/* The sum of this part's numbers in one step. */
 static int64_t sum_of_step(const struct program *p, const struct part *part,
                            uint64_t step)
 {
@@ -122,7 +122,7 @@ static int do_step(const struct program *p, mu_context *context, struct part *pa
     return rv;
 }
 
-/* The chief says what all of them came to, the others what they added. */
+/* The chief returns the whole sum, the others what they added. */
 static int give_result(const struct program *p, mu_context *context,
                        struct part *part, mu_error *error)
 {
@@ -157,7 +157,7 @@ static int work(mu_context *context, void *user)
 
 /* ---- the eval function ---- */
 
-/* Looks at the sum until nobody adds to it any more. */
+/* Reads the sum until the workers have ended. */
 static int eval(mu_context *context, void *user)
 {
     const struct program *p = user;

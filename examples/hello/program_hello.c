@@ -13,7 +13,7 @@ static int square(mu_run *run, void *user)
     return 0;
 }
 
-/* Add a task to the cluster, on any free port, and play it. */
+/* Add a task to the cluster, on a free port, and open its node. */
 static int play(mu_cluster *cluster, const char *type, mu_error *error, mu_node **node)
 {
     mu_node_options options;

@@ -1,7 +1,7 @@
-/* What the chief does: schedule functions that hang among many that do not; see all of
- * these end meanwhile; cancel what still hangs; provoke errors one by one; and
- * compare the counter with what was scheduled. With a journal it may be killed at any
- * moment and started again. */
+/* The chief's program: schedules functions that hang among many that do not; waits until
+ * all of the latter have ended; cancels the hanging ones; provokes errors one by one; and
+ * compares the counter with the number of closures. With a journal it may be killed at
+ * any moment and restarted. */
 #include "plugin_mixed.h"
 
 #include <inttypes.h>
@@ -12,10 +12,10 @@
 
 enum {
     SCHEDULE_MS = 60000,
-    FETCH_MS = 120000,      /* while workers die and come back */
+    FETCH_MS = 120000,      /* enough for workers to be restarted */
     CALL_MS = 60000,        /* of any other call */
     RUN_TIMEOUT_MS = 700,     /* of closures that hang the first time */
-    SHORT_MS = 300,         /* limits that are to be reached */
+    SHORT_MS = 300,         /* timeouts that are expected to pass */
     SHOW_MS = 500           /* between two lines of progress */
 };
 
@@ -24,11 +24,11 @@ struct mixing {
     mu_node *node;
     mu_coordinator *coordinator;
     mu_variable *variable;
-    uint64_t named;             /* closures that have got a name */
-    mu_remote_value **held;     /* of those that hang until they are cancelled, and then
-                                   those that freeze */
+    uint64_t named;             /* number of named closures */
+    mu_remote_value **held;     /* values of closures that hang until they are cancelled,
+                                   then of those that freeze */
     size_t held_count;
-    mu_remote_value **values;   /* of the others, as they were scheduled */
+    mu_remote_value **values;   /* values of the others, in order of scheduling */
     size_t scheduled;
     size_t fetched;             /* of them */
     int64_t expected[ELEMENTS];
@@ -43,7 +43,7 @@ static uint64_t now_ms(void)
     return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
 }
 
-/* Closures that end without somebody's help. */
+/* Number of closures that end by themselves. */
 static size_t values_count(const struct settings *s)
 {
     return (size_t)(s->stumble + s->slow + s->quick);
@@ -70,7 +70,8 @@ static void show_progress(struct mixing *m)
                  counts.finished, m->named, counts.retried);
 }
 
-/* Of all that neither hangs nor freezes, until at most `outstanding` are left. */
+/* Fetch values of closures that neither hang nor freeze, until at most `outstanding` are
+ * left. */
 static int fetch_until(struct mixing *m, size_t outstanding, mu_error *ret_error)
 {
     int rv = 0;
@@ -98,8 +99,8 @@ static mu_value *make_args(const struct mixing *m, int64_t element)
     return args;
 }
 
-/* A name that has finished, in an earlier life of the chief, is answered from the
- * journal; one that was under way is joined. */
+/* A closure whose name finished before a restart of the chief gets its result from the
+ * journal; one that was running is joined. */
 static int schedule_named(struct mixing *m, const char *function, int64_t run_timeout_ms,
                           mu_error *ret_error, mu_remote_value **ret_value)
 {
@@ -155,7 +156,7 @@ static int schedule_many(struct mixing *m, const char *function, uint64_t count,
     return rv;
 }
 
-/* Slow ones among quick ones, in the same distances. */
+/* Schedule slow closures evenly spread among quick ones. */
 static int schedule_behaved(struct mixing *m, uint64_t quick, uint64_t slow,
                             mu_error *ret_error)
 {
@@ -171,8 +172,7 @@ static int schedule_behaved(struct mixing *m, uint64_t quick, uint64_t slow,
     return rv != 0 ? rv : schedule_many(m, "slow", slow - done, 0, ret_error);
 }
 
-/* What hangs comes when workers have been given many quick ones, and has others behind
- * it. */
+/* Hanging closures are scheduled after many quick ones, and before others. */
 static int schedule_all(struct mixing *m, mu_error *ret_error)
 {
     const struct settings *s = m->settings;
@@ -191,7 +191,7 @@ static int schedule_all(struct mixing *m, mu_error *ret_error)
 
 /* ---- Running ---- */
 
-/* What hangs has held up nobody, and is still there. */
+/* Check that the hanging closures are still running, and that the others have ended. */
 static int check_hanging(struct mixing *m, mu_error *ret_error)
 {
     for (size_t i = 0; i < m->settings->hang; i++)
@@ -201,7 +201,7 @@ static int check_hanging(struct mixing *m, mu_error *ret_error)
     return 0;
 }
 
-/* Somebody kills their workers. */
+/* Fetch frozen closures, whose workers are killed from outside. */
 static int fetch_frozen(struct mixing *m, mu_error *ret_error)
 {
     int rv = 0;
@@ -249,7 +249,7 @@ struct provoked {
     int64_t run_timeout_ms;
     int code;
     int kind;
-    const char *words;      /* that are in the message */
+    const char *words;      /* part of the message */
 };
 
 static int schedule_provoked(struct mixing *m, const struct provoked *p,
@@ -271,8 +271,8 @@ static int schedule_provoked(struct mixing *m, const struct provoked *p,
     return rv;
 }
 
-/* It is raised by join, once; the coordinator is usable again. A worker that is lost
- * under a closure which may run once ends it, too. */
+/* Schedule a failing closure: join returns its error once, and the coordinator is usable
+ * again. A closure that may run only once also ends when its worker is lost. */
 static int provoke(struct mixing *m, const struct provoked *p, mu_error *ret_error)
 {
     mu_error error = {0};
@@ -308,9 +308,9 @@ static int provoke_errors(struct mixing *m, mu_error *ret_error)
     return rv;
 }
 
-/* ---- What outlives the job ---- */
+/* ---- Results of earlier jobs ---- */
 
-/* Which starts have come to their end, with their sums: kept/START. */
+/* Print the sums of all starts that have ended: kept/START. */
 static int show_kept(struct mixing *m, mu_error *ret_error)
 {
     mu_value *items = NULL;
@@ -391,8 +391,8 @@ static int open_all(struct mixing *m, mu_error *ret_error)
                : mu_error_set(ret_error, -MU_ENOMEM, "no memory for the values");
 }
 
-/* Nothing is forgotten before the result was told: until then the chief may be killed,
- * and must know what is done. */
+/* The journal is cleared only after the result was reported: until then the chief may be
+ * killed, and must know which closures are done. */
 static int mix(struct mixing *m, mu_error *ret_error)
 {
     int rv = open_all(m, ret_error);

@@ -1,5 +1,5 @@
-/* Functions that behave and functions that do not, as workers run them, and the settings.
- * The chief's part is in plugin_chief.c. */
+/* Functions that return and functions that hang, for workers, and the settings. The
+ * chief's part is in plugin_chief.c. */
 #include "plugin_mixed.h"
 
 #include <errno.h>
@@ -13,7 +13,7 @@
 enum {
     SLOW_MIN_MS = 100,
     SLOW_MAX_MS = 500,
-    LOOK_MS = 5         /* between two looks at whether the run was cancelled */
+    LOOK_MS = 5         /* interval of checks whether the run was cancelled */
 };
 
 int mu_plugin_open(mu_node *node);
@@ -45,9 +45,9 @@ int mixed_open(mu_node *node, unsigned flags, mu_error *ret_error,
     return mu_variable_open(node, &spec, OPEN_MS, ret_error, ret_variable);
 }
 
-/* ---- What the functions share ---- */
+/* ---- Helpers of the functions ---- */
 
-/* Workers never create the variable: one that the servers have lost would begin at 0. */
+/* Workers never create the variable: if the servers lost it, it would begin at 0. */
 static int use_variable(struct mixed *mixed, mu_node *node, mu_error *ret_error,
                         mu_variable **ret_variable)
 {
@@ -61,10 +61,10 @@ static int use_variable(struct mixed *mixed, mu_node *node, mu_error *ret_error,
     return rv;
 }
 
-/* The arguments are a list: the start that scheduled the closure, and the element to
- * add 1 to. The element is -1 when the start is another one: a chief whose journal was
- * left by a job that was killed runs what was under way then, and servers that were
- * started since know nothing of it. */
+/* The arguments are a list: the start that scheduled the closure, and the element to add
+ * 1 to. The element is -1 when the start is another one: a chief with the journal of a
+ * killed job runs the closures that were outstanding then, but the present servers do not
+ * have their counts. */
 static int read_args(const struct mixed *mixed, mu_run *run, int64_t *ret_element)
 {
     const mu_value *args = mu_run_args(run);
@@ -80,7 +80,7 @@ static int read_args(const struct mixed *mixed, mu_run *run, int64_t *ret_elemen
     return 0;
 }
 
-/* When this run has ended well, and once however often the closure runs. */
+/* Add 1 when this run has returned 0, once however often the closure runs. */
 static int add_one(struct mixed *mixed, mu_run *run, int64_t element)
 {
     int64_t delta[ELEMENTS] = {0};
@@ -94,7 +94,7 @@ static int add_one(struct mixed *mixed, mu_run *run, int64_t element)
     return mu_run_add(run, variable, delta, sizeof delta);
 }
 
-/* The length of the work: no two runs of a closure need the same. */
+/* A random number below `bound`, different for each run of a closure. */
 static uint64_t draw(const mu_run *run, uint64_t bound)
 {
     uint64_t z = mu_run_closure_id(run) * UINT64_C(0x9e3779b97f4a7c15) +
@@ -156,8 +156,8 @@ static int stumble(mu_run *run, void *user)
                                     : add_one(mixed, run, element);
 }
 
-/* Says who is to be killed: one line in one write, so that those of several workers do
- * not mix. */
+/* Write to the trace which worker is to be killed: each line is one write(), so that
+ * lines of several workers do not mix. */
 static void note_frozen(const struct mixed *mixed, const mu_run *run)
 {
     char line[128];
@@ -241,8 +241,8 @@ static int open_trace(const mu_node *node, int *ret_trace)
     return -MU_EINVALID;
 }
 
-/* Every node's state is on this list as long as the process lives: a plugin is never
- * unloaded, and functions may still run while their node is being closed. */
+/* The states of all nodes, which are never freed: a plugin is never unloaded, and
+ * functions may still run while their node is being closed. */
 static pthread_mutex_t all_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct mixed *all;
 

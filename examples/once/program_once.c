@@ -1,6 +1,6 @@
-/* A sum over a dataset, to which every shard contributes exactly once per epoch, whatever
- * dies; and a few more things that closures can be asked for. A parameter server, two
- * workers and a chief, in one process.
+/* A sum over a dataset, to which every shard contributes exactly once per epoch, although
+ * workers may die; and other options of closures. A parameter server, two workers and a
+ * chief, in one process.
  *
  *     once [JOURNAL] */
 #include <muster.h>
@@ -9,7 +9,7 @@
 
 enum { SHARDS = 8, EPOCHS = 3, ROWS = 100 };
 
-/* What each worker has, opened once and not in each run. */
+/* The per-worker value: opened once on each worker, not in each run. */
 struct local {
     mu_variable *sum;
     double rows[SHARDS][ROWS];
@@ -23,7 +23,7 @@ static void drop_local(void *object)
     free(local);
 }
 
-/* The function of a per-worker value: what it keeps stays on its worker. */
+/* Makes the per-worker value; the object that it returns stays on its worker. */
 static int open_local(mu_run *run, void *user)
 {
     const mu_variable_spec spec = {.name = "sum", .dtype = MU_F64};
@@ -45,7 +45,7 @@ static int open_local(mu_run *run, void *user)
     return 0;
 }
 
-/* One shard. What it adds is sent when it has returned 0, and counts once. */
+/* Visit one shard. What it adds is sent when it has returned 0, and is applied once. */
 static int visit(mu_run *run, void *user)
 {
     const mu_value *args = mu_run_args(run);
@@ -61,7 +61,7 @@ static int visit(mu_run *run, void *user)
     return mu_run_add(run, local->sum, &sum, sizeof sum);
 }
 
-/* Two numbers; either may have been a remote value. */
+/* Add two numbers, each of which may come from a remote value. */
 static int add(mu_run *run, void *user)
 {
     int64_t a = 0, b = 0;
@@ -85,7 +85,7 @@ static int sum_up(mu_coordinator *coordinator, mu_error *error)
 
     mu_closure_options_init(&options);
     options.flags = MU_CLOSURE_EFFECT_ONCE;
-    options.run_timeout_ms = 60000;       /* longer is stuck: it runs elsewhere */
+    options.run_timeout_ms = 60000;       /* then it counts as stuck and runs elsewhere */
     mu_dataset_options_init(&dataset_options);
     dataset_options.shards = SHARDS;
     dataset_options.epochs = EPOCHS;
@@ -107,7 +107,7 @@ static int sum_up(mu_coordinator *coordinator, mu_error *error)
     return rv;
 }
 
-/* (1 + 2) + 3: the second closure runs when the result of the first is there. */
+/* (1 + 2) + 3: the second closure runs when the result of the first is ready. */
 static int chain(mu_coordinator *coordinator, mu_error *error, int64_t *ret_number)
 {
     mu_value *args = mu_value_list(), *more = mu_value_list(), *result = NULL;
@@ -175,7 +175,7 @@ static int work(mu_node *chief, mu_error *error)
 
 /* ---- a cluster in one process ---- */
 
-/* Play one more task, on any free port; the cluster grows by it. */
+/* Open the node of one more task, on a free port, and add it to the cluster. */
 static int play(mu_cluster *whole, mu_node_options *options, mu_error *error,
                 mu_node **node)
 {
@@ -204,7 +204,7 @@ static int serve(mu_node *node)
     return rv == 0 ? mu_node_serve(node) : rv;
 }
 
-/* A server, two workers, and last the chief, who so knows all of them. */
+/* A server, two workers, and last the chief, whose cluster spec so has all of them. */
 static int play_all(const char *journal, mu_error *error, mu_node *nodes[4])
 {
     static const char *const types[] = {"ps", "worker", "worker", "chief"};
@@ -220,7 +220,8 @@ static int play_all(const char *journal, mu_error *error, mu_node *nodes[4])
         options.task_index = indices[i];
         options.log_level = MU_LOG_ERROR;
         if (i == 3)
-            options.journal = journal;  /* named closures outlive the chief */
+            options.journal = journal;  /* named closures survive a restart of the
+                                           chief */
         rv = play(whole, &options, error, &nodes[i]);
         if (rv == 0 && types[i][0] == 'w')
             rv = serve(nodes[i]);

@@ -17,7 +17,7 @@ STEPS, BATCH = 3000, 32
 
 
 def load():
-    """Images of 64 pixels and their labels: 1437 to learn from, 360 to be tested on."""
+    """Images of 64 pixels and their labels: 1437 for training, 360 for testing."""
     rows = np.random.default_rng(1).permutation(np.loadtxt(FILE, delimiter=","))
     images, labels = rows[:, :64].astype("float32") / 8 - 1, rows[:, 64].astype(int)
     return images[:1437], labels[:1437], images[1437:], labels[1437:]
@@ -58,7 +58,7 @@ def main():
         images, labels = load()[2:]
         output = predict(images, *(variable.read() for variable in variables))[1]
         accuracy = (output.argmax(axis=1) == labels).mean()
-        counted = variables[0].version() - 1       # its first value was a write, too
+        counted = variables[0].version() - 1       # the initial content was a write, too
         print(f"steps: {coordinator.counts()['finished']} finished, {counted} counted")
         print(f"accuracy: {accuracy:.1%} of {len(labels)} digits that it has not seen")
     return 0 if accuracy >= 0.95 and counted == STEPS else 1

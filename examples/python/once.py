@@ -1,4 +1,4 @@
-"""A counter that is exact although a worker is killed: effects that count once.
+"""A counter that is exact although a worker is killed: effects are applied once.
 
     python examples/python/once.py
 

@@ -17,7 +17,7 @@ STEPS, BATCH = 1500, 64
 
 
 def make_model():
-    """A small network that shall learn y = sin(3 x), on one thread."""
+    """A small network to learn y = sin(3 x), on one thread."""
     import torch
 
     torch.set_num_threads(1)

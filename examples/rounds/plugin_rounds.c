@@ -1,7 +1,7 @@
 /* Rounds of workers over the coordination service: increments, compare-and-sets, and a
- * barrier at the end of each round. Whoever is killed and started again goes on with the
- * round that it was in. With a trace, what is asked is noted before, and once
- * it is answered, so that somebody else can judge whether all of that can have been. */
+ * barrier at the end of each round. A worker that is killed and restarted continues with
+ * its round. With a trace, each request is recorded before it is sent and when it is
+ * answered, so that a checker can judge whether the history is possible. */
 #include <muster.h>
 
 #include <errno.h>
@@ -15,16 +15,16 @@
 #include <unistd.h>
 
 enum {
-    TIMEOUT_MS = 60000,       /* of one call: hosts may be away for a while */
-    MAY_FAIL_EVERY = 5,     /* rounds: a barrier that does not wait long */
+    TIMEOUT_MS = 60000,       /* of one call: hosts may restart */
+    MAY_FAIL_EVERY = 5,     /* in every fifth round the barrier has a short timeout */
     MAY_FAIL_MS = 300
 };
 
 struct settings {
     uint64_t rounds;
     uint64_t increments;    /* of each of two counters in a round */
-    uint64_t pause_ms;      /* that a round takes at least */
-    uint64_t barriers;      /* 0: everybody at his own pace */
+    uint64_t pause_ms;      /* least length of a round */
+    uint64_t barriers;      /* 0: workers do not wait for each other */
     uint64_t workers;       /* 0: as many as the cluster has */
 };
 
@@ -41,7 +41,8 @@ MU_PLUGIN;
 
 int mu_plugin_open(mu_node *node);
 
-/* One line in one write, so that those of several workers do not mix. */
+/* Write a line of the trace in one write(), so that lines of several workers do not
+ * mix. */
 MU_PRINTF(2, 3)
 static void note(const struct worker *w, const char *format, ...)
 {
@@ -75,7 +76,7 @@ static int increment(struct worker *w, const char *key)
     return rv;
 }
 
-/* What a key has, as a number, and its revision; both 0 when it is not there. */
+/* Read a key's value as a number, and its revision; both 0 when it is absent. */
 static int look(struct worker *w, const char *key, uint64_t *ret_number,
                 uint64_t *ret_revision)
 {
@@ -93,7 +94,7 @@ static int look(struct worker *w, const char *key, uint64_t *ret_number,
     return 0;
 }
 
-/* Add 1 by compare-and-set, until nobody else was quicker. */
+/* Add 1 by compare-and-set, repeated while other workers were faster. */
 static int add_by_compare(struct worker *w, const char *key)
 {
     uint64_t number;
@@ -123,7 +124,7 @@ static int add_by_compare(struct worker *w, const char *key)
 
 /* ---- A round ---- */
 
-/* A barrier has one outcome, which is noted as it came. */
+/* Wait at a barrier, and record its outcome. */
 static int meet(struct worker *w, const char *name, int64_t timeout_ms)
 {
     mu_barrier_options options;
@@ -191,7 +192,7 @@ static int do_round(struct worker *w, uint64_t round)
                                TIMEOUT_MS, &w->error, NULL);
 }
 
-/* From where this worker, or an earlier life of it, has got to. */
+/* Run rounds, beginning with the one that this worker reached before a restart. */
 static int do_rounds(struct worker *w)
 {
     char at[32];
@@ -217,7 +218,7 @@ static int do_rounds(struct worker *w)
 
 /* ---- The program ---- */
 
-/* The last round is over for everybody: nothing changes any more. */
+/* Record the results after the last round of all workers. */
 static int tell_results(struct worker *w)
 {
     uint64_t count = w->settings.workers;
@@ -241,8 +242,8 @@ static int tell_results(struct worker *w)
     return rv;
 }
 
-/* A worker that was silent for so long that the service took it for dead is in error: it
- * begins again as if it had been started again. */
+/* When the service has taken a silent worker for dead, it is in error: it resets its
+ * agent, and begins again like after a restart. */
 static int work(struct worker *w)
 {
     int rv = do_rounds(w);

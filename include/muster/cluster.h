@@ -1,13 +1,14 @@
-/* Cluster spec: task type -> addresses, and who this process is.
+/* Cluster spec: which tasks there are and their addresses; and TF_CONFIG, which also says
+ * which task this process is.
  *
- * A cluster spec is plain data. It is made by adding tasks or by parsing JSON, and is
- * not changed while a node uses it. Not thread-safe: one thread at a time.
+ * A cluster spec is plain data. It is built by adding tasks or by parsing JSON. Not
+ * thread-safe: used by one thread at a time, and not changed while a node uses it.
  *
- * Functions that only read take NULL for an empty spec, as mu_tf_config_parse() gives
- * it.
+ * Functions that only read take NULL as an empty spec, which mu_tf_config_parse() may
+ * return.
  *
- * NULL for what is needed: -MU_EINVALID, or NULL or 0 from what returns no code
- * (error.h). */
+ * NULL for a required argument gives -MU_EINVALID; functions that return no code return
+ * NULL or 0 (error.h). */
 #ifndef MUSTER_CLUSTER_H
 #define MUSTER_CLUSTER_H
 
@@ -19,18 +20,18 @@ extern "C" {
 
 typedef struct mu_cluster mu_cluster;
 
-/* The task types that a cluster spec may hold: "chief", "worker", "ps", "evaluator" and
- * "client" (a program that schedules from outside) have a role of their own. Others are a
- * program's: at most 15 small letters, digits and "_", a letter first. A name that is
- * near to one of the five is taken for a misspelling of it, and is refused. */
+/* Task types: "chief", "worker", "ps", "evaluator" and "client" (a program that schedules
+ * from outside) have a role of their own. A program may use other names: at most 15 small
+ * letters, digits and "_", beginning with a letter. A name close to one of the five is
+ * refused as a misspelling. */
 
-/* Bounds; what is beyond one is refused with an error that names it. */
+/* Bounds; an error names the one that was exceeded. */
 enum {
     MU_CLUSTER_TASKS_MAX = 65536,       /* tasks of one cluster, all types together */
     MU_CLUSTER_TYPES_MAX = 32,          /* task types of one cluster */
     MU_CLUSTER_INDEX_MAX = 999999,      /* largest index of a task */
     MU_CLUSTER_ADDRESS_BYTES_MAX = 280, /* of one address, without the zero byte */
-    MU_CLUSTER_JSON_BYTES_MAX = 8 << 20 /* of a text to parse */
+    MU_CLUSTER_JSON_BYTES_MAX = 8 << 20 /* of JSON to parse */
 };
 
 /* Make an empty cluster spec. Returns NULL when out of memory. */
@@ -42,20 +43,20 @@ MU_EXPORT void mu_cluster_free(mu_cluster *cluster);
 /* A copy, owned by the caller; NULL when out of memory. */
 MU_EXPORT mu_cluster *mu_cluster_copy(const mu_cluster *cluster);
 
-/* Add one task. Jobs may be sparse: indices need not follow each other.
+/* Add one task. Jobs may be sparse: indices may have gaps.
  *
  * `address` is "host:port", "tcp://host:port" or "ipc:///path"; an IPv6 host stands in
- * brackets. Port 0 means "chosen at start", and only then may two tasks have the same
- * address. Copies its arguments.
- * Returns -MU_EINVALID (unknown type, bad address), -MU_ERANGE (index),
- * -MU_EEXISTS (same task or same address twice), -MU_EEXHAUSTED (MU_CLUSTER_TASKS_MAX),
- * -MU_ENOMEM; then nothing changed. */
+ * brackets. Port 0 means that the task chooses one when it starts; only then may two
+ * tasks have the same address. Copies its arguments. Returns -MU_EINVALID (unknown type,
+ * bad address), -MU_ERANGE (index), -MU_EEXISTS (same task or same address twice),
+ * -MU_EEXHAUSTED (MU_CLUSTER_TASKS_MAX), -MU_ENOMEM; in all these cases the spec is
+ * unchanged. */
 MU_EXPORT int mu_cluster_add(mu_cluster *cluster, const char *type, int index,
                              const char *address, mu_error *ret_error);
 
 /* Parse {"worker": ["host:port", ...], "ps": {"3": "host:port"}}: job -> list of
- * addresses (dense) or job -> object of index -> address (sparse). `source` names where
- * the text came from, for messages. A job without tasks is accepted, and counts none.
+ * addresses (dense) or job -> object of index -> address (sparse). `source` names the
+ * origin of the text, for error messages. A job without tasks is accepted.
  *
  * Returns -MU_EINVALID (syntax, wrong type, unknown job, bad address), -MU_ERANGE
  * (index), -MU_EEXISTS (a key, task or address twice), -MU_EEXHAUSTED (a bound above),
@@ -63,42 +64,43 @@ MU_EXPORT int mu_cluster_add(mu_cluster *cluster, const char *type, int index,
 MU_EXPORT int mu_cluster_parse(const char *json, size_t size, const char *source,
                                mu_error *ret_error, mu_cluster **ret_cluster);
 
-/* What TF_CONFIG says: the cluster, and which task of it this process is. */
+/* The content of TF_CONFIG: the cluster, and which task of it this process is. */
 typedef struct mu_tf_config {
     mu_cluster *cluster;    /* NULL when absent or {}; the caller frees it */
     char task_type[16];     /* "" when the text has no task */
     int task_index;         /* -1 when the text has no task */
     char rpc_layer[16];     /* "" when absent */
     char environment[16];   /* "" when absent */
-    char session_master[288];   /* what to connect to, as it stands; "" when absent */
+    char session_master[288];   /* target of sessions, unchanged; "" when absent */
 } mu_tf_config;
 
 /* Parse the text of TF_CONFIG (all keys: cluster, task.type, task.index, rpc_layer,
- * environment, session_master; unknown keys are ignored). Index and sparse keys may be
- * numbers or text. The task must fit the cluster: a known type, an index that exists (any
- * where there is no cluster). The evaluator and the client need not be in the cluster,
- * and may then have any index. A type without index is accepted where only one index is
- * likely: its job has one task, or it is an evaluator outside of the cluster (index 0).
+ * environment, session_master; unknown keys are ignored). The index, and the keys of a
+ * sparse job, may be numbers or text. The task must be in the cluster, if there is one: a
+ * known type, an index that exists. The evaluator and the client need not be in the
+ * cluster, and may then have any index. The index may be absent when only one is
+ * possible: the job has one task, or the task is an evaluator outside of the cluster
+ * (index 0).
  *
- * Errors name the key, the value and what was expected; codes as of mu_cluster_parse()
- * and mu_cluster_validate(). *ret_config is written on success only. */
+ * Errors name the key, the value and what was expected; codes are those of
+ * mu_cluster_parse() and mu_cluster_validate(). *ret_config is written on success
+ * only. */
 MU_EXPORT int mu_tf_config_parse(const char *json, size_t size, mu_error *ret_error,
                                  mu_tf_config *ret_config);
 
-/* Check the whole: at most one chief (index 0) and one evaluator, no job without tasks
- * when `type` belongs to it, `type` and `index` exist. An evaluator and a client, of any
- * index, are fine when the cluster has no job of that type. `type` NULL checks the
- * cluster alone.
+/* Check that the spec is consistent: at most one chief (index 0) and one evaluator, and
+ * task `type`, `index` exists. An evaluator and a client, of any index, are accepted when
+ * the cluster has no job of that type. `type` NULL checks the cluster alone.
  *
  * Returns -MU_EINVALID (unknown type, two chiefs or evaluators), -MU_ENOTFOUND (no task
  * of this type), -MU_ERANGE (an index that its job does not have). */
 MU_EXPORT int mu_cluster_validate(const mu_cluster *cluster, const char *type, int index,
                                   mu_error *ret_error);
 
-/* How many tasks, of one type or (type NULL) in all. */
+/* Number of tasks of a type; `type` NULL: of all types. */
 MU_EXPORT size_t mu_cluster_task_count(const mu_cluster *cluster, const char *type);
 
-/* Address of a task as it was given, NULL when there is none. Owned by the spec. */
+/* Address of a task as it was added, owned by the spec; NULL without such a task. */
 MU_EXPORT const char *mu_cluster_address(const mu_cluster *cluster, const char *type,
                                          int index);
 
@@ -111,70 +113,72 @@ MU_EXPORT int mu_cluster_task_at(const mu_cluster *cluster, size_t i,
 /* 1 for the chief and the evaluator, and for worker 0 where there is no chief. */
 MU_EXPORT int mu_cluster_is_chief(const mu_cluster *cluster, const char *type, int index);
 
-/* ---- Who leads, and who counts ----
+/* ---- Leaders and task numbers ----
  *
- * Rules that programs of several tasks agree on without talking. Those that can fail say
- * why in ret_error: the cluster or the task does not fit (as mu_cluster_validate), or the
- * task's type has no part in what is asked (-MU_EINVALID). */
+ * Rules by which tasks agree on a leader or a number without messages. On failure
+ * ret_error has the reason: the cluster or the task is not valid (mu_cluster_validate),
+ * or the rule is not defined for the task's type (-MU_EINVALID). */
 
 enum { MU_CLUSTER_TASK_BYTES = 64 }; /* room for a task's name, "/job:worker/task:1" */
 
-/* Who leads the chief and the workers: the chief, or where there is none worker 0 (of a
- * sparse job the lowest). "" for an empty spec, and when `type` is "evaluator", which
- * works alone; `type` NULL asks for nobody in particular. -MU_EINVALID when a cluster has
- * neither chief nor worker. ret_task has MU_CLUSTER_TASK_BYTES. */
+/* The leader of collective operations of the chief and the workers: the chief, or without
+ * one worker 0 (of a sparse job the lowest index). `type` is the caller's, or NULL. ""
+ * for an empty spec, and when `type` is "evaluator", which works alone. -MU_EINVALID when
+ * a cluster has neither chief nor worker. ret_task has MU_CLUSTER_TASK_BYTES. */
 MU_EXPORT int mu_cluster_collective_leader(const mu_cluster *cluster, const char *type,
                                            mu_error *ret_error, char *ret_task);
 
-/* Who hosts a coordination service by TensorFlow's rule: ps 0, else chief 0, else
+/* The host of the coordination service by TensorFlow's rule: ps 0, else chief 0, else
  * worker 0; "" for an empty spec. */
 MU_EXPORT int mu_cluster_coordination_leader(const mu_cluster *cluster,
                                              mu_error *ret_error, char *ret_task);
 
-/* And by ours, when the option service_hosts says nothing: the chief, which has the
- * supervisor anyway, else ps 0, else worker 0. */
+/* The host by muster's rule, used when the option service_hosts is not set: the chief,
+ * which runs the supervisor anyway, else ps 0, else worker 0. */
 MU_EXPORT int mu_cluster_service_host(const mu_cluster *cluster, mu_error *ret_error,
                                       char *ret_task);
 
-/* How many work together with a task of this type: chief and workers; for the evaluator
- * the evaluators (1 when it is outside of the cluster). -MU_ENOTFOUND for a chief or a
- * worker of a cluster that has none, -MU_EINVALID for other types. */
+/* Number of tasks that train together with a task of this type: chief and workers; for
+ * the evaluator the number of evaluators (1 when it is outside of the cluster).
+ * -MU_ENOTFOUND for a chief or a worker of a cluster that has none, -MU_EINVALID for
+ * other types. */
 MU_EXPORT int mu_cluster_worker_count(const mu_cluster *cluster, const char *type,
                                       mu_error *ret_error, size_t *ret_count);
 
-/* The number of a task among those: the chief has 0, a worker its index plus the number
- * of chiefs, the evaluator its index. -MU_EINVALID for other types. */
+/* The number of a task among those that mu_cluster_worker_count counts: the chief has 0,
+ * a worker its index plus the number of chiefs, the evaluator its index. -MU_EINVALID for
+ * other types. */
 MU_EXPORT int mu_cluster_id_in_cluster(const mu_cluster *cluster, const char *type,
                                        int index, mu_error *ret_error, int *ret_id);
 
-/* mu_cluster_task_count of one type: 0 for a type that is not known, -MU_EINVALID only
- * when none is given (NULL or ""). */
+/* mu_cluster_task_count of one type: 0 for an unknown type, -MU_EINVALID only when `type`
+ * is NULL or "". */
 MU_EXPORT int mu_cluster_job_count(const mu_cluster *cluster, const char *type,
                                    mu_error *ret_error, size_t *ret_count);
 
-/* mu_cluster_is_chief of a task that must fit the cluster. */
+/* mu_cluster_is_chief of a task that must be valid (mu_cluster_validate). */
 MU_EXPORT int mu_cluster_check_chief(const mu_cluster *cluster, const char *type,
                                      int index, mu_error *ret_error, int *ret_chief);
 
-/* ---- The spec as a whole ---- */
+/* ---- Compare, list, split, print ---- */
 
-/* 1 when no task is in it. */
+/* 1 when it has no tasks. */
 MU_EXPORT int mu_cluster_is_empty(const mu_cluster *cluster);
 
-/* 1 when both have the same tasks at the same addresses. A job without tasks is as good
- * as none, and an address is the same in each of its spellings. */
+/* 1 when both have the same tasks at the same addresses. A job without tasks counts as
+ * absent, and different spellings of one address as equal. */
 MU_EXPORT int mu_cluster_equal(const mu_cluster *a, const mu_cluster *b);
 
-/* The i-th type that has tasks, in the order of the alphabet; NULL past the end. */
+/* The i-th type that has tasks, in alphabetical order; NULL past the end. */
 MU_EXPORT const char *mu_cluster_job_at(const mu_cluster *cluster, size_t i);
 
-/* The largest index of a type plus one: mu_cluster_address() of the indices below it is
- * the job as a list, with NULL for the gaps of a sparse one. 0 without tasks. */
+/* The largest index of a type, plus one; 0 without tasks. mu_cluster_address() returns
+ * NULL for the gaps of a sparse job below it. */
 MU_EXPORT int mu_cluster_job_end(const mu_cluster *cluster, const char *type);
 
-/* The cluster that a task of this type is part of when it trains: for the evaluator the
- * evaluators alone, for all others (and NULL) everything but those. The caller owns it;
- * NULL when out of memory. */
+/* The part of the cluster that works together with a task of this type: for the evaluator
+ * the evaluators alone, for all others (and NULL) every task but the evaluators. The
+ * caller owns the copy; NULL when out of memory. */
 MU_EXPORT mu_cluster *mu_cluster_split(const mu_cluster *cluster, const char *type);
 
 /* The spec as JSON (dense jobs as lists, sparse ones as objects). The caller frees the

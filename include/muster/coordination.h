@@ -1,20 +1,21 @@
-/* Coordination of the tasks of a cluster: who is there, key-values, barriers, preemption.
+/* Coordination of the tasks of a cluster: their states, key-values, locks, barriers,
+ * preemption.
  *
  * One task hosts the service (option service_hosts; usually the chief). Every node has an
- * agent, which registers with it by itself as soon as the node runs and keeps trying; all
- * calls here go to the agent. When the host is lost, the agent asks another host, or the
- * same one once it is back, everything that was not answered again; what changes
- * something is applied once all the same. A host whose store was lost with it
- * (store "memory") has forgotten keys and barriers: the agent of a program that had used
- * any is then in error (-MU_EABORTED) until it is reset.
+ * agent, which registers with the service as soon as the node runs, and retries until it
+ * succeeds; all calls here go through the agent. When the host is lost, the agent repeats
+ * every unanswered request at another host, or at the same one once it is back; a
+ * repeated change is applied once. A host that lost its store (store "memory") has lost
+ * keys and barriers: agents whose program had used any are then in error (-MU_EABORTED)
+ * until they are reset.
  *
- * Any thread, but none of the calls that wait on a loop's thread. Limits in milliseconds,
- * negative: none. Errors of all calls: -MU_EDEADLINE (says what is missing, and since
- * when), -MU_ECLOSED, -MU_EINVALID (arguments), -MU_EPRECONDITION (this task is not
- * registered), and in error state that error.
+ * Any thread; calls that wait not on a loop's thread. Timeouts in milliseconds; negative:
+ * no timeout. Errors of all calls: -MU_EDEADLINE (says what is missing, and since when),
+ * -MU_ECLOSED, -MU_EINVALID (arguments), -MU_EPRECONDITION (this task is not registered),
+ * and in MU_AGENT_ERROR the agent's error.
  *
- * NULL for what is needed: -MU_EINVALID, or NULL or 0 from what returns no code
- * (error.h). */
+ * NULL for a required argument gives -MU_EINVALID; functions that return no code return
+ * NULL or 0 (error.h). */
 #ifndef MUSTER_COORDINATION_H
 #define MUSTER_COORDINATION_H
 
@@ -26,167 +27,172 @@ extern "C" {
 
 /* ---- Tasks ---- */
 
-/* States of the agent of this node. */
+/* States of a node's agent. */
 enum mu_agent_state {
-    MU_AGENT_UNINITIALIZED, /* the node has no service: no task may host one */
-    MU_AGENT_DISCONNECTED,  /* not registered: the host is not there yet, or the task has
+    MU_AGENT_UNINITIALIZED, /* the node has no service: service_hosts is "none" */
+    MU_AGENT_DISCONNECTED,  /* not registered: no host is reachable yet, or the task has
                                left or was reset */
     MU_AGENT_CONNECTED,
-    MU_AGENT_ERROR          /* every call fails with that error, until a reset */
+    MU_AGENT_ERROR          /* every call fails with the agent's error, until a reset */
 };
 
-/* The state, and in ret_error (may be NULL) the error of MU_AGENT_ERROR. At once. */
+/* The agent's state (enum mu_agent_state), and in ret_error (may be NULL) the error of
+ * MU_AGENT_ERROR. Does not wait. */
 MU_EXPORT int mu_agent_state(mu_node *node, mu_error *ret_error);
 
-/* What this node knows of the service, at once: a map with task (of the host that it
- * follows; "": none leads), and then epoch (ascends with each host that leads), store
- * (the number of its content, hexadecimal), and registered. The caller frees
- * *ret_service. */
+/* What this node knows of the service, without waiting: a map with task (of the leading
+ * host; "": none leads), epoch (grows with each new leader), store (the store's random
+ * number, hexadecimal), and registered. The caller frees *ret_service. */
 MU_EXPORT int mu_agent_service(mu_node *node, mu_error *ret_error,
                                mu_value **ret_service);
 
 /* Wait until this task is registered; after mu_agent_leave or mu_agent_reset, register
- * again. `barrier` 1: until every task of the coordinated jobs is; a limit without which
- * names those missing. -MU_EABORTED: a task of this name with another incarnation is
- * registered, or this one is in error. */
+ * again. `barrier` 1: until every task of the coordinated jobs is registered;
+ * -MU_EDEADLINE then names the missing ones. -MU_EABORTED: a task of this name with
+ * another incarnation is registered, or this one is in error. */
 MU_EXPORT int mu_agent_register(mu_node *node, int barrier, int64_t timeout_ms,
                                 mu_error *ret_error);
 
-/* Called on the loop's thread when the agent goes into MU_AGENT_ERROR: another task
- * failed that is not recoverable (`error->task`), or this one did. One for each node;
- * NULL takes it away. Must not block. */
+/* Set the function that is called on the loop's thread when the agent enters
+ * MU_AGENT_ERROR: a task that is not recoverable failed (`error->task`), or this task
+ * did. It must not block. A node has one; NULL removes it. */
 typedef void (*mu_agent_error_fn)(void *user, const mu_error *error);
 MU_EXPORT int mu_agent_on_error(mu_node *node, mu_agent_error_fn on_error, void *user);
 
-/* This task has failed with `code` (negative) and words: it is in error, the barriers
- * that need it fail with this error, and unless its job is recoverable, so do all other
- * tasks. -MU_EPRECONDITION when it is not connected. */
+/* Report that this task has failed, with `code` (negative) and `message`: it enters
+ * MU_AGENT_ERROR, barriers that need it fail with this error, and unless its job is
+ * recoverable, all other tasks enter MU_AGENT_ERROR, too. -MU_EPRECONDITION when it is
+ * not connected. */
 MU_EXPORT int mu_agent_report_error(mu_node *node, int code, const char *message,
                                     int64_t timeout_ms, mu_error *ret_error);
 
-/* Fail every call from now on with this error, here only: nobody is told. */
+/* Put this node's agent into MU_AGENT_ERROR with this error, without reporting it. */
 MU_EXPORT int mu_agent_set_error(mu_node *node, int code, const char *message);
 
-/* From MU_AGENT_ERROR to MU_AGENT_DISCONNECTED; barriers that wait for this task fail.
- * Works without a host, too. -MU_EPRECONDITION when it is not in error. */
+/* Go from MU_AGENT_ERROR to MU_AGENT_DISCONNECTED; barriers that wait for this task fail.
+ * Works without a host, too. -MU_EPRECONDITION when the agent is not in error. */
 MU_EXPORT int mu_agent_reset(mu_node *node, int64_t timeout_ms, mu_error *ret_error);
 
-/* Leave: this task's failure and end mean nothing to others from now on. With option
- * leave_ms all tasks that are not recoverable leave together, or at its end with
- * -MU_EINTERNAL, naming those that did not come. -MU_EPRECONDITION in error, with that
- * error. After all of these, and -MU_EDEADLINE, it has left all the same.
- * -MU_EPRECONDITION, too, when it has left already. A node that is closed leaves by
+/* Leave the service: other tasks are no longer affected when this one fails or ends. With
+ * option leave_ms tasks that are not recoverable wait for each other here; after leave_ms
+ * -MU_EINTERNAL names those that did not call. -MU_EPRECONDITION with the agent's error
+ * when it is in error. Also after these errors, and after -MU_EDEADLINE, the task has
+ * left. -MU_EPRECONDITION when it had left before. A node that is closed leaves by
  * itself. */
 MU_EXPORT int mu_agent_leave(mu_node *node, int64_t timeout_ms, mu_error *ret_error);
 
-/* The program is alive and has got further: with option stuck_ms, a task that does not
- * say so for so long is in error, although its node lives. Cheap: an atomic count. */
+/* Report that the program makes progress: with option stuck_ms, a task that does not call
+ * this for that long has failed, although its node runs. Increments an atomic counter. */
 MU_EXPORT void mu_agent_progress(mu_node *node);
 
-/* A list of maps: task, type, index, state ("connected", "suspect", "disconnected",
- * "error"), incarnation (text, hexadecimal), heard_ms ago, since_ms ago, coordinated,
- * recoverable, progress, error (a map: code, name, message, task). `tasks` is a set
- * ("worker:0-3,ps:0"); NULL: all. A task that is not known gives -MU_ENOTFOUND. The
- * caller frees *ret_tasks. */
+/* The states of tasks, as a list of maps: task, type, index, state ("connected",
+ * "suspect", "disconnected", "error"), incarnation (text, hexadecimal), heard_ms ago,
+ * since_ms ago, coordinated, recoverable, progress, error (a map: code, name, message,
+ * task). `tasks` is a set ("worker:0-3,ps:0"); NULL: all. A task that is not known gives
+ * -MU_ENOTFOUND. The caller frees *ret_tasks. */
 MU_EXPORT int mu_tasks_states(mu_node *node, const char *tasks, int64_t timeout_ms,
                               mu_error *ret_error, mu_value **ret_tasks);
 
-/* The same, once all of them are connected; each with `devices`. Sorted by type,
- * index. */
+/* The same, once all of them are connected; each map also has `devices` (see
+ * mu_tasks_devices). Sorted by type and index. */
 MU_EXPORT int mu_tasks_wait(mu_node *node, const char *tasks, int64_t timeout_ms,
                             mu_error *ret_error, mu_value **ret_tasks);
 
-/* The same as soon as their version is not `version` (0: at once): any change of a state
- * of one of them gives it the next one. */
+/* The same, once a state has changed since `version`, which an earlier call returned in
+ * *ret_version (0: at once). */
 MU_EXPORT int mu_tasks_watch(mu_node *node, const char *tasks, uint64_t version,
                              int64_t timeout_ms, mu_error *ret_error,
                              uint64_t *ret_version, mu_value **ret_tasks);
 
-/* What the machines have: a list of maps: task, host, cores, memory_bytes, gpus and tpus
- * (lists of maps: name, memory_bytes; 0: not known), of the tasks that are connected. A
- * TPU's chip stands there once for each device that a program sees: twice for v2, v3
- * and 7x. */
+/* The devices of the connected tasks: a list of maps: task, host, cores, memory_bytes,
+ * gpus and tpus (lists of maps: name, memory_bytes; 0: not known). A TPU chip is listed
+ * once for each device that a program sees: twice for v2, v3 and 7x. */
 MU_EXPORT int mu_tasks_devices(mu_node *node, int64_t timeout_ms, mu_error *ret_error,
                                mu_value **ret_devices);
 
-/* Another task has failed (`task` is "worker:1"): it is in error as if it had called
- * mu_agent_report_error itself, and what follows from that does, too. Its error names it,
- * and in its words who has reported it. -MU_ENOTFOUND: the service does not know it,
+/* Report that another task has failed (`task` is "worker:1"), with the same consequences
+ * as when it calls mu_agent_report_error itself. The error names the failed task, and its
+ * message the reporting one. -MU_ENOTFOUND: the service does not know it,
  * -MU_EPRECONDITION: it is not connected. */
 MU_EXPORT int mu_tasks_report_error(mu_node *node, const char *task, int code,
                                     const char *message, int64_t timeout_ms,
                                     mu_error *ret_error);
 
-/* Another task, which is in error by its own failure or that of others, is not any more:
- * its calls that wait fail with -MU_EABORTED, it registers again by itself, and where it
- * is gone for good, one that is started in its place may. -MU_ENOTFOUND: the service does
- * not know it, -MU_EPRECONDITION: it is not in error. */
+/* Reset another task that is in error: its waiting calls fail with -MU_EABORTED, and it
+ * registers again by itself; if its process has ended, a new process of the task may
+ * register. -MU_ENOTFOUND: the service does not know it, -MU_EPRECONDITION: it is not in
+ * error. */
 MU_EXPORT int mu_tasks_reset(mu_node *node, const char *task, int64_t timeout_ms,
                              mu_error *ret_error);
 
-/* Which of `tasks` are alive: called by each member of the set, with the same set;
- * answers all of them with the same list (maps: task, incarnation) once each one has
- * called or is not connected. -MU_EINVALID when this task is not in the set. */
+/* Agree on which of `tasks` are alive: called by each member of the set, with the same
+ * set. All get the same list (maps: task, incarnation) once each one has called or is not
+ * connected. -MU_EINVALID when this task is not in the set. */
 MU_EXPORT int mu_tasks_alive(mu_node *node, const char *tasks, int64_t timeout_ms,
                              mu_error *ret_error, mu_value **ret_alive);
 
 /* ---- Key-values ----
  *
  * A key is a path: outer and repeated slashes are dropped, "/a//b/" is "a/b"; at most
- * 1,023 bytes. A value is at most 1 MiB of bytes, the store at most a million keys and
- * 1 GiB (-MU_EEXHAUSTED). All of it is linearizable. Keys below "_muster" are the
+ * 1,023 bytes. A value is at most 1 MiB of bytes, the store at most a million keys and 1
+ * GiB (-MU_EEXHAUSTED). All operations are linearizable. Keys below "_muster" are the
  * service's own (-MU_EPERMISSION). */
 
 enum mu_kv_flag {
-    MU_KV_OVERWRITE = 1,    /* without it a key that is there gives -MU_EEXISTS */
-    MU_KV_COMPARE = 2,      /* only if the key's revision is the given one (0: the key is
-                               not there); else -MU_EPRECONDITION */
-    MU_KV_LEASE = 4         /* the key goes when this task ends, or leaves */
+    MU_KV_OVERWRITE = 1,    /* replace an existing key; without it -MU_EEXISTS */
+    MU_KV_COMPARE = 2,      /* only if the key has the given revision (0: the key is
+                               absent); else -MU_EPRECONDITION */
+    MU_KV_LEASE = 4         /* a lease: the key is deleted when this task ends or
+                               leaves */
 };
 
-/* What a get brings; freed with mu_kv_item_clear. */
+/* The value of a key; freed with mu_kv_item_clear. */
 typedef struct mu_kv_item {
-    char *value;            /* with a zero behind it that size does not count */
+    char *value;            /* followed by a zero byte that size does not count */
     size_t size;
-    uint64_t revision;      /* of the change that made it so */
+    uint64_t revision;      /* of the change that set the value */
 } mu_kv_item;
 
+/* Free the content of an item. */
 MU_EXPORT void mu_kv_item_clear(mu_kv_item *item);
 
-/* ret_revision may be NULL. */
+/* Set a key. `flags`: enum mu_kv_flag; `revision` is used with MU_KV_COMPARE.
+ * ret_revision may be NULL. */
 MU_EXPORT int mu_kv_put(mu_node *node, const char *key, const void *value, size_t size,
                         unsigned flags, uint64_t revision, int64_t timeout_ms,
                         mu_error *ret_error, uint64_t *ret_revision);
 
-/* Wait until the key is there. */
+/* Read a key, waiting until it exists. */
 MU_EXPORT int mu_kv_get(mu_node *node, const char *key, int64_t timeout_ms,
                         mu_error *ret_error, mu_kv_item *ret_item);
 
-/* As it is now: -MU_ENOTFOUND when it is not there. */
+/* Read a key as it is now; -MU_ENOTFOUND when it is absent. */
 MU_EXPORT int mu_kv_try_get(mu_node *node, const char *key, int64_t timeout_ms,
                             mu_error *ret_error, mu_kv_item *ret_item);
 
-/* Add to a key whose value is a decimal number of 64 bits; one that is not there counts
- * as 0. -MU_EPRECONDITION when it is no number, -MU_ERANGE when the sum is too large. */
+/* Add to a key whose value is a decimal 64 bit number; an absent key counts as 0.
+ * -MU_EPRECONDITION when it is not a number, -MU_ERANGE when the sum is too large. */
 MU_EXPORT int mu_kv_increment(mu_node *node, const char *key, int64_t by,
                               int64_t timeout_ms, mu_error *ret_error,
                               int64_t *ret_number);
 
-/* The key and all below it; none is fine. ret_count (may be NULL): how many. */
+/* Delete the key and all keys below it; there may be none. ret_count (may be NULL)
+ * receives how many. */
 MU_EXPORT int mu_kv_delete(mu_node *node, const char *key, int64_t timeout_ms,
                            mu_error *ret_error, uint64_t *ret_count);
 
-/* All that is below a key ("": everything), in order: a list of maps: key, value (bytes),
- * revision. Large directories come in pages; one page is one moment, the whole is not. */
+/* List all keys below a key ("": all), in order: a list of maps: key, value (bytes),
+ * revision. Large directories are read in pages; only each page is a consistent
+ * snapshot. */
 MU_EXPORT int mu_kv_list(mu_node *node, const char *directory, int64_t timeout_ms,
                          mu_error *ret_error, mu_value **ret_items);
 
-/* The same calls without waiting. `operation` says which; the call's response comes as
- * `done`, on the loop's thread, always and once: it must not block, and may begin further
- * requests. Key and value are copied. */
+/* The same calls without waiting. `operation` selects the call; `done` gets the response,
+ * on the loop's thread, exactly once. It must not block, and may begin further requests.
+ * Key and value are copied. */
 enum mu_kv_operation {
     MU_KV_PUT,
-    MU_KV_GET,          /* waits until the key is there */
+    MU_KV_GET,          /* waits until the key exists */
     MU_KV_TRY_GET,
     MU_KV_INCREMENT,
     MU_KV_DELETE
@@ -204,42 +210,42 @@ typedef struct mu_kv_request {
 } mu_kv_request;
 
 typedef struct mu_kv_response {
-    int code;               /* 0, or negative with `error` */
-    const mu_error *error;  /* valid during the call, as `value` */
+    int code;               /* 0, or negative with `error` set */
+    const mu_error *error;  /* valid during the callback, as is `value` */
     const char *value;
     size_t size;
     uint64_t revision;
-    int64_t number;         /* INCREMENT: the sum; DELETE: how many */
+    int64_t number;         /* INCREMENT: the sum; DELETE: number of deleted keys */
 } mu_kv_response;
 
 typedef void (*mu_kv_done_fn)(void *user, const mu_kv_response *response);
 
-/* ret_request_id (may be NULL) is for mu_kv_cancel; it is valid for ever, and means
- * nothing once the response has come. At most 65536 are under way, those that wait for
- * their response included, and 256 MiB of values (but for those of 1 KiB and less); then
- * -MU_EAGAIN. Any thread, the loop's too. */
+/* Begin a request. ret_request_id (may be NULL) receives its id for mu_kv_cancel, which
+ * is ignored once the response has come. At most 65536 requests may be outstanding, with
+ * 256 MiB of values together (values of up to 1 KiB do not count); then -MU_EAGAIN. Any
+ * thread, also a loop's. */
 MU_EXPORT int mu_kv_request_async(mu_node *node, const mu_kv_request *request,
                                   mu_kv_done_fn done, void *user,
                                   uint64_t *ret_request_id);
 
-/* Answer it with -MU_ECANCELLED, unless it has been answered. What changes something may
- * have been applied. */
+/* Cancel a request: its response is -MU_ECANCELLED, unless it had one before. A change
+ * may have been applied all the same. */
 MU_EXPORT int mu_kv_cancel(mu_node *node, uint64_t request);
 
 /* ---- Transactions ----
  *
- * Changes of several keys that are made at one moment, all or none, and only if all
- * comparisons hold. What is applied is applied once, as with the other calls. At most
- * MU_KV_TRANSACTION_MAX comparisons and as many changes, and
+ * Changes of several keys that are applied atomically, if all comparisons hold. As with
+ * the other calls, a transaction is applied once even if the agent repeats the request.
+ * At most MU_KV_TRANSACTION_MAX comparisons and as many changes, and
  * MU_KV_TRANSACTION_BYTES_MAX of keys and values together (-MU_EEXHAUSTED). */
 #define MU_KV_TRANSACTION_MAX 128
 #define MU_KV_TRANSACTION_BYTES_MAX (2 * 1024 * 1024)
 
 enum mu_kv_check_type {
-    MU_KV_IF_REVISION,      /* the key's revision is `revision`; 0: it is not there */
-    MU_KV_IF_ABSENT,        /* it is not there */
+    MU_KV_IF_REVISION,      /* the key's revision is `revision`; 0: it is absent */
+    MU_KV_IF_ABSENT,
     MU_KV_IF_PRESENT,
-    MU_KV_IF_VALUE          /* it has exactly these bytes */
+    MU_KV_IF_VALUE          /* it has exactly the bytes of `value` */
 };
 
 typedef struct mu_kv_check {
@@ -251,8 +257,8 @@ typedef struct mu_kv_check {
 } mu_kv_check;
 
 /* MU_KV_PUT overwrites, and may have the flag MU_KV_LEASE. MU_KV_INCREMENT adds `by`.
- * MU_KV_DELETE is of the key and all below it; none is fine. A key may be changed once,
- * and nothing below one that is deleted (-MU_EINVALID). */
+ * MU_KV_DELETE deletes the key and all keys below it, if any. A transaction may change a
+ * key once, and no key below one that it deletes (-MU_EINVALID). */
 typedef struct mu_kv_change {
     int operation;
     unsigned flags;
@@ -265,34 +271,34 @@ typedef struct mu_kv_change {
 typedef struct mu_kv_transaction {
     const mu_kv_check *checks;
     size_t checks_count;
-    const mu_kv_change *changes;    /* none: it is only compared */
+    const mu_kv_change *changes;    /* none: comparisons only */
     size_t changes_count;
 } mu_kv_transaction;
 
 typedef struct mu_kv_transaction_result {
-    uint64_t revision;      /* of the last change in the store once it was applied */
+    uint64_t revision;      /* the store's revision after the transaction */
     int64_t number;         /* the sum of its first increment */
-    int failed;             /* with -MU_EPRECONDITION the comparison that did not hold,
-                               from 0; -1: none, the words say what it was */
+    int failed;             /* with -MU_EPRECONDITION the index of the comparison that did
+                               not hold; -1: none, see the error's message */
 } mu_kv_transaction_result;
 
-/* ret_result may be NULL. -MU_EPRECONDITION: a comparison does not hold, or a key that
- * is to be incremented has no number; -MU_ERANGE: its sum is too large. Then nothing was
- * changed. */
+/* Apply a transaction. ret_result may be NULL. -MU_EPRECONDITION: a comparison does not
+ * hold, or a key to be incremented is not a number; -MU_ERANGE: the sum is too large.
+ * Then nothing was changed. */
 MU_EXPORT int mu_kv_transact(mu_node *node, const mu_kv_transaction *transaction,
                              int64_t timeout_ms, mu_error *ret_error,
                              mu_kv_transaction_result *ret_result);
 
-/* The same without waiting, as mu_kv_request_async, whose bounds it shares. The response
+/* The same without waiting, like mu_kv_request_async and within its bounds. The response
  * has revision and number; with -MU_EPRECONDITION, number is
  * mu_kv_transaction_result.failed + 1. */
 MU_EXPORT int mu_kv_transact_async(mu_node *node, const mu_kv_transaction *transaction,
                                    int64_t timeout_ms, mu_kv_done_fn done, void *user,
                                    mu_error *ret_error, uint64_t *ret_request_id);
 
-/* A watch: all changes of a key, or of what is below a directory. What is there at the
- * begin comes first, then MU_KV_EVENT_SYNCED once. Changes of one key that were not
- * read yet are one: the last state counts. */
+/* A watch reports all changes of a key, or of the keys below it. The existing keys come
+ * first, then MU_KV_EVENT_SYNCED once. Unread changes of one key are merged: only its
+ * last state is reported. */
 typedef struct mu_kv_watch mu_kv_watch;
 
 enum mu_kv_event_type { MU_KV_EVENT_PUT, MU_KV_EVENT_DELETED, MU_KV_EVENT_SYNCED };
@@ -303,52 +309,54 @@ typedef struct mu_kv_event {
     mu_kv_item item;        /* MU_KV_EVENT_PUT */
 } mu_kv_event;
 
+/* Free the content of an event. */
 MU_EXPORT void mu_kv_event_clear(mu_kv_event *event);
 
+/* Open a watch of a key; `below` 1: of all keys below it. */
 MU_EXPORT int mu_kv_watch_open(mu_node *node, const char *key, int below,
                                int64_t timeout_ms, mu_error *ret_error,
                                mu_kv_watch **ret_watch);
 
-/* The next event, waiting for it. -MU_EEXHAUSTED: more than 65,536 keys had changed and
- * were not read; the watch begins anew with what is there then. */
+/* Wait for the next event. -MU_EEXHAUSTED: more than 65,536 changed keys were not read;
+ * the watch then starts again with the existing keys. */
 MU_EXPORT int mu_kv_watch_next(mu_kv_watch *watch, int64_t timeout_ms,
                                mu_error *ret_error, mu_kv_event *ret_event);
 
-/* Before or after the node is closed. NULL is fine. */
+/* Close and free a watch, before or after its node is closed. NULL is fine. */
 MU_EXPORT void mu_kv_watch_close(mu_kv_watch *watch);
 
 /* ---- Locks ----
  *
- * A lock is held by one at a time; those who wait get it in the order in which they came.
- * Each of them has a place in its queue: a key below MU_LOCK_DIRECTORY and the lock's
- * name, which is a lease, so it goes when its task ends, leaves or is lost, and the next
- * one is woken, nobody else. Who has waited longest holds the lock.
+ * A lock has one holder at a time; waiting callers get it in the order of their calls.
+ * Holder and waiting callers each have a key below MU_LOCK_DIRECTORY and the lock's name,
+ * the oldest of which is the holder's. The key is a lease: it is deleted when its task
+ * ends, leaves or is lost, and only the next caller is woken.
  *
- * A holder that stands still, or is cut off, may be taken for lost and not know it yet.
- * What must never be done by two is guarded with the lock's fencing token, which is
- * larger each time the lock is held (for as long as the store's content lasts): by
- * whoever is written to, or in a transaction by MU_KV_IF_REVISION of mu_lock_key. */
+ * A holder that is suspended or disconnected may have lost the lock without knowing it
+ * yet. To exclude a second writer strictly, use the lock's fencing token, which is larger
+ * for each later holder (as long as the store keeps its content): the storage that is
+ * written to compares it, or a transaction checks MU_KV_IF_REVISION of mu_lock_key. */
 #define MU_LOCK_DIRECTORY "lock"
 
 typedef struct mu_lock mu_lock;
 
-/* Wait until it is held. `name` is a key. The threads of a process compete with
- * each other as processes do: one that holds it and takes it again waits for ever.
- * -MU_EDEADLINE says who holds it, and how many wait before this one; so does the log
- * while it takes long. */
+/* Wait until this caller holds the lock. `name` is a key. Threads of a process compete
+ * with each other as processes do, and the lock is not recursive: acquiring it again
+ * waits for ever. -MU_EDEADLINE names the holder, and how many wait before this caller;
+ * so does the log during a long wait. */
 MU_EXPORT int mu_lock_acquire(mu_node *node, const char *name, int64_t timeout_ms,
                               mu_error *ret_error, mu_lock **ret_lock);
 
-/* Its fencing token, and the key that is there under that revision while it is held.
- * Valid until it is released. */
+/* The lock's fencing token, and its key, which has that revision while the lock is held.
+ * The text is valid until the lock is released. */
 MU_EXPORT uint64_t mu_lock_fencing_token(const mu_lock *lock);
 MU_EXPORT const char *mu_lock_key(const mu_lock *lock);
 
-/* Wait until it is lost: 0 says that it is. -MU_EDEADLINE: it was held until then. By one
- * thread at a time, and not while it is released. */
+/* Wait until the lock is lost: then 0. -MU_EDEADLINE: it is still held. One thread at a
+ * time, and not during mu_lock_release. */
 MU_EXPORT int mu_lock_wait_lost(mu_lock *lock, int64_t timeout_ms, mu_error *ret_error);
 
-/* Let go of it, and free it, whatever is returned. -MU_EABORTED: it was lost before.
+/* Release the lock, and free the handle in any case. -MU_EABORTED: it was lost before.
  * After -MU_EDEADLINE it is released as soon as the service is reached. NULL is fine. */
 MU_EXPORT int mu_lock_release(mu_lock *lock, int64_t timeout_ms, mu_error *ret_error);
 
@@ -356,23 +364,26 @@ MU_EXPORT int mu_lock_release(mu_lock *lock, int64_t timeout_ms, mu_error *ret_e
 
 typedef struct mu_barrier_options {
     const char *tasks;      /* a set of tasks; NULL: all of the coordinated jobs */
-    unsigned threads;       /* of this process meet first, each calling with the same
-                               number; default 1 */
-    int64_t timeout_ms;       /* of all; the first who arrives says it. Default: none */
+    unsigned threads;       /* of this process that must call, each with the same number,
+                               before the process counts as arrived; default 1 */
+    int64_t timeout_ms;       /* of the barrier; that of the first to arrive counts.
+                                 Default: none */
 } mu_barrier_options;
 
+/* Fill in the defaults. */
 MU_EXPORT void mu_barrier_options_init(mu_barrier_options *options);
 
-/* Wait until all have arrived. A name can be used again and again; each time is one
- * generation, and all participants go through the same ones in order.
+/* Wait until all participants have arrived. A name can be used repeatedly; each time is
+ * one generation, and all participants pass the generations in the same order.
  *
- * Everybody gets the same answer, but for whose own limit ends while no host is reached:
- * that one alone gets -MU_EDEADLINE, with words that say so. -MU_EDEADLINE: how many of
- * how many arrived, who is missing, and when they were heard last; -MU_EINTERNAL: a
- * participant that is not recoverable was lost, left, or was reset; the participant's own
- * error with its task when it reported one; -MU_ECANCELLED; -MU_EINVALID: participants
- * that differ, are unknown, or are without this task, or more threads than were told;
- * -MU_EPRECONDITION: this node is at this barrier already. */
+ * All participants get the same result, except one whose timeout passes while no host is
+ * reachable: it alone gets -MU_EDEADLINE, and the message says so. Errors: -MU_EDEADLINE
+ * says how many of how many arrived, which tasks are missing, and when each last sent
+ * anything; -MU_EINTERNAL: a participant that is not recoverable was lost, left, or was
+ * reset; a participant's own error, with its task, when it reported one; -MU_ECANCELLED;
+ * -MU_EINVALID: callers name different participants, unknown ones, or not this task, or
+ * more than `threads` threads called; -MU_EPRECONDITION: this node is at this barrier
+ * already. */
 MU_EXPORT int mu_barrier_wait(mu_node *node, const char *name,
                               const mu_barrier_options *options, mu_error *ret_error);
 
@@ -382,41 +393,42 @@ MU_EXPORT int mu_barrier_wait_async(mu_node *node, const char *name,
                                const mu_barrier_options *options, mu_barrier_done_fn done,
                                void *user);
 
-/* End the barrier that this node has arrived at, for everybody, with -MU_ECANCELLED.
- * -MU_EPRECONDITION when it has not, or all went through. */
+/* Cancel the barrier at which this node waits: all participants get -MU_ECANCELLED.
+ * -MU_EPRECONDITION when this node does not wait there, or all have passed. */
 MU_EXPORT int mu_barrier_cancel(mu_node *node, const char *name, int64_t timeout_ms,
                                 mu_error *ret_error);
 
 /* ---- Preemption ---- */
 
-/* This task, or its machine, will be gone in `grace_ms`: all tasks agree on a step to
- * stop at, one more than the largest that any of them has reached. Returns once all know
- * of it; with a longer grace than MU_PREEMPTION_EARLY_MS at once, and they agree that
- * long before its end. A put of the key RECEIVED_PREEMPTION_NOTICE does the same.
- * -MU_EDEADLINE: who has not answered; the others agree all the same, later.
- * -MU_EINVALID: a negative grace. */
+/* Announce that this task, or its machine, will be terminated in `grace_ms`: all tasks
+ * then agree on a step to stop at, one more than the largest that any of them has
+ * reached. Returns once all tasks know it. When the grace period is longer than
+ * MU_PREEMPTION_EARLY_MS it returns at once, and they agree that long before its end.
+ * Putting the key RECEIVED_PREEMPTION_NOTICE does the same. -MU_EDEADLINE names the tasks
+ * that have not answered; the others agree later all the same. -MU_EINVALID: a negative
+ * grace. */
 #define MU_PREEMPTION_EARLY_MS (15 * 60 * 1000)
 
 MU_EXPORT int mu_preemption_notify(mu_node *node, const char *reason, int64_t grace_ms,
                                 int64_t timeout_ms, mu_error *ret_error);
 
-/* The program has reached `step`: *ret_stop is 1 exactly when that is the step to stop
- * at, for all tasks the same. Waits while the tasks agree. Steps ascend. Without a notice
- * a few nanoseconds. */
+/* Report that the program has reached `step`; steps must ascend. *ret_stop is 1 exactly
+ * when that is the step to stop at, the same for all tasks. Waits while the tasks agree.
+ * Takes a few nanoseconds as long as there is no notice. */
 MU_EXPORT int mu_preemption_reached(mu_node *node, uint64_t step, mu_error *ret_error,
                                  int *ret_stop);
 
 typedef struct mu_preemption {
-    uint64_t round;         /* how many there were; 0: none */
-    char task[64];          /* that will be gone */
+    uint64_t round;         /* number of preemptions so far; 0: none */
+    char task[64];          /* the task that will be terminated */
     char reason[512];
-    int64_t left_ms;        /* of its grace */
+    int64_t left_ms;        /* rest of the grace period */
     uint64_t step;          /* to stop at; valid when `agreed` */
     int agreed;
 } mu_preemption;
 
-/* Wait for a round after `round`: its notice, and with `agreed` its step. For tasks that
- * have no steps of their own, parameter servers say. */
+/* Wait for a preemption after number `round`: for its notice, or with `agreed` 1 until
+ * its step is agreed. For tasks without steps of their own, such as parameter servers. */
 MU_EXPORT int mu_preemption_wait(mu_node *node, uint64_t round, int agreed,
                               int64_t timeout_ms, mu_error *ret_error,
                               mu_preemption *ret_preemption);

@@ -1,11 +1,12 @@
-/* Errors: the codes every function returns, and the structure that tells the rest.
+/* Errors: the codes that functions return, and mu_error with the details.
  *
  * Functions return 0 or one of the codes below, negated: MU_ENOTFOUND comes back as
- * -MU_ENOTFOUND. Codes 1 to 16 are the canonical ones, with their canonical numbers.
+ * -MU_ENOTFOUND. Codes 1 to 16 are gRPC's status codes, with gRPC's numbers.
  *
- * Arguments: NULL is fine only where it is said to be. Elsewhere a function that returns
- * codes returns -MU_EINVALID, with the argument's name in its mu_error; one that does not
- * returns NULL or 0 (or what it says), and does nothing else. */
+ * Arguments: NULL is allowed only where a function's comment says so. Elsewhere a
+ * function that returns codes returns -MU_EINVALID, with the argument's name in its
+ * mu_error; a function that returns no code returns NULL or 0 (or what its comment says),
+ * and does nothing else. */
 #ifndef MUSTER_ERROR_H
 #define MUSTER_ERROR_H
 
@@ -24,8 +25,8 @@ extern "C" {
 #define MU_PRINTF(words, first)
 #endif
 
-/* The only place where a code, its number and its words are written down. Numbers are
- * part of the ABI and of the wire format, and are never reused. */
+/* Every code with its number and its text; the only such list. Numbers are part of the
+ * ABI and of the wire format, and are never reused. */
 #define MU_ERRORS(X)                                                        \
     X(ECANCELLED, 1, "cancelled")                                           \
     X(EUNKNOWN, 2, "unknown error")                                         \
@@ -54,38 +55,40 @@ enum mu_code {
     MU_CODE_OK = 0
 };
 
-/* What an error is about. Decide from this and from `code`, never from words. */
+/* What an error is about. Programs decide by this and by `code`, never by the text. */
 enum mu_error_kind {
-    MU_ERROR_OTHER = 0,     /* a call's own: bad arguments, no memory, a closed node */
+    MU_ERROR_OTHER = 0,     /* of the call itself: bad arguments, no memory, a closed
+                               node */
     MU_ERROR_FUNCTION = 1,  /* the closure's function returned it */
-    MU_ERROR_INPUT = 2,     /* an input of the closure failed, or could not be built */
+    MU_ERROR_INPUT = 2,     /* an input of the closure failed, or could not be computed */
     MU_ERROR_WORKER = 3,    /* workers were lost, or one did not come back */
     MU_ERROR_SERVER = 4,    /* a parameter server; `task` names it */
-    MU_ERROR_LIMIT = 5,     /* a limit in time or in number was reached */
+    MU_ERROR_LIMIT = 5,     /* a timeout, or a bound on a number, was reached */
     MU_ERROR_CHIEF = 6      /* the chief was lost */
 };
 
-/* What went wrong, as a structure. The caller provides it (on the stack, say) and owns
- * it; it holds no pointers. Functions that take a `mu_error *ret_error` accept NULL, and
- * write it on failure only. What to do about an error is decided from `code`, `task` and
- * `closure`, never from the words in `message`. */
+/* One error. The caller provides the struct (on the stack, say) and owns it; it holds no
+ * pointers. Functions that take a `mu_error *ret_error` accept NULL, and write it on
+ * failure only. Programs decide what to do by `code`, `kind`, `task` and `closure`, never
+ * by the text in `message`. */
 typedef struct mu_error {
     int code;           /* negative: -MU_E...; 0 when there was no error */
-    uint32_t attempt;   /* which run of the closure, from 1; 0 when there was none */
+    uint32_t attempt;   /* number of the closure's run, from 1; 0 without a run */
     int kind;           /* enum mu_error_kind */
-    uint64_t closure;   /* the closure's id; 0 when the error is of no closure */
-    char task[64];      /* task of origin, "/job:worker/task:1"; "" when unknown */
-    char function[64];  /* name of the closure's function; "" when there was none */
+    uint64_t closure;   /* the closure's id; 0 when no closure is concerned */
+    char task[64];      /* where the error arose, "/job:worker/task:1"; "" when unknown */
+    char function[64];  /* name of the closure's function; "" without a closure */
     char message[512];  /* one sentence for a person: what, where, what was expected */
-    char detail[1024];  /* the function's stack, or the last lines of its log; "" when
-                           there is neither */
+    char detail[1024];  /* the function's stack trace, or the last lines of its log; ""
+                           without either */
 } mu_error;
 
-/* Words for a code, negative or positive; never NULL. The string is static. */
+/* The text of a code, which may be negative or positive; never NULL. The string is
+ * static. */
 MU_EXPORT const char *mu_strerror(int code);
 
-/* The code's name, "ENOTFOUND" for -MU_ENOTFOUND; "EUNKNOWN" for a number that is
- * none. */
+/* The code's name, "ENOTFOUND" for -MU_ENOTFOUND; "EUNKNOWN" for a number that is no
+ * code. */
 MU_EXPORT const char *mu_err_name(int code);
 
 /* Fill `error` (which may be NULL) with a code and a formatted message; clears the other

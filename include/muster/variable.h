@@ -1,35 +1,34 @@
 /* Dense variables on the parameter servers.
  *
  * A variable has a name, a dtype and a shape. It is cut along its first dimension into
- * shards (the first ones get one row more when it does not divide evenly); shard i lives
- * on parameter server (home + i) modulo their number, where home follows from the name.
- * Every call blocks the calling thread until it is done or `timeout_ms` has passed
- * (negative: no limit), and may be made on any thread except a loop's. Buffers are dense,
- * rows first, in host byte order.
+ * shards (the first shards get one row more when it does not divide evenly). Shard i
+ * lives on parameter server (home + i) modulo the number of servers, where home is
+ * computed from the name. Every call blocks until it is done or `timeout_ms` has passed
+ * (negative: no timeout), and may be made on any thread except a loop's. Buffers are
+ * dense, in row-major order and host byte order.
  *
- * Errors of every call: -MU_EUNAVAILABLE names a server that was up and is away for
- * `server_lost_ms` of the node's options; calls that come then have it at once.
- * -MU_EDEADLINE names the servers that were not reached, or did not answer, within the
- * limit, and for how long. -MU_ENOTFOUND says that a server was restarted since the
- * variable was opened and does not have it. Server and words are in the mu_error: `task`
- * is the server's.
+ * Errors of every call: -MU_EUNAVAILABLE names a server that was connected and has been
+ * away for `server_lost_ms` (node.h); later calls fail with it at once. -MU_EDEADLINE
+ * names the servers that were not reached, or did not answer, before the timeout, and for
+ * how long. -MU_ENOTFOUND: a server was restarted since the variable was opened and does
+ * not have it. `task` of the mu_error is the server's.
  *
- * A handle goes on with a variable that was restored, or created anew, under its name
- * (from a checkpoint, say), by whatever node; so do writes of runs made with it.
- * One with another dtype, shape or number of shards is not the same one:
- * -MU_EPRECONDITION says what it is. An add or a gradient that was applied to some former
- * shards gives -MU_EUNAVAILABLE: its outcome is unknown.
+ * A handle stays usable when any node restores the variable (from a checkpoint, say) or
+ * creates it anew; so do writes of runs made with the handle. If the new variable has
+ * another dtype, shape or number of shards, calls return -MU_EPRECONDITION with these. An
+ * add or a gradient that was applied to some shards of the former variable returns
+ * -MU_EUNAVAILABLE: its outcome is unknown.
  *
- * A server that is restarted comes back empty. A variable of which some shards are lost
- * and others are there is not mended silently: see mu_variable_open.
+ * A server that is restarted is empty. A variable that has lost some of its shards is not
+ * repaired silently: see mu_variable_open.
  *
- * What is atomic: a shard of at most 1 MiB is read and written as a whole. Larger shards
+ * Atomicity: a shard of at most 1 MiB is read and written as a whole. Larger shards
  * travel in pieces: an assign becomes visible at once when its last piece has arrived;
  * adds and gradients are applied piece by piece; a read may see some pieces before and
  * some after a concurrent update.
  *
- * NULL for what is needed: -MU_EINVALID, or NULL or 0 from what returns no code
- * (error.h). */
+ * NULL for a required argument gives -MU_EINVALID; functions that return no code return
+ * NULL or 0 (error.h). */
 #ifndef MUSTER_VARIABLE_H
 #define MUSTER_VARIABLE_H
 
@@ -43,12 +42,11 @@ extern "C" {
 typedef struct mu_variable mu_variable;
 
 enum mu_variable_flag {
-    MU_VARIABLE_EXISTING = 1,   /* never creates: waits, up to the limit, until somebody
-                                   who may create it has done so; an opener without this
-                                   flag creates */
-    MU_VARIABLE_RECREATE = 2    /* when some servers have lost their shards, writes the
-                                   whole initial content to all shards, and creates the
-                                   missing ones; not together with MU_VARIABLE_EXISTING */
+    MU_VARIABLE_EXISTING = 1,   /* never create the variable: wait, up to the timeout,
+                                   until a call without this flag has created it */
+    MU_VARIABLE_RECREATE = 2    /* when some servers have lost their shards, create the
+                                   missing ones and write the initial content to all; not
+                                   together with MU_VARIABLE_EXISTING */
 };
 
 typedef struct mu_variable_spec {
@@ -56,24 +54,24 @@ typedef struct mu_variable_spec {
     int dtype;                  /* MU_F32 ...; only F32 and F64 take gradients */
     unsigned rank;
     const uint64_t *dims;       /* `rank` of them */
-    unsigned shards;            /* more than dims[0] are as many; 0: as it is there;
-                                   else one up to 64 KiB, and one for each server
-                                   above; a variable of rank 0 has one in any case */
+    unsigned shards;            /* at most dims[0] are used, and one for rank 0. 0: as
+                                   many as the existing variable has; for a new one of up
+                                   to 64 KiB one, for a larger one as many as servers */
     const void *initial;        /* the whole variable; NULL: zeros */
     unsigned flags;             /* enum mu_variable_flag, or 0 */
 } mu_variable_spec;
 
 /* Open a variable, creating it when there is none of that name: the first to open it sets
- * its initial content, everybody else waits until that is done. All of the content comes
- * from one opener, also when the first is lost meanwhile. An existing variable with
- * another dtype, shape or number of shards gives -MU_EPRECONDITION and says which. Waits
- * for the servers that it needs; at the limit the error names those missing.
+ * its initial content, the others wait until that is done. All of the content comes from
+ * one opener, even if the first one is lost meanwhile. -MU_EPRECONDITION when the
+ * existing variable has another dtype, shape or number of shards. Waits for the servers
+ * that it needs; at the timeout the error names the missing ones.
  *
- * When some servers have their shards and others were restarted without them:
- * -MU_EDATALOSS names those. With MU_VARIABLE_RECREATE the variable is created anew, and
- * handles opened before go on with that one. With MU_VARIABLE_EXISTING the call waits for
- * somebody who does that, and at the limit names the servers that lack it.
- * When all servers that it lives on were restarted it is created as at first. */
+ * When some servers have their shards and others were restarted and lost them:
+ * -MU_EDATALOSS names the latter. With MU_VARIABLE_RECREATE the variable is created anew,
+ * and earlier handles use the new one. With MU_VARIABLE_EXISTING the call waits until
+ * another opener has done that; at the timeout the error names the servers without it.
+ * When all its servers were restarted, the variable is created as the first time. */
 MU_EXPORT int mu_variable_open(mu_node *node, const mu_variable_spec *spec,
                                int64_t timeout_ms, mu_error *ret_error,
                                mu_variable **ret_variable);
@@ -84,51 +82,54 @@ MU_EXPORT void mu_variable_close(mu_variable *variable);
 /* Bytes of the whole variable. */
 MU_EXPORT size_t mu_variable_bytes(const mu_variable *variable);
 
-/* Read the whole into `buffer`, which has `bytes` == mu_variable_bytes(). */
+/* Read the whole variable into `buffer`; `bytes` must be mu_variable_bytes(). */
 MU_EXPORT int mu_variable_read(mu_variable *variable, void *buffer, size_t bytes,
                                int64_t timeout_ms, mu_error *ret_error);
 
-/* How many writes the variable has seen, its initial content included: the lowest of its
- * shards. Grows by one with each assign, add or gradient; moves no content. */
+/* Number of writes that were applied to the variable, its initial content included (the
+ * lowest number of its shards): one more with each assign, add or gradient. Transfers no
+ * content. */
 MU_EXPORT int mu_variable_version(mu_variable *variable, int64_t timeout_ms,
                                   mu_error *ret_error, uint64_t *ret_version);
 
-/* Replace the whole. */
+/* Replace the whole content; `bytes` must be mu_variable_bytes(). */
 MU_EXPORT int mu_variable_assign(mu_variable *variable, const void *buffer, size_t bytes,
                                  int64_t timeout_ms, mu_error *ret_error);
 
 /* Add element by element (any dtype but BOOL; integers wrap). When a server is lost
- * before it answered, nobody knows whether it added: -MU_EUNAVAILABLE. Not repeated. */
+ * before it answered, it is unknown whether it added: -MU_EUNAVAILABLE. The add is not
+ * repeated. */
 MU_EXPORT int mu_variable_add(mu_variable *variable, const void *delta, size_t bytes,
                               int64_t timeout_ms, mu_error *ret_error);
 
 /* How a gradient is applied: v = momentum * v + gradient; x = x - rate * v. The velocity
- * v lives on the server; momentum 0 is plain gradient descent and keeps none. Fails as
- * mu_variable_add does. */
+ * v is kept on the server; momentum 0 is plain gradient descent without velocity. Fails
+ * like mu_variable_add. */
 typedef struct mu_optimizer {
     double rate;
     double momentum;
 } mu_optimizer;
 
+/* Apply a gradient of the variable's shape; `bytes` must be mu_variable_bytes(). */
 MU_EXPORT int mu_variable_apply(mu_variable *variable, const void *gradient, size_t bytes,
                                 const mu_optimizer *optimizer, int64_t timeout_ms,
                                 mu_error *ret_error);
 
 /* ---- Writes of a run ---- */
 
-/* Writes that belong to a run of a function: copied now, sent when the function has
- * returned 0, and forgotten when it has failed. To each server they arrive together, in
- * the order in which they were made: all are applied there, or none. In a closure with
- * MU_CLOSURE_EFFECT_ONCE each server applies them once, however often the closure runs
- * and whatever dies: a server that is away is waited for, until it is lost
- * (`server_lost_ms`) or `effect_wait_ms` have passed. In others
- * -MU_EUNAVAILABLE says that a server was lost before it answered, as mu_variable_add
- * does. Errors that show up then end the run with the server's error.
+/* Writes of a run of a function: copied by the call, sent when the function has returned
+ * 0, discarded when it has failed. Each server gets its writes as one batch, in the order
+ * of the calls, and applies all of them or none. For a closure with
+ * MU_CLOSURE_EFFECT_ONCE each server applies them once, however often the closure runs: a
+ * server that is away is waited for until it is lost (`server_lost_ms`) or
+ * `effect_wait_ms` have passed. For other closures -MU_EUNAVAILABLE says that a server
+ * was lost before it answered, as for mu_variable_add. An error while sending ends the
+ * run with the server's error.
  *
- * On the thread that runs the function. What cannot be right is refused at once, with
- * words for the run's error as by mu_run_fail, and nothing of it is written: -MU_EINVALID
- * (bytes, dtype, a variable of another node), -MU_EEXHAUSTED (more than 64 MiB for one
- * run; the part of a shard counts as 64 bytes at least), -MU_ENOMEM. */
+ * On the thread that runs the function. Invalid writes are refused by the call, which
+ * sets the run's message as mu_run_fail does: -MU_EINVALID (bytes, dtype, a variable of
+ * another node), -MU_EEXHAUSTED (more than 64 MiB for one run; a write counts at least 64
+ * bytes for each shard), -MU_ENOMEM. */
 MU_EXPORT int mu_run_assign(mu_run *run, mu_variable *variable, const void *buffer,
                             size_t bytes);
 MU_EXPORT int mu_run_add(mu_run *run, mu_variable *variable, const void *delta,

@@ -1,5 +1,5 @@
-/* The blocking part: a discovery in a loop of its own, which is run until the discovery
- * has come to an end. */
+/* The blocking search: a discovery in a loop of its own, which is run until the cluster
+ * is found. */
 #include "node/discovery/discover.h"
 
 #include "node/call_loop.h"
@@ -13,7 +13,7 @@
 enum { WITHDRAW_MS = 2000 };
 
 struct search {
-    uv_loop_t loop;             /* first: it goes with the search */
+    uv_loop_t loop;
     const mu_node_options *options;
     struct mu__discovered *found;
     struct mu__discovery *discovery;
@@ -21,9 +21,9 @@ struct search {
     mu_error error;
     bool has_ended;
     bool withdraws;
-    struct mu__discover_stop *stop; /* NULL: nobody ends it */
-    uv_async_t stopped;         /* with it */
-    bool announces;             /* its lock's: there may be something to take back */
+    struct mu__discover_stop *stop; /* NULL: no other thread can end it */
+    uv_async_t stopped;         /* open with `stop` */
+    bool announces;             /* guarded by stop->lock: there may be an announcement */
 };
 
 static struct search *search_new(const mu_node_options *options,
@@ -107,7 +107,7 @@ static void set_announces(struct search *search)
     pthread_mutex_unlock(&search->stop->lock);
 }
 
-/* Where nothing is said, at this machine's address alone, and not at all of them. */
+/* Without a bind_address, at this machine's own address alone, not at any. */
 static int on_listen(void *owner, mu_error *ret_error, char *ret_address)
 {
     struct search *search = owner;
@@ -205,7 +205,7 @@ bool mu__discover_stop(struct mu__discover_stop *stop)
 
 /* ---- Searching to the end ---- */
 
-/* What the discovery still does is to take back what it has told: that has a limit. */
+/* The discovery may still be withdrawing its announcement, which has a timeout. */
 static void leave(struct search *search)
 {
     uint64_t timeout_ms = MU__CALL_LEAVE_MS + (search->withdraws ? 2 * WITHDRAW_MS : 0);
@@ -271,7 +271,7 @@ static int only_index(const mu_node_options *options)
     return -1;
 }
 
-/* Type and index of the options win, index 0 as any other. */
+/* Type and index of the options win over the resolver's. */
 static void take_task(const mu_resolution *resolution, struct mu__discovered *found,
                       mu_node_options *options)
 {
@@ -314,7 +314,7 @@ static int take(const mu_resolution *resolution, struct mu__discovered *found,
     return 0;
 }
 
-/* Resolvers that have a name for the cluster in their keys use the node's. */
+/* Resolvers whose keys have a cluster's name use the node's. */
 static void set_cluster_name(const mu_node_options *options)
 {
     if (options->cluster_name == NULL)
@@ -324,8 +324,8 @@ static void set_cluster_name(const mu_node_options *options)
                           NULL);
 }
 
-static int find(mu_node_options *options, struct mu__discover_stop *stop,
-                mu_error *ret_error, struct mu__discovered *ret_found)
+int mu__discover_any(mu_node_options *options, struct mu__discover_stop *stop,
+                     mu_error *ret_error, struct mu__discovered *ret_found)
 {
     struct search *search;
     struct mu__pipe_guard guard;
@@ -344,12 +344,6 @@ static int find(mu_node_options *options, struct mu__discover_stop *stop,
     rv = run(search, stop, ret_error, &resolution);
     mu__pipe_unguard(&guard);
     return rv != 0 ? rv : take(&resolution, ret_found, options, ret_error);
-}
-
-int mu__discover_any(mu_node_options *options, mu_error *ret_error,
-                     struct mu__discovered *ret_found)
-{
-    return find(options, NULL, ret_error, ret_found);
 }
 
 static void withdraw(struct mu__discovered *found, const mu_node_options *options)
@@ -377,7 +371,7 @@ static void withdraw(struct mu__discovered *found, const mu_node_options *option
 int mu__discover(mu_node_options *options, struct mu__discover_stop *stop,
                  mu_error *ret_error, struct mu__discovered *ret_found)
 {
-    int rv = find(options, stop, ret_error, ret_found);
+    int rv = mu__discover_any(options, stop, ret_error, ret_found);
 
     if (rv != 0 || ret_found->cluster == NULL)
         return rv;

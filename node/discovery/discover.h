@@ -9,29 +9,30 @@
 
 #include <pthread.h>
 
-/* What was found out, and what this task has told. Options of a node point into it. */
+/* What a search has found, and what this task has announced. Options of a node point into
+ * it. */
 struct mu__discovered {
-    mu_resolution resolution;       /* all that the source said, but for its cluster */
+    mu_resolution resolution;       /* the source's, without its cluster */
     mu_cluster *cluster;            /* NULL: nothing was looked for */
     char type[16];
     int index;
     char bind_address[288];         /* the source's; "": it does not say */
     char visible_devices[512];      /* the source's; "": it does not say */
     struct mu__listening listening; /* fd -1: the node opens its own */
-    char address[MU__OWN_ADDRESS_BYTES];    /* that was told; "": none */
+    char address[MU__OWN_ADDRESS_BYTES];    /* that was announced; "": none */
     char incarnation[40];
 };
 
-/* By which another thread ends a search. */
+/* Lets another thread end a search. */
 struct mu__discover_stop {
     pthread_mutex_t lock;
     struct search *search;          /* while one runs */
-    bool has_announced;             /* the last one, of this task */
+    bool has_announced;             /* the last search has announced this task */
 };
 
-/* The search that runs ends with -MU_ECANCELLED, and takes back what it has told. One
- * that has ended meanwhile leaves that to who has searched. False: nothing was told, and
- * nothing is ended. Any thread. */
+/* End a search that has announced this task, with -MU_ECANCELLED: it withdraws the
+ * announcement. When it has ended already, its caller withdraws. False: nothing was
+ * announced, and nothing is ended. Any thread. */
 bool mu__discover_stop(struct mu__discover_stop *stop);
 
 /* Block until the resolver of `options` knows the cluster, resolve_ms at most; then fill
@@ -42,19 +43,19 @@ int mu__discover(mu_node_options *options, struct mu__discover_stop *stop,
                  mu_error *ret_error, struct mu__discovered *ret_found);
 
 /* The same, where the task may stay unknown: task_type is NULL then. */
-int mu__discover_any(mu_node_options *options, mu_error *ret_error,
-                     struct mu__discovered *ret_found);
+int mu__discover_any(mu_node_options *options, struct mu__discover_stop *stop,
+                     mu_error *ret_error, struct mu__discovered *ret_found);
 
-/* Who this task is for the others, as it was told: it points into `found` and
- * `options`. Its address is "" when nothing was. */
+/* This task's announcement; it points into `found` and `options`. Its address is "" when
+ * nothing was announced. */
 mu_announcement mu__discovered_announcement(const struct mu__discovered *found,
                                             const mu_node_options *options);
 
-/* `withdraws`: what was told is taken back; it may block for a moment. */
+/* `withdraws`: the announcement is withdrawn, which may block for a moment. */
 void mu__discovered_done(struct mu__discovered *found, const mu_node_options *options,
                          bool withdraws);
 
-/* The words of a log line, as a node writes them where nobody takes them. */
+/* Write a log line to standard error: a mu_log_fn for nodes that were given none. */
 void mu__log_text(void *user, int level, const char *task, const char *who,
                   const char *line);
 

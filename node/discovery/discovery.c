@@ -13,51 +13,50 @@
 #include <string.h>
 
 enum {
-    PROGRESS_MS = 3000,    /* between lines that say what is waited for */
-    SLICE_FIRST_MS = 3000, /* of one look, where others come one by one */
+    PROGRESS_MS = 3000,     /* between log lines that say what is waited for */
+    SLICE_FIRST_MS = 3000,  /* of one look, where other tasks come one by one */
     SLICE_MOST_MS = 30000,
-    LOOK_MOST_MS = 1000, /* between looks, while others are waited for */
-    LATE_MS = 300,       /* too short for a look that says who is missing */
-    AGAIN_MS = 1000,     /* after telling has failed */
-    SETTLE_MS = 50,      /* after a change was noticed: more may follow */
-    BETWEEN_MS = 1000,   /* looks, however often something changes */
-    HURRIED_MS = 100     /* between looks while others are waited for; and the look
-                               itself sees to it that it does not take all the time */
+    LOOK_MOST_MS = 1000,    /* pause in a look, while other tasks are waited for */
+    LATE_MS = 300,          /* too short for a look that says who is missing */
+    AGAIN_MS = 1000,        /* until the next try after a failure */
+    SETTLE_MS = 50,         /* after a change was noticed: more may follow */
+    BETWEEN_MS = 1000,      /* between looks, however often something changes */
+    HURRIED_MS = 100        /* between two ends of a look's pause by a change */
 };
 
 enum phase {
-    SEARCHING, /* the cluster is not known */
-    WATCHING,  /* it is: changes are looked for */
-    FAILED,    /* it could not be found: nothing more is tried */
-    CLOSING,   /* what was announced is taken back */
-    CLOSED,    /* handles are closing */
+    SEARCHING,  /* the cluster is not known */
+    WATCHING,   /* it is: changes are looked for */
+    FAILED,     /* it could not be found: nothing more is tried */
+    CLOSING,    /* the announcement is withdrawn */
+    CLOSED,     /* handles are closing */
     PHASES
 };
 
-/* What the others know of this task. */
+/* Whether this task is announced. */
 enum telling {
-    SILENT,     /* the resolver does not take it, as far as is known */
-    ANNOUNCING, /* nothing yet */
+    SILENT,     /* no: the resolver takes no announcements, as far as is known */
+    ANNOUNCING, /* not yet */
     ANNOUNCED
 };
 
-/* Of the loop's clock; 0: not. */
+/* By the loop's clock; 0: not. */
 struct discovery_times {
     uint64_t began_ms;
-    uint64_t announce_ms; /* when to announce again */
-    uint64_t look_ms;     /* when to look again */
-    uint64_t looked_ms;   /* when it was done last */
-    uint64_t hurry_ms;   /* when the look under way goes on at once, since what is watched
+    uint64_t announce_ms;   /* when to announce again */
+    uint64_t look_ms;       /* when to look again */
+    uint64_t looked_ms;     /* when the last look ended */
+    uint64_t hurry_ms;      /* when to end the pause of the look under way: a watched path
                                has changed */
-    uint64_t hurried_ms; /* when it did last */
-    uint64_t progress_ms; /* when a line of progress was written */
+    uint64_t hurried_ms;    /* when that was done last */
+    uint64_t progress_ms;   /* when a line of progress was logged last */
 };
 
 struct mu__discovery {
     struct mu__discovery_config config;
     struct mu__requester_uv *requester;
-    struct mu__loop_query *looking;    /* under way; NULL: none */
-    struct mu__loop_query *announcing; /* or taking back what was told */
+    struct mu__loop_query *looking;     /* under way; NULL: none */
+    struct mu__loop_query *announcing;  /* or withdrawing */
     uv_timer_t timer;
     struct mu__path_watch watches[MU__WATCHED_PATHS_MAX];
     mu_announcement announcement;
@@ -67,11 +66,11 @@ struct mu__discovery {
     char cluster_name[64];
     enum phase phase;
     enum telling telling;
-    bool has_changed; /* what is watched, since the look under way began */
+    bool has_changed;       /* a watched path, since the look under way began */
     struct discovery_times times;
-    int64_t slice_ms;     /* of the last look, while the cluster was not known */
-    unsigned rounds;      /* that have failed in the slices so far */
-    mu_error last;        /* why the cluster was not known at the last look */
+    int64_t slice_ms;       /* of the last look, while the cluster was not known */
+    unsigned rounds;        /* that have failed in all looks so far */
+    mu_error last;          /* why the cluster was not known at the last look */
     struct mu__failure_log failures;
     unsigned handles;
     bool withdraws;
@@ -124,7 +123,7 @@ static int64_t left_ms(const struct mu__discovery *discovery)
                : discovery->config.timeout_ms - (int64_t)spent_ms;
 }
 
-/* ---- Words ---- */
+/* ---- Log ---- */
 
 static void log_line(struct mu__discovery *discovery, int level, const char *line)
 {
@@ -181,7 +180,7 @@ static int start(struct mu__discovery *discovery, enum mu__query_operation what,
     return mu__loop_query_start(&config, ret_query);
 }
 
-/* When to try again: while the cluster is not known, not at all. */
+/* Returns when to try again. While the cluster is not known, the discovery fails. */
 static uint64_t without_memory(struct mu__discovery *discovery)
 {
     mu_error error;
@@ -193,8 +192,8 @@ static uint64_t without_memory(struct mu__discovery *discovery)
     return 0;
 }
 
-/* Looks come in slices, each of which says how long it was tried: it is the whole that
- * counts. */
+/* The error of the last look says how long that look was tried: replaced by the time of
+ * the whole search. */
 static void fail_late(struct mu__discovery *discovery)
 {
     char *tried = strstr(discovery->last.message, "; tried for ");
@@ -221,7 +220,8 @@ static uint64_t latest(uint64_t a, uint64_t b)
     return a > b ? a : b;
 }
 
-/* While others are waited for a look is a row of rounds with pauses: the pause ends. */
+/* While other tasks are waited for, a look is a sequence of rounds with pauses: end the
+ * pause. */
 static void hurry_soon(struct mu__discovery *discovery)
 {
     uint64_t now = now_ms(discovery);
@@ -252,7 +252,7 @@ static void on_change(void *owner)
     next(discovery);
 }
 
-/* Before each look: what changes from now on is looked at again. */
+/* Watch the resolver's paths, before each look: later changes cause another one. */
 static void watch(struct mu__discovery *discovery)
 {
     const char *path;
@@ -275,7 +275,7 @@ static void hurry(struct mu__discovery *discovery)
 
 /* ---- Steps ---- */
 
-/* Whether the others have forgotten this task. */
+/* Whether this task was announced, and the cluster does not have it. */
 static bool is_forgotten(const struct mu__discovery *discovery,
                          const mu_resolution *found)
 {
@@ -287,7 +287,7 @@ static bool is_forgotten(const struct mu__discovery *discovery,
                NULL;
 }
 
-/* What has changed while it was looked at may have been read before. */
+/* A path that has changed during a look may have been read before the change. */
 static void look_again_soon(struct mu__discovery *discovery)
 {
     uint64_t due_ms = discovery->times.looked_ms + BETWEEN_MS;
@@ -297,9 +297,9 @@ static void look_again_soon(struct mu__discovery *discovery)
         discovery->times.look_ms = due_ms;
 }
 
-/* What this task told has ended, since nobody kept it for a while: it stood still, or
- * what it is told to did. It is told anew, and until then the last cluster stands: a task
- * that lives is not taken out by its own silence. */
+/* This task's announcement has expired, since this process or the registry stood still
+ * for a while. It is announced anew, and until then the last cluster stands: a task that
+ * lives is not removed by its own silence. */
 static void announce_anew(struct mu__discovery *discovery, mu_resolution *found)
 {
     mu_cluster_free(found->cluster);
@@ -342,7 +342,7 @@ static void on_looked(void *owner, struct mu__query_result *resolved)
     next(discovery);
 }
 
-/* What could neither be told nor looked at can be told: so it can be looked at. */
+/* Announcing works again after announcing and looking had failed: look at once. */
 static void look_when_back(struct mu__discovery *discovery)
 {
     if (discovery->phase == WATCHING &&
@@ -374,7 +374,7 @@ static void on_announced(void *owner, struct mu__query_result *resolved)
     next(discovery);
 }
 
-/* Find out where this task listens, and then tell it. */
+/* Find out where this task listens, and then announce it. */
 static void begin_announcing(struct mu__discovery *discovery)
 {
     mu_error error;
@@ -401,8 +401,9 @@ static void on_detected(void *owner, struct mu__query_result *resolved)
     next(discovery);
 }
 
-static void on_part_closed(struct mu__discovery *discovery)
+static void on_part_closed(void *part_owner)
 {
+    struct mu__discovery *discovery = part_owner;
     void (*closed)(void *arg) = discovery->closed;
     void *arg = discovery->closed_arg;
 
@@ -417,11 +418,6 @@ static void on_handle_closed(uv_handle_t *handle)
     on_part_closed(handle->data);
 }
 
-static void on_requester_closed(void *arg)
-{
-    on_part_closed(arg);
-}
-
 static void close_all(struct mu__discovery *discovery)
 {
     move(discovery, CLOSED);
@@ -429,7 +425,7 @@ static void close_all(struct mu__discovery *discovery)
     uv_close((uv_handle_t *)&discovery->timer, on_handle_closed);
     for (size_t i = 0; i < MU__WATCHED_PATHS_MAX; i++)
         uv_close((uv_handle_t *)&discovery->watches[i].event, on_handle_closed);
-    mu__requester_uv_close(discovery->requester, on_requester_closed, discovery);
+    mu__requester_uv_close(discovery->requester, on_part_closed, discovery);
 }
 
 static void on_withdrawn(void *owner, struct mu__query_result *resolved)
@@ -444,7 +440,7 @@ static void on_withdrawn(void *owner, struct mu__query_result *resolved)
 }
 
 /* Short at first, so that the pauses within one do not grow; then longer, since a source
- * may need its time: an endpoint that hangs is before one that answers. */
+ * may need its time: an endpoint that hangs may be tried before one that answers. */
 static int64_t next_slice(int64_t last_ms)
 {
     if (last_ms == 0)
@@ -492,8 +488,8 @@ static void close_next(struct mu__discovery *discovery)
         close_all(discovery);
 }
 
-/* Telling does not wait for a look, however long that takes: leases end. The first look
- * waits until this task was told, since it may be all that is there. */
+/* Announcing does not wait for a look, however long that takes: leases end. The first
+ * look waits until this task is announced, since it may be the only one that is. */
 static void go_on(struct mu__discovery *discovery)
 {
     uint64_t now = now_ms(discovery);
@@ -529,7 +525,7 @@ static void wait_for_next(struct mu__discovery *discovery)
         wait_until(discovery, due_ms);
 }
 
-/* What is due. */
+/* Do what is due, and set the timer for the rest. */
 static void next(struct mu__discovery *discovery)
 {
     if (discovery->phase == CLOSING) {
@@ -556,8 +552,8 @@ static void begin(uv_timer_t *timer)
         (void)without_memory(discovery);
 }
 
-/* It was told before, so others wait for the next time; and the watched paths are found
- * out by looking. */
+/* The task was announced before: its lease is to be renewed. The first look finds out the
+ * paths to watch. */
 static void begin_known(uv_timer_t *timer)
 {
     struct mu__discovery *discovery = timer->data;
@@ -648,8 +644,8 @@ static void on_announce_timeout(uv_timer_t *timer)
     next(discovery);
 }
 
-/* An announcement that is under way comes to its end first: what it writes last would
- * stay behind what is taken back. */
+/* An announcement that is under way ends first: what it writes last would otherwise stay
+ * after the withdrawal. */
 void mu__discovery_close(struct mu__discovery *discovery, bool withdraws,
                          int64_t timeout_ms, void (*closed)(void *arg), void *arg)
 {

@@ -4,7 +4,7 @@
 
 #include <stdio.h>
 
-/* Numbers in the words do not make another kind of failure. */
+/* Whether two messages differ in their numbers alone. */
 static bool is_same_kind(const char *a, const char *b)
 {
     for (; *a != '\0' || *b != '\0'; a += *a != '\0', b += *b != '\0') {

@@ -19,7 +19,7 @@ struct mu__failure_log {
     char last[MU__DISCOVERY_FAILURES][512];     /* "": none since it worked */
 };
 
-/* One was logged since it worked. */
+/* Whether a failure was logged since the last success. */
 static inline bool mu__failure_log_has(const struct mu__failure_log *failures,
                                        enum mu__discovery_failure which)
 {
@@ -29,7 +29,7 @@ static inline bool mu__failure_log_has(const struct mu__failure_log *failures,
 void mu__failure_log_note(struct mu__failure_log *failures,
                           enum mu__discovery_failure which, const mu_error *error);
 
-/* It works: says so when a failure was logged before. */
+/* Note a success: logged when a failure was logged before. */
 void mu__failure_log_recovered(struct mu__failure_log *failures,
                                enum mu__discovery_failure which);
 

@@ -10,7 +10,7 @@
 
 struct mu__loop_query {
     struct mu__loop_query_config config;
-    mu_announcement announcement;   /* its texts are ours */
+    mu_announcement announcement;   /* its texts are owned */
     struct mu__query *query;
     uv_timer_t timer;               /* the next turn */
     bool woken;                     /* a turn is wanted at once */
@@ -18,7 +18,7 @@ struct mu__loop_query {
     struct mu__query_result resolved;
 };
 
-/* ---- What an query needs ---- */
+/* ---- Functions of the query ---- */
 
 static uint64_t now_ms(void *owner)
 {

@@ -1,4 +1,4 @@
-/* An query of a resolver in a loop, without blocking it. Loop thread only. */
+/* A query of a resolver in a loop, without blocking it. Loop thread only. */
 #ifndef MU_NODE_LOOP_QUERY_H
 #define MU_NODE_LOOP_QUERY_H
 
@@ -10,8 +10,8 @@
 
 enum mu__query_operation {
     MU__QUERY_RESOLVE,
-    MU__QUERY_DETECT, /* only find out which resolver it is: see
-                                   mu__resolver_announces in resolver/engine/resolver.h */
+    MU__QUERY_DETECT,   /* only find out which resolver it is: see
+                           mu__resolver_announces in resolver/engine/resolver.h */
     MU__QUERY_ANNOUNCE,
     MU__QUERY_WITHDRAW
 };
@@ -33,16 +33,16 @@ struct mu__loop_query_config {
     mu_resolver *resolver;           /* borrowed; one query at a time, and beside it one
                                    that announces or withdraws */
 
-    /* In place of a resolver (which is NULL then): what is run, as
-       mu__query_config has it; `what` is RESOLVE. */
+    /* In place of a resolver (which is NULL then): the function that is run, as in
+     * mu__query_config; `what` is RESOLVE. */
     int (*run)(void *run_owner, struct mu__requests *requests, mu_error *ret_error);
     void *run_owner;
     enum mu__query_operation what;
     const mu_announcement *announcement;    /* copied; of ANNOUNCE and WITHDRAW */
     struct mu__query_limits limits; /* `timeout_ms` as of mu_resolver_resolve */
 
-    /* Called once, from the loop, never within start; not after cancel. The resolving is
-     * gone then. */
+    /* Called once, from the loop, never within start; not after cancel. The query
+     * is freed before. */
     void (*done)(void *owner, struct mu__query_result *resolved);
 
     /* A line for people when something is tried again; may be NULL: then the resolver's
@@ -63,11 +63,11 @@ int mu__loop_query_start(const struct mu__loop_query_config *config,
 int mu__loop_query_call(const struct mu__loop_query_config *config, mu_error *ret_error,
                         struct mu__query_result *ret_resolved);
 
-/* What is looked at has changed: a pause before it is looked at again ends now. */
+/* What the resolver reads has changed: a pause before the next round ends now. */
 void mu__loop_query_hurry(struct mu__loop_query *loop_query);
 
-/* Nobody wants to know any more: nothing is called. Its memory goes with the loop's next
- * rounds, so the loop has to be run until it has no handles of it. NULL is fine. */
+/* End it without a callback. Its memory is freed in the loop's next rounds, so the loop
+ * has to be run until it has no handles of it. NULL is fine. */
 void mu__loop_query_cancel(struct mu__loop_query *loop_query);
 
 #endif

@@ -1,4 +1,4 @@
-/* A node with a resolver, while it is open. */
+/* The discovery of a node that is open. */
 #include "node/node.h"
 
 #include <stdio.h>
@@ -8,14 +8,11 @@ enum { WITHDRAW_MS = 2000 };
 
 static void on_log(void *owner, int level, const char *line)
 {
-    mu_node *node = owner;
-
-    if (level <= node->log.level)
-        node->log.write(node->log.user, level, node->member.task, "resolver", line);
+    mu__node_log(owner, level, "resolver", "%s", line);
 }
 
-/* What of a change cannot be taken is told once: the same cluster is found again and
- * again. What a job that runs refuses is in the log already, task by task. */
+/* A change that cannot be taken is logged once: the same cluster is found again and
+ * again. Changes that a running job refuses are in the log already, task by task. */
 static void on_found(void *owner, mu_resolution *resolution)
 {
     mu_node *node = owner;

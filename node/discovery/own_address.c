@@ -1,14 +1,20 @@
 #include "node/discovery/own_address.h"
 
 #include "runtime/uv/look_up.h"
+#include "transport/wire/url.h"
 
+#include <netdb.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
 #include <uv.h>
 
 static const char late[] =
     "this machine's own name is not looked up, since the name servers do not answer: "
     "others are told the address of its first interface";
+
+/* ---- the address for all others ---- */
 
 /* How good an address is for others; 0: none. */
 static unsigned rank_of(const uv_interface_address_t *interface)
@@ -37,8 +43,8 @@ static bool is_same(const uv_interface_address_t *interface, const struct sockad
                   sizeof v6->sin6_addr) == 0;
 }
 
-/* Those that the host's name stands for come first among equals. NULL, or what is to be
- * said. */
+/* Raise the ranks of addresses that the host's name stands for. NULL, or a line for the
+ * log. */
 static const char *prefer_named(const uv_interface_address_t *all, int count,
                                 unsigned *ranks)
 {
@@ -150,4 +156,40 @@ const char *mu__advertised(const char *url, const char *advertise, char *out)
         write_host(advertised, size, port, out);
     }
     return words;
+}
+
+/* ---- the address for one other host ---- */
+
+/* Connecting a datagram socket makes the system choose a route, and with it the address
+ * of this end. */
+static void write_route(const struct sockaddr *address, char *ret_url)
+{
+    bool is_v6 = address->sa_family == AF_INET6;
+    struct sockaddr_storage own;
+    socklen_t size = sizeof own;
+    char host[64];
+    int fd = socket(address->sa_family, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+
+    if (fd < 0)
+        return;
+    if (connect(fd, address,
+                is_v6 ? sizeof(struct sockaddr_in6) : sizeof(struct sockaddr_in)) == 0 &&
+        getsockname(fd, (struct sockaddr *)&own, &size) == 0 &&
+        getnameinfo((struct sockaddr *)&own, size, host, sizeof host, NULL, 0,
+                    NI_NUMERICHOST) == 0 &&
+        strchr(host, '%') == NULL)
+        (void)snprintf(ret_url, MU__ROUTE_BYTES, is_v6 ? "tcp://[%s]:0" : "tcp://%s:0",
+                       host);
+    (void)close(fd);
+}
+
+void mu__route(const char *url, char *ret_url)
+{
+    struct mu__addresses addresses;
+    struct mu__url parts;
+
+    ret_url[0] = '\0';
+    if (mu__url_parse(url, true, &parts) == NULL && !parts.ipc &&
+        mu__look_up(parts.host, parts.port, MU__ROUTE_LOOK_UP_MS, NULL, &addresses) == 0)
+        write_route(&addresses.items[0].any, ret_url);
 }

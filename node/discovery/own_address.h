@@ -1,4 +1,4 @@
-/* The address by which other machines reach this one. */
+/* The addresses by which other machines reach this one. */
 #ifndef MU_NODE_OWN_ADDRESS_H
 #define MU_NODE_OWN_ADDRESS_H
 
@@ -8,13 +8,15 @@
 enum {
     MU__OWN_HOST_BYTES = 64,
     MU__OWN_ADDRESS_BYTES = 288,
-    MU__OWN_LOOK_UP_MS = 2000   /* of the host's own name */
+    MU__OWN_LOOK_UP_MS = 2000,  /* of the host's own name */
+    MU__ROUTE_BYTES = 80,
+    MU__ROUTE_LOOK_UP_MS = 2000
 };
 
 /* A numeric address: what the host's own name stands for, if it is one of an interface's;
  * else that of the first interface that is up; IPv4 before IPv6, and never loopback
  * (unless there is nothing else) nor link-local. Blocks while the name is looked up.
- * NULL, or a sentence for the log: that took too long, and it is as without a name. */
+ * NULL, or a line for the log: the lookup took too long, and the name does not count. */
 const char *mu__own_host(char ret_host[MU__OWN_HOST_BYTES]);
 
 /* Where peers reach a socket that listens at `url` ("tcp://0.0.0.0:40123"), if
@@ -23,5 +25,11 @@ const char *mu__own_host(char ret_host[MU__OWN_HOST_BYTES]);
  * address in place of "any". `out` has MU__OWN_ADDRESS_BYTES. Returns what
  * mu__own_host does. */
 const char *mu__advertised(const char *url, const char *advertise, char *out);
+
+/* Write the url to listen at, on a free port, so that the host of `url`
+ * ("tcp://host:port") can dial back: "tcp://10.0.0.7:0". "" when that is not known, or
+ * for another kind of url. No packet is sent; a name may be looked up, for
+ * MU__ROUTE_LOOK_UP_MS at most. `ret_url` has MU__ROUTE_BYTES. */
+void mu__route(const char *url, char *ret_url);
 
 #endif

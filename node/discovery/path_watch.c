@@ -12,7 +12,8 @@ void mu__path_watch_init(struct mu__path_watch *watch, uv_loop_t *loop,
     watch->event.data = owner;
 }
 
-/* Of the folder itself libuv says the name, which is "" where the path ends with '/'. */
+/* Whether an event is of the watched folder itself: libuv gives its name then, "" where
+ * the path ends with '/'. */
 static bool is_of_folder(uv_fs_event_t *event, const char *name)
 {
     char path[sizeof((struct mu__path_watch *)0)->path];
@@ -40,8 +41,8 @@ static void on_change(uv_fs_event_t *event, const char *name, int events, int st
         watch->changed(watch->owner);
 }
 
-/* A file that is replaced is another one, and a folder may yet come: then that in which
- * it is is watched. */
+/* For a file, which may be replaced, or a path that is not there yet, the folder that it
+ * is in is watched. */
 void mu__path_watch_start(struct mu__path_watch *watch, const char *path)
 {
     char folder[sizeof watch->path];

@@ -29,7 +29,7 @@ static const mu_value *machine_of(const mu_value *devices, const char *task)
     return NULL;
 }
 
-/* How a kind is called, and where it is in a device list. */
+/* The name of a kind, and its key in a machine's map. */
 static const struct {
     const char *name;
     const char *key;
@@ -133,7 +133,7 @@ int mu__devices_count(const mu_value *devices, const mu_cluster *cluster,
     return rv;
 }
 
-/* ---- Asking ---- */
+/* ---- Requesting ---- */
 
 static int64_t left_until(uint64_t end_ms)
 {
@@ -144,9 +144,9 @@ static int64_t left_until(uint64_t end_ms)
     return now_ms < end_ms ? (int64_t)(end_ms - now_ms) : 0;
 }
 
-/* What is asked of whom. */
+/* One call of mu_resolver_accelerators with a node. */
 struct device_request {
-    const mu_resolver *resolver;    /* hears of each try */
+    const mu_resolver *resolver;    /* whose progress function gets each try */
     struct mu_node *node;
     const mu_resolution *resolution;
     const char *type;
@@ -185,7 +185,7 @@ static void say_try(const struct device_request *q, unsigned tries, const char *
     mu__resolver_progress(q->resolver, line);
 }
 
-/* Tasks that have not connected yet may in a while. */
+/* Tried until the end, since tasks may still connect. */
 static int request(const struct device_request *q, mu_error *ret_error,
                    size_t ret_counts[MU__ACCELERATORS])
 {
@@ -216,71 +216,52 @@ static int request(const struct device_request *q, mu_error *ret_error,
 
 /* ---- The call ---- */
 
-static int counts_of(const char *kind, int64_t count, mu_error *ret_error,
-                     mu_value **ret_counts)
+static int make_counts(const mu_accelerator *rows, int rows_count, mu_error *ret_error,
+                       mu_value **ret_counts)
 {
     mu_value *counts = mu_value_map();
     int rv = counts == NULL ? -MU_ENOMEM : 0;
 
-    if (rv == 0 && kind[0] != '\0')
-        rv = mu_value_set(counts, kind, mu_value_int(count));
+    for (int i = 0; rv == 0 && i < rows_count; i++)
+        if (rows[i].kind[0] != '\0')
+            rv = mu_value_set(counts, rows[i].kind, mu_value_int(rows[i].count));
     if (rv != 0) {
         mu_value_free(counts);
-        return mu_error_set(ret_error, rv, "the accelerator \"%.16s\" is no text", kind);
+        return mu_error_set(ret_error, rv,
+                            rv == -MU_ENOMEM ? "out of memory"
+                                             : "the name of an accelerator is no text");
     }
     *ret_counts = counts;
     return 0;
 }
 
-/* Those that there are. */
-static int counts_of_list(const size_t found[MU__ACCELERATORS], mu_error *ret_error,
-                          mu_value **ret_counts)
+static mu_accelerator row_of(const char *kind, int count)
 {
-    mu_value *counts = mu_value_map();
-    int rv = counts == NULL ? -MU_ENOMEM : 0;
+    mu_accelerator row = {.count = count};
 
-    for (int i = 0; rv == 0 && i < MU__ACCELERATORS; i++)
-        if (found[i] > 0)
-            rv = mu_value_set(counts, kinds[i].name, mu_value_int((int64_t)found[i]));
-    if (rv != 0) {
-        mu_value_free(counts);
-        return mu_error_set(ret_error, rv, "out of memory");
-    }
-    *ret_counts = counts;
-    return 0;
-}
-
-static int counts_that_were_set(const mu_resolution *resolution, mu_error *ret_error,
-                                mu_value **ret_counts)
-{
-    mu_value *counts = mu_value_map();
-    int rv = counts == NULL ? -MU_ENOMEM : 0;
-
-    for (int i = 0; rv == 0 && i < resolution->accelerators_set_count; i++)
-        rv = mu_value_set(counts, resolution->accelerators_set[i].kind,
-                          mu_value_int(resolution->accelerators_set[i].count));
-    if (rv != 0) {
-        mu_value_free(counts);
-        return mu_error_set(ret_error, rv, "an accelerator that was set is no text");
-    }
-    *ret_counts = counts;
-    return 0;
+    (void)snprintf(row.kind, sizeof row.kind, "%s", kind);
+    return row;
 }
 
 static int of_source(const mu_resolution *resolution, mu_error *ret_error,
                      mu_value **ret_counts)
 {
-    const char *kind = resolution->accelerators < 0 ? "" : resolution->accelerator;
+    mu_accelerator row = row_of(resolution->accelerators < 0 ? ""
+                                                             : resolution->accelerator,
+                                resolution->accelerators);
 
-    if (resolution->accelerators_set_count > 0)
-        return counts_that_were_set(resolution, ret_error, ret_counts);
-    return counts_of(kind, resolution->accelerators, ret_error, ret_counts);
+    return resolution->accelerators_set_count > 0
+               ? make_counts(resolution->accelerators_set,
+                             resolution->accelerators_set_count, ret_error, ret_counts)
+               : make_counts(&row, 1, ret_error, ret_counts);
 }
 
-/* None at all: then the source says of what kind there are none. */
+/* Where there are none at all, the source says of what kind there are none. */
 static int of_tasks(struct device_request *q, mu_error *ret_error, mu_value **ret_counts)
 {
     size_t found[MU__ACCELERATORS] = {0};
+    mu_accelerator rows[MU__ACCELERATORS];
+    int count = 0;
     int rv;
 
     if (q->type == NULL && q->resolution->task_type[0] != '\0' &&
@@ -293,8 +274,10 @@ static int of_tasks(struct device_request *q, mu_error *ret_error, mu_value **re
         return rv;
     for (int i = 0; i < MU__ACCELERATORS; i++)
         if (found[i] > 0)
-            return counts_of_list(found, ret_error, ret_counts);
-    return counts_of(q->resolution->accelerator, 0, ret_error, ret_counts);
+            rows[count++] = row_of(kinds[i].name, (int)found[i]);
+    if (count == 0)
+        rows[count++] = row_of(q->resolution->accelerator, 0);
+    return make_counts(rows, count, ret_error, ret_counts);
 }
 
 int mu_resolver_accelerators(mu_resolver *resolver, struct mu_node *node,

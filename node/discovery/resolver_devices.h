@@ -1,4 +1,4 @@
-/* Accelerators of tasks, counted in what the tasks have told about their machines. */
+/* Accelerators of tasks, counted in what the tasks have reported about their machines. */
 #ifndef MU_NODE_RESOLVER_DEVICES_H
 #define MU_NODE_RESOLVER_DEVICES_H
 

@@ -9,8 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* `lock` guards all of these, and the counts of holders. The last one registered is the
- * last in the table. */
+/* `lock` guards the table, and the counts of holders. In the order of registration. */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct mu__own_kind *kinds[MU_RESOLVER_KINDS_MAX];
 static size_t kinds_count;
@@ -172,11 +171,11 @@ int mu_resolver_unregister(const char *name, mu_error *ret_error)
     MU__REQUIRE(ret_error, name);
 
     struct mu__own_kind *own = NULL;
-    char shown[MU__QUOTE_BYTES] = "NULL";
+    char shown[MU__QUOTE_BYTES];
     size_t i;
 
     (void)pthread_mutex_lock(&lock);
-    i = name == NULL ? kinds_count : find_locked(name);
+    i = find_locked(name);
     if (i < kinds_count) {
         own = kinds[i];
         kinds_count--;
@@ -187,8 +186,7 @@ int mu_resolver_unregister(const char *name, mu_error *ret_error)
         own_unref(own);
         return 0;
     }
-    if (name != NULL)
-        mu__quote(shown, sizeof shown, name, strlen(name));
+    mu__quote(shown, sizeof shown, name, strlen(name));
     return mu_error_set(ret_error, -MU_ENOTFOUND,
                         "no resolver of the program's own is called %s", shown);
 }

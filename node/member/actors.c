@@ -11,7 +11,7 @@
 
 enum { WORKERS_PER_TIMEOUT = 10 };  /* of -MU_EDEADLINE results that are retried */
 
-/* ---- who is reached ---- */
+/* ---- peers ---- */
 
 struct peer_visit {
     mu__peer_fn visit;
@@ -100,9 +100,10 @@ static int spawn_agent(struct mu__member *member, const struct mu__member_config
                        const struct mu__task_set *hosts)
 {
     const struct mu__task_range *first = hosts->ranges;
-    const char *url = hosts->count == 0 ? NULL
-: mu__cluster_url(config->options->cluster, first->type,
-                                                          (int)first->first);
+    const char *url = hosts->count == 0
+                          ? NULL
+                          : mu__cluster_url(config->options->cluster, first->type,
+                                            (int)first->first);
     const struct mu__agent_config agent = {
         .hosts = config->hosts == NULL ? "" : config->hosts,
         .address = url == NULL ? "" : url,
@@ -135,8 +136,7 @@ static int spawn_coordination(struct mu__member *member,
     coordination.incarnation = member->incarnation;
     coordination.run = config->options->run;
     coordination.own_run = &member->own_run;
-    if (rv == 0 &&
-        mu__task_set_has(hosts, member->type, member->index))
+    if (rv == 0 && mu__task_set_has(hosts, member->type, member->index))
         rv = spawn(member, &mu__coordination, MU__COORDINATION, &coordination);
     return rv;
 }
@@ -147,7 +147,8 @@ static uint32_t count_workers(const struct mu__member *member)
     size_t count = 0;
 
     for (uint32_t i = 0; i < member->worker_types.count; i++)
-count += mu_cluster_task_count(member->cluster, member->worker_types.rows[i].name);
+        count += mu_cluster_task_count(member->cluster,
+                                       member->worker_types.rows[i].name);
     return (uint32_t)count;
 }
 

@@ -17,8 +17,8 @@ enum { CHANGES_A_TURN = 128 };  /* well below a millisecond, and all that follow
 #endif
 
 enum {
-    RETRY_MS = 1000,    /* after one that could not be taken */
-    BUSY_MS = 1000      /* for so long they wait until other mail is handled */
+    RETRY_MS = 1000,    /* after a change that could not be taken */
+    BUSY_MS = 1000      /* how long changes wait for other mail to be handled */
 };
 
 #define NOT_IN_CLUSTER "the task is not in the cluster any more"
@@ -115,8 +115,8 @@ static void say(const struct mu__member *member, enum mu__log_level level,
     member->world->ops->log(member->world, level, "cluster", line);
 }
 
-/* What of this task itself is said elsewhere. Nothing is done about it here: a worker's
- * job actor lets it finish what it has and end. */
+/* Log a change of this task itself. Nothing else is done about it here: a worker's job
+ * actor lets it finish what it has and end. */
 static void say_own(const struct mu__member *member, const struct mu__change *change)
 {
     bool is_worker = mu__worker_types_has(&member->worker_types, member->type);
@@ -130,7 +130,7 @@ static void say_own(const struct mu__member *member, const struct mu__change *ch
             "at ", member->address);
 }
 
-/* Clients need not be in a cluster: one that leaves the list is as good as before. */
+/* Clients need not be in a cluster: one that leaves it keeps its link. */
 static int change_links(struct mu__member *member, const struct mu__change *change)
 {
     uint32_t index = (uint32_t)change->index;
@@ -159,7 +159,7 @@ static int take_change(struct mu__member *member, const struct mu__change *chang
     };
     int rv;
 
-    /* Actors hear of it before they hear that the link is down. */
+    /* Actors get the change before the news that the link is down. */
     say(member, MU__LOG_INFO, change, words[change->kind], "");
     rv = notify_actors(member, change);
     if (rv != 0)
@@ -171,7 +171,7 @@ static int take_change(struct mu__member *member, const struct mu__change *chang
     if (rv == -MU_ENOMEM)
         return mu__member_cannot_dial(rv, change->type, (uint32_t)change->index,
                                       change->url, ret_error);
-    /* One that cannot be linked to keeps nobody else from it. */
+    /* A task that cannot be dialled does not stop the changes behind it. */
     if (rv != 0)
         say(member, MU__LOG_ERROR, change, "cannot be dialled: ", mu_strerror(rv));
     return 0;
@@ -194,7 +194,8 @@ static uint32_t hash_refused(const struct mu__changes *changes)
     return hash;
 }
 
-/* The same cluster is found again and again: it is in the log once. */
+/* Log the refused changes, once: the same cluster is found again and again. Returns the
+ * first as an error. */
 static int complain(struct mu__member *member, const struct mu__changes *changes,
                     mu_error *ret_error)
 {
@@ -247,7 +248,7 @@ void mu__member_forget_changes(struct mu__member *member)
     member->awaited = NULL;
 }
 
-/* Who is told may end the node: what is told is not the member's any more. */
+/* The upcall may end the node, so the changes are taken out of the member before. */
 static void end_taking(struct mu__member *member)
 {
     struct mu__taking taken = member->taking;
@@ -260,8 +261,8 @@ static void end_taking(struct mu__member *member)
     taking_done(&taken, present);
 }
 
-/* At most `count` of them. What cannot be taken now is tried again after a while, and
- * those behind it wait: who was told of some cannot be told otherwise. */
+/* Take at most `count` changes. One that fails is tried again after RETRY_MS, and those
+ * behind it wait: some actors may have been notified of it already. */
 static int take_some(struct mu__member *member, size_t count, mu_error *ret_error)
 {
     struct mu__taking *taking = &member->taking;
@@ -287,8 +288,8 @@ static int take_some(struct mu__member *member, size_t count, mu_error *ret_erro
 
 /* ---- another cluster ---- */
 
-/* Takes `after`, whatever is returned. Who plays the chief's part is decided by the
- * cluster as it will be. */
+/* Takes `after`, whatever is returned. From here on the cluster is the new one, also for
+ * the question which task ends the job. */
 static int begin_taking(struct mu__member *member, mu_cluster *after, mu_error *ret_error)
 {
     struct mu__taking taking = {.before = member->cluster, .after = after};
@@ -332,8 +333,8 @@ static int take_awaited(struct mu__member *member, mu_error *ret_error)
     return take_cluster(member, after, ret_error);
 }
 
-/* Mailboxes are bounded: what the last ones were told is handled first, but a node that
- * is always busy does not put them off for ever. */
+/* Mailboxes are bounded: the messages of the last changes are handled first, but a node
+ * that is always busy does not put the next ones off for ever. */
 static bool is_time(const struct mu__member *member, uint64_t now_ms)
 {
     struct mu__kernel_counters counters;

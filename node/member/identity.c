@@ -30,9 +30,9 @@ static void count_vote(void *user, const struct mu__link_view *view)
     }
 }
 
-/* The chief decides whom it takes for a task. About the chief itself, or where it says
- * nothing, most of those who say something: so that of two processes that both are known
- * to some, not both end. */
+/* The task that ends the job (the chief) decides which process is a task. About that task
+ * itself, or without its vote, the majority of the peers decides, so that of two
+ * processes that both have links, not both end. */
 static bool is_taken(const struct mu__member *member)
 {
     struct votes votes = {

@@ -11,17 +11,18 @@ bool mu__member_is(const struct mu__member *member, const char *type, uint32_t i
 bool mu__member_needs_link(const struct mu__member *member, const char *type,
                            uint32_t index);
 
-/* Returns `rv`. */
+/* Set the error of a task that cannot be dialled; returns `rv`. */
 int mu__member_cannot_dial(int rv, const char *type, uint32_t index, const char *url,
                            mu_error *ret_error);
 
-/* Write what messages call the chief, and who ends the job: the actors borrow it. */
+/* Write the names of the chief and of the job's owner for messages: the actors borrow
+ * them. */
 void mu__member_name_leaders(struct mu__member *member);
 
-/* In each turn: take some more of the changes that are being taken, if there are. */
+/* In each turn: take some more of the changes of the cluster, if there are. */
 void mu__member_take_changes(struct mu__member *member);
 
-/* What was not taken of them never is. */
+/* Drop the changes that were not taken yet. */
 void mu__member_forget_changes(struct mu__member *member);
 
 /* The type of the task, of index 0, with whose program the job ends. */

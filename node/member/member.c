@@ -11,9 +11,9 @@
 /* Stands for any type but "worker" whose tasks run closures. */
 #define OWN_TYPE "(own)"
 
-/* Who dials whom. The other side dials back, so one of two is enough; a task dials those
- * without which it cannot do its work. One of a type of its own dials the chief, who may
- * not know that the type runs closures, and says so then. */
+/* Which types a task dials. The other side dials back, so one of two is enough; a task
+ * dials those without which it cannot do its work. A task of a type of its own dials the
+ * chief, which may not know that the type runs closures, and says so then. */
 static const struct {
     const char *type;
     const char *dials[4];
@@ -33,8 +33,8 @@ static const char *role_name(const struct mu__worker_types *types, const char *t
                                                                             : type;
 }
 
-/* One that runs closures and that the cluster does not list, where the chief cannot find
- * it. */
+/* A task that runs closures and that the cluster does not list, so that the chief cannot
+ * dial it. */
 static bool is_unlisted_worker(const struct mu__worker_types *types,
                                const struct mu__member_config *config)
 {
@@ -69,7 +69,7 @@ const char *mu__member_leader_type(const struct mu__member *member)
     return job_owner_type(member->cluster);
 }
 
-/* The type as whom a task dials, and is dialled. */
+/* The row of `roles` by which a task dials, and is dialled. */
 static const char *role_of(const mu_cluster *cluster,
                            const struct mu__worker_types *types, const char *type,
                            uint32_t index)
@@ -240,7 +240,7 @@ static int dial_any(struct mu__member *member, const char *url, mu_error *ret_er
     return mu_error_set(ret_error, -MU_EINVALID, "%s cannot be dialled", url);
 }
 
-/* Those of whom only the address is known. */
+/* Dial the nodes of which only the address is known. */
 static int dial_unknown(struct mu__member *member, const struct mu__member_config *config,
                         mu_error *ret_error)
 {
@@ -340,10 +340,7 @@ static int take_config(struct mu__member *member, const struct mu__member_config
         return rv;
     member->index = (uint32_t)config->options->task_index;
     member->is_unlisted_worker = is_unlisted_worker(&member->worker_types, config);
-    member->upcalls.news = config->news;
-    member->upcalls.news_owner = config->news_owner;
-    member->upcalls.taken = config->taken;
-    member->upcalls.taken_owner = config->taken_owner;
+    member->upcalls = config->upcalls;
     (void)snprintf(member->type, sizeof member->type, "%s", config->options->task_type);
     (void)snprintf(member->address, sizeof member->address, "%s", config->address);
     (void)snprintf(member->coordinated_jobs, sizeof member->coordinated_jobs, "%s",
@@ -360,7 +357,7 @@ static int take_config(struct mu__member *member, const struct mu__member_config
                                                       ret_error, &member->hosts);
 }
 
-/* A worker, or a task of a program's own type, may be meant to run closures. */
+/* Log it when a worker, or a task of a program's own type, runs no closures. */
 static void say_if_it_runs_none(const struct mu__member *member)
 {
     struct mu__worker_types own;
@@ -420,7 +417,8 @@ void mu__member_stop(struct mu__member *member)
     member->cluster = NULL;
 }
 
-/* The coordination service hears that this task has left, and is not lost. */
+/* Send the coordination service the agent's goodbye: this task has left, and is not
+ * lost. */
 static void say_goodbye(struct mu__member *member)
 {
     void *agent = mu__actor_state(member->kernel, (mu__pid){MU__NODE_SELF, MU__AGENT});

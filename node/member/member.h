@@ -27,19 +27,26 @@
 typedef void (*mu__cluster_news_fn)(void *owner, const struct mu__changes *changes,
                                     const mu_cluster *cluster);
 
-/* Another process plays this task, and those who decide have refused this one for
- * MU__CLAIM_SILENCES times silence_ms and MU__CLAIM_MS: it is to end. `reason` names the
- * other process. Called once, within a turn. */
+/* Another process plays this task, and the peers that decide (identity.c) have refused
+ * this one for MU__CLAIM_SILENCES times silence_ms and MU__CLAIM_MS: it is to end.
+ * `reason` names the other process. Called once, within a turn. */
 typedef void (*mu__identity_taken_fn)(void *owner, const char *reason);
 
-/* So long a process whose task another one plays tries again: longer than it takes to
+/* How long a process tries again whose task another one plays: longer than it takes to
  * find that the other one is silent. */
 enum { MU__CLAIM_SILENCES = 2, MU__CLAIM_MS = 2000 };
 
 #define MU__COORDINATED_JOBS "chief,worker,ps"    /* by default */
 
-/* What a member is started with; read by mu__member_start alone, but for what says
- * otherwise. */
+struct mu__member_upcalls {
+    mu__cluster_news_fn news;   /* may be NULL */
+    void *news_owner;
+    mu__identity_taken_fn taken;    /* may be NULL */
+    void *taken_owner;
+};
+
+/* What a member is started with; borrowed by mu__member_start alone, unless the comment
+ * says otherwise. */
 struct mu__member_config {
     const mu_node_options *options; /* the node's. Numbers of 0 are not its defaults, but
                                    mean what the actors say; texts may be NULL: the
@@ -66,10 +73,7 @@ struct mu__member_config {
     bool takes_offer;
     mu_node *node;              /* handed to functions */
     mu__post_fn post;           /* for what they log; may be NULL */
-    mu__cluster_news_fn news;   /* may be NULL */
-    void *news_owner;
-    mu__identity_taken_fn taken;    /* may be NULL */
-    void *taken_owner;
+    struct mu__member_upcalls upcalls;
 };
 
 /* Changes of the cluster that are being taken, some in each turn. */
@@ -82,13 +86,6 @@ struct mu__taking {
     uint64_t retry_ms;          /* no more are taken before */
 };
 
-struct mu__member_upcalls {
-    mu__cluster_news_fn news;   /* may be NULL */
-    void *news_owner;
-    mu__identity_taken_fn taken;    /* may be NULL */
-    void *taken_owner;
-};
-
 struct mu__member {
     struct mu__world *world;
     struct mu__kernel *kernel;
@@ -99,7 +96,7 @@ struct mu__member {
     char task[64];              /* "/job:worker/task:1" */
     char type[16];
     char chief[320];            /* "/job:chief/task:0 at tcp://..." */
-    char job_owner[320];            /* the same of who ends the job: worker 0, perhaps */
+    char job_owner[320];        /* the same of the task that ends the job */
     struct mu__agent_shared agent;  /* with the program's threads */
     uint32_t index;             /* of this task */
     char address[320];          /* where peers reach it */
@@ -114,7 +111,8 @@ struct mu__member {
     struct mu__member_upcalls upcalls;
     bool fails;                 /* its program has failed: when it leaves, the
                                    coordination service counts that as a failure */
-    bool is_taken;              /* it has been called, or the log has said so */
+    bool is_taken;              /* another process plays its task: this was logged and
+                                   upcalled */
 };
 
 /* What to open the world and the wire with; their owner is the member. */
@@ -129,14 +127,13 @@ int mu__member_start(struct mu__member *member, const struct mu__member_config *
 /* Free everything, as it is. No turn and no event may follow. */
 void mu__member_stop(struct mu__member *member);
 
-/* The cluster is another one from now on: a file was edited, a worker has registered
- * itself somewhere. Compares, tells links and actors of the differences, logs them. May
- * be called with the same cluster again, which does nothing. On the loop thread, outside
- * of a turn. Copies `cluster`.
+/* Change the cluster: a file was edited, a worker has registered itself. Compares the
+ * two, reports the differences to links and actors, logs them. The same cluster again
+ * does nothing. On the loop thread, outside of a turn. Copies `cluster`.
  *
  * Of ten thousand changes some are taken at once and the others in the turns that follow,
- * so that heartbeats and results do not wait for all of them. A cluster that comes
- * meanwhile is taken after them, and its errors are in the log; of several the last.
+ * so that heartbeats and results do not wait for all of them. A cluster that is set
+ * meanwhile is taken after them, and its errors are logged; of several the last.
  *
  * Workers, evaluator and clients may come, go and move, the chief and parameter servers
  * only move; the rest of a cluster with other changes is taken all the same, and
@@ -146,6 +143,7 @@ void mu__member_stop(struct mu__member *member);
  * so. */
 int mu__member_set_cluster(struct mu__member *member, const mu_cluster *cluster,
                            mu_error *ret_error);
+
 /* Whether a task of a cluster dials all tasks of a type; and whether it is the one with
  * whose program the job ends. */
 bool mu__member_dials(const mu_cluster *cluster, const struct mu__worker_types *types,
@@ -153,8 +151,7 @@ bool mu__member_dials(const mu_cluster *cluster, const struct mu__worker_types *
 bool mu__member_ends_job(const mu_cluster *cluster, const char *type, int index);
 
 /* Say goodbye to the peers, and to the coordination service, for which this task has left
- * then; mu__links_count_up(member->links) tells when they have hung
- * up. */
+ * then; mu__links_count_up(member->links) tells when they have hung up. */
 void mu__member_leave(struct mu__member *member, const char *reason);
 
 #endif

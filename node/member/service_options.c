@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The canonical text of a set, which is done with then. */
+/* The canonical text of a set, which is freed. */
 static int finish(struct mu__task_set *set, const char *option, mu_error *error,
                   char **ret_text)
 {
@@ -141,7 +141,7 @@ static bool has_type(const struct types *types, const char *name)
     return false;
 }
 
-/* One that is not there yet. */
+/* A type that is not in `types` yet. */
 static void insert_type(struct types *types, const char *name)
 {
     size_t i = types->count++;

@@ -1,10 +1,10 @@
 #include "node/plugin/guard.h"
 
+#include "node/deadline.h"
 #include "node/node.h"
 #include "node/supervision_pipe.h"
 
 #include <inttypes.h>
-#include <stdarg.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,7 +15,8 @@ enum { REPORT_MS = 10000 };
 
 static const int signals[MU__PLUGIN_SIGNALS] = {SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGABRT};
 
-/* Handlers can reach nothing else. */
+/* The innermost guard; NULL: no plugin is being loaded. A global, since handlers of exit
+ * and signals get no argument. */
 static _Atomic(struct mu__plugin_guard *) current;
 static pthread_mutex_t one_at_a_time;
 static pthread_once_t prepared = PTHREAD_ONCE_INIT;
@@ -30,7 +31,7 @@ static struct mu__plugin_guard *own_guard(void)
 
 /* ---- The process ends ---- */
 
-/* What fits of it, behind what the line has. */
+/* Append to a line what fits of a text. */
 static size_t put(char *line, size_t size, size_t used, const char *text)
 {
     size_t length = strlen(text);
@@ -41,7 +42,7 @@ static size_t put(char *line, size_t size, size_t used, const char *text)
     return used + length;
 }
 
-/* Of an atexit handler and of signal handlers. One write, so that no other line of this
+/* Called by the handlers of exit and signals. One write, so that no other line of this
  * process gets into it. */
 static void say_ended(const struct mu__plugin_guard *guard, const char *how)
 {
@@ -55,7 +56,7 @@ static void say_ended(const struct mu__plugin_guard *guard, const char *how)
     (void)!write(STDERR_FILENO, line, used);
 }
 
-/* A plugin that ends the process has not done the process's work. */
+/* A plugin that ends the process is a failure, whatever its exit code. */
 static void on_exit(void)
 {
     const struct mu__plugin_guard *guard = own_guard();
@@ -82,7 +83,7 @@ static const char *crash_of(int number)
     }
 }
 
-/* Then what would have happened without us does. */
+/* Name the plugin, restore the former handler and raise the signal again. */
 static void on_crash(int number)
 {
     struct mu__plugin_guard *guard = own_guard();
@@ -107,7 +108,7 @@ static void watch_signals(struct mu__plugin_guard *guard)
         (void)sigaction(signals[i], &action, &guard->former[i]);
 }
 
-/* A plugin may have set handlers of its own: those stay. */
+/* Handlers that a plugin has set stay. */
 static void restore_signals(const struct mu__plugin_guard *guard)
 {
     struct sigaction now;
@@ -117,24 +118,7 @@ static void restore_signals(const struct mu__plugin_guard *guard)
             (void)sigaction(signals[i], &guard->former[i], NULL);
 }
 
-/* ---- It takes long ---- */
-
-static void say(const struct mu__plugin_guard *guard, int level, const char *format, ...)
-    MU_PRINTF(3, 4);
-
-static void say(const struct mu__plugin_guard *guard, int level, const char *format, ...)
-{
-    const mu_node *node = guard->node;
-    char line[512];
-    va_list args;
-
-    if (level > node->log.level)
-        return;
-    va_start(args, format);
-    (void)vsnprintf(line, sizeof line, format, args);
-    va_end(args);
-    node->log.write(node->log.user, level, node->member.task, "plugin", line);
-}
+/* ---- A plugin takes long ---- */
 
 static uint64_t passed_ms(const struct mu__plugin_guard *guard)
 {
@@ -143,12 +127,14 @@ static uint64_t passed_ms(const struct mu__plugin_guard *guard)
 
 static void give_up(const struct mu__plugin_guard *guard)
 {
-    say(guard, MU_LOG_ERROR, "plugin \"%.300s\" is not loaded after %" PRIu64
-        " ms (plugin_timeout_ms): the process ends", guard->path, passed_ms(guard));
+    mu__node_log(guard->node, MU_LOG_ERROR, "plugin",
+                 "plugin \"%.300s\" is not loaded after %" PRIu64
+                 " ms (plugin_timeout_ms): the process ends", guard->path,
+                 passed_ms(guard));
     _exit(MU__PLUGIN_EXIT_CODE);
 }
 
-/* How long until there is something to be said. */
+/* How long until the next log line, or the timeout. */
 static uint64_t next_ms(const struct mu__plugin_guard *guard, uint64_t report_ms)
 {
     uint64_t timeout_ms = guard->node->program.plugin_timeout_ms;
@@ -174,8 +160,9 @@ static void watch(void *arg)
         if (timeout_ms != 0 && passed_ms(guard) >= timeout_ms)
             give_up(guard);
         if (passed_ms(guard) >= report_ms) {
-            say(guard, MU_LOG_WARN, "still loading plugin \"%.300s\" for %" PRIu64 " s",
-                guard->path, passed_ms(guard) / 1000);
+            mu__node_log(guard->node, MU_LOG_WARN, "plugin",
+                         "still loading plugin \"%.300s\" for %" PRIu64 " s",
+                         guard->path, passed_ms(guard) / 1000);
             report_ms += REPORT_MS;
         }
     }
@@ -184,17 +171,11 @@ static void watch(void *arg)
 
 static void begin_watch(struct mu__plugin_guard *guard)
 {
-    if (uv_mutex_init(&guard->lock) != 0)
+    if (mu__lock_init(&guard->lock, &guard->changed) != 0)
         return;
-    if (uv_cond_init(&guard->changed) != 0) {
-        uv_mutex_destroy(&guard->lock);
-        return;
-    }
     guard->watched = uv_thread_create(&guard->watcher, watch, guard) == 0;
-    if (guard->watched)
-        return;
-    uv_cond_destroy(&guard->changed);
-    uv_mutex_destroy(&guard->lock);
+    if (!guard->watched)
+        mu__lock_destroy(&guard->lock, &guard->changed);
 }
 
 static void end_watch(struct mu__plugin_guard *guard)
@@ -206,8 +187,7 @@ static void end_watch(struct mu__plugin_guard *guard)
     uv_cond_signal(&guard->changed);
     uv_mutex_unlock(&guard->lock);
     (void)uv_thread_join(&guard->watcher);
-    uv_cond_destroy(&guard->changed);
-    uv_mutex_destroy(&guard->lock);
+    mu__lock_destroy(&guard->lock, &guard->changed);
 }
 
 /* ---- Begin and end ---- */
@@ -235,7 +215,7 @@ void mu__plugin_guard_begin(struct mu__plugin_guard *guard, mu_node *node,
         .loader = pthread_self(),
         .began_ns = uv_hrtime(),
     };
-    say(guard, MU_LOG_INFO, "loading plugin \"%.300s\"", path);
+    mu__node_log(node, MU_LOG_INFO, "plugin", "loading plugin \"%.300s\"", path);
     mu__supervision_report(MU__SUPERVISION_LOADING, path);
     begin_watch(guard);
     watch_signals(guard);
@@ -249,7 +229,8 @@ void mu__plugin_guard_end(struct mu__plugin_guard *guard)
     end_watch(guard);
     mu__supervision_report(MU__SUPERVISION_LOADING,
                            guard->outer == NULL ? "" : guard->outer->path);
-    say(guard, MU_LOG_DEBUG, "plugin \"%.300s\" was loaded within %" PRIu64 " ms",
-        guard->path, passed_ms(guard));
+    mu__node_log(guard->node, MU_LOG_DEBUG, "plugin",
+                 "plugin \"%.300s\" was loaded within %" PRIu64 " ms", guard->path,
+                 passed_ms(guard));
     (void)pthread_mutex_unlock(&one_at_a_time);
 }

@@ -1,4 +1,4 @@
-/* Watches over a plugin while it is loaded: see plugin_load.c. */
+/* Watches over a plugin while it is loaded: see load.c. */
 #ifndef MU_NODE_PLUGIN_GUARD_H
 #define MU_NODE_PLUGIN_GUARD_H
 
@@ -22,15 +22,14 @@ struct mu__plugin_guard {
     uint64_t began_ns;
     bool watched;               /* there is a thread that waits for the end */
     uv_thread_t watcher;
-    uv_mutex_t lock;            /* these: */
+    uv_mutex_t lock;            /* guards `over` */
     uv_cond_t changed;
     bool over;
 };
 
-/* From here on exit() on this thread ends the process with MU__PLUGIN_EXIT_CODE and a
- * line that names the plugin, a crash writes such a line, and a plugin that takes long is
- * told in the node's log, and ends the process when the node's plugin_timeout_ms have
- * passed. */
+/* Until the end, exit() on this thread ends the process with MU__PLUGIN_EXIT_CODE and a
+ * line that names the plugin, and a crash writes such a line. A plugin that takes long is
+ * logged by the node, and ends the process after the node's plugin_timeout_ms. */
 void mu__plugin_guard_begin(struct mu__plugin_guard *guard, mu_node *node,
                             const char *path);
 void mu__plugin_guard_end(struct mu__plugin_guard *guard);

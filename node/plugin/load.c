@@ -1,10 +1,6 @@
 /* Loading plugins. What a plugin does while it is loaded (its constructors, and
- * mu_plugin_open) runs in this process, so it can end it: whoever does has its plugin
- * named. A crash says which one it was, an exit is not taken for a success, and one that
- * hangs is told in the log, until the time for it is over.
- *
- * This is the process's affair, and so are the variables of this file. One plugin is
- * loaded at a time; mu_plugin_open may load another one. */
+ * mu_plugin_open) runs in this process, and can end it; guard.h names the plugin then.
+ * One plugin is loaded at a time in the process; mu_plugin_open may load another one. */
 #define _GNU_SOURCE /* dladdr1() */
 #include "node/node.h"
 #include "node/plugin/guard.h"
@@ -21,8 +17,7 @@
 
 /* ---- The interface ---- */
 
-/* Whether a symbol is data: what is called must not be, what is read must. False when the
- * system does not say. */
+/* Whether the ELF type of a symbol fits. False when the system does not say it. */
 static bool is_type(void *symbol, bool (*fits)(unsigned type))
 {
 #ifdef __GLIBC__
@@ -84,8 +79,8 @@ static int find_open(void *handle, const char *path, mu_error *ret_error,
 
 /* ---- Loading ---- */
 
-/* A name without a slash is a file of the current folder, if there is one. The loader
- * would look for it among the system's libraries alone. */
+/* A name without a slash is a file of the current folder, if there is one: dlopen would
+ * look for it among the system's libraries alone. */
 static void *open_library(const char *path)
 {
     char here[PATH_MAX];
@@ -118,7 +113,7 @@ static int load(mu_node *node, const char *path, mu_error *ret_error)
     void *handle;
     int rv;
 
-    /* The loader would wait for somebody who writes into a pipe. */
+    /* dlopen would wait for a writer of a pipe. */
     if (stat(path, &status) == 0 && !S_ISREG(status.st_mode))
         return mu_error_set(ret_error, -MU_EINVALID, "plugin \"%s\" does not load: it is "
                             "no regular file", path);

@@ -1,4 +1,4 @@
-/* Programs and settings: what a node does beyond serving. */
+/* Programs and settings that plugins give a node. */
 #include "node/node.h"
 #include "runtime/message/arguments.h"
 
@@ -14,7 +14,7 @@ int mu_node_register_program(mu_node *node, const char *task_type, mu_program_fn
 
     struct mu__program *p;
 
-    if (task_type == NULL || program == NULL || strlen(task_type) >= sizeof p->type)
+    if (strlen(task_type) >= sizeof p->type)
         return -MU_EINVALID;
     for (p = node->program.entries; p != NULL; p = p->next)
         if (strcmp(p->type, task_type) == 0)
@@ -43,7 +43,7 @@ static const struct mu__program *own_program(const mu_node *node)
     return NULL;
 }
 
-/* ---- why it ends ---- */
+/* ---- why the program has failed ---- */
 
 void mu__node_note_error(mu_node *node, const mu_error *error)
 {
@@ -90,7 +90,7 @@ static void set_runs(mu_node *node, bool runs)
     uv_mutex_unlock(&node->lock);
 }
 
-/* Why it has returned `rv`; code 0: nobody has said. */
+/* The error behind the program's code `rv`; code 0: none is known. */
 static mu_error reason_of(mu_node *node, int rv)
 {
     const mu_error none = {0};
@@ -127,7 +127,7 @@ static int program_failed(mu_node *node, int rv, mu_error *ret_error)
     return code;
 }
 
-/* A program that ends with what the job has come to. */
+/* Whether the program has returned the code with which the job has ended. */
 static bool is_of_job(mu_node *node, int rv, mu_error *ret_job)
 {
     return mu_node_wait_job(node, 0, ret_job) == 0 && ret_job->code == rv && rv != 0;

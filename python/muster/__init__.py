@@ -42,7 +42,7 @@ if TYPE_CHECKING:
                             SlurmClusterResolver, TFConfigClusterResolver,
                             TPUClusterResolver, UnionClusterResolver)
 
-# Imported when they are used: what is large, or needs something large.
+# Imported on first use, since they are large or import large modules.
 _LAZY = {
     "Executor": "executor",
     "Future": "futures",

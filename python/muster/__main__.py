@@ -1,4 +1,4 @@
-"""`python -m muster`: the command `muster`, with this interpreter inside."""
+"""`python -m muster`: the command `muster`, with this interpreter embedded."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from . import _muster
 
 
 def main() -> NoReturn:
-    """Do what the command does with sys.argv, and end the process."""
+    """Run the command with sys.argv, and end the process."""
     parent = os.environ.pop("MUSTER_PYTHON_PARENT", "")
     if parent:
         _muster.die_with_parent(int(parent))
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(line_buffering=True)
-    # The command takes over its signals; Python's own handler would never be called.
+    # The command installs its own signal handlers; Python's would never be called.
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     command = [sys.executable or "python3", "-m", "muster"]
     code = _muster.run_command(command, ["muster", *sys.argv[1:]])

@@ -1,4 +1,4 @@
-"""The coordinator of a node, of which there is one."""
+"""The coordinator of a node; a node has one."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _opened_here: Dict[int, ClusterCoordinator] = {}
 
 
 def forget_closed() -> None:
-    """Let go of those whose node was closed."""
+    """Drop the coordinators whose nodes were closed."""
     with _lock:
         for number, coordinator in list(_opened_here.items()):
             node = coordinator.node
@@ -23,14 +23,14 @@ def forget_closed() -> None:
 
 
 def forget(node: "_muster.Node") -> None:
-    """Let go of the one that was opened here for a node."""
+    """Drop the coordinator that was opened here for a node."""
     with _lock:
         _opened_here.pop(id(node), None)
 
 
 def coordinator_of(owner: Any) -> ClusterCoordinator:
-    """The coordinator of a ClusterCoordinator, LocalCluster, Node or strategy. One that
-    is opened here stays open until the node is closed: others may use it by then."""
+    """The coordinator of a ClusterCoordinator, LocalCluster, Node or strategy. If it is
+    opened here, it stays open until the node is closed, since others may use it."""
     if isinstance(owner, ClusterCoordinator):
         return owner
     node = _scope.node_of(owner)
@@ -43,7 +43,7 @@ def coordinator_of(owner: Any) -> ClusterCoordinator:
 
 
 def capacity_of(coordinator: ClusterCoordinator, owner: Any) -> int:
-    """How many functions the cluster runs at a time, as far as that is known."""
+    """How many functions the cluster can run at a time, as far as that is known."""
     threads = max(1, int(getattr(owner, "_threads", 1)))
     spec = getattr(owner, "cluster_spec", None)
     if isinstance(spec, dict) and spec.get("worker"):

@@ -16,7 +16,8 @@ _LOCK = "in-use"
 
 
 def _lock(path: str, flags: int = 0) -> int:
-    """OSError: there is no such file, or somebody else has locked it."""
+    """Open and lock a file. OSError: it does not exist, or another process has locked
+    it."""
     number = os.open(path, os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC | flags, 0o600)
     try:
         fcntl.flock(number, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -44,12 +45,12 @@ def _delete_left(parent: str) -> None:
 
 
 class Folder:
-    """A new one."""
+    """A new temporary directory."""
 
     def __init__(self) -> None:
         try:
             _delete_left(tempfile.gettempdir())
-        except OSError:     # somebody deletes the same
+        except OSError:     # another process deletes the same one
             pass
         while True:
             self.path = tempfile.mkdtemp(prefix=_PREFIX)
@@ -57,7 +58,7 @@ class Folder:
                 self._number = _lock(os.path.join(self.path, _LOCK), os.O_CREAT)
                 return
             except (BlockingIOError, FileNotFoundError):
-                pass        # another program took it for one that is left
+                pass        # another program deleted it as a leftover
 
     def close(self) -> None:
         """Delete it."""

@@ -1,4 +1,4 @@
-"""Functions on their way to workers, and what a node of Python has of its own."""
+"""Sending functions to workers, and what Python programs register at their nodes."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from typing import Any, Callable, Dict, List, Optional, Tuple
 
 from . import _muster, _pickling, _processes, errors
 
-# Functions that a coordinator keeps on its workers, and bytes of their pickles (one may
-# have captured an array); the oldest ones go first.
+# Bounds of functions that a coordinator keeps on its workers: their number, and bytes of
+# their pickles, which may contain captured arrays. The oldest are dropped first.
 FUNCTIONS_MAX = 1024
 FUNCTION_BYTES_MAX = 64 << 20
 
@@ -17,7 +17,7 @@ _NAME_BYTES = 200
 
 
 def name_of(function: Any) -> str:
-    """What a function is called in errors and logs."""
+    """The name of a function in errors and logs."""
     name = getattr(function, "__qualname__", None) or getattr(function, "__name__", None)
     inner = getattr(function, "func", None)
     if name is None and inner is not None:
@@ -27,7 +27,7 @@ def name_of(function: Any) -> str:
 
 def _evict(coordinator: "_muster.Coordinator", by_identity: Dict[Any, Any],
            by_hash: Dict[bytes, "_muster.Function"], size: int) -> None:
-    """Make room for a function of so many bytes."""
+    """Drop functions until there is room for one of this size."""
     room = FUNCTION_BYTES_MAX - size - sum(entry.size for entry in list(by_hash.values()))
     if len(by_hash) < FUNCTIONS_MAX and len(by_identity) < FUNCTIONS_MAX and room >= 0:
         return
@@ -52,12 +52,12 @@ def _evict(coordinator: "_muster.Coordinator", by_identity: Dict[Any, Any],
 def entry_of(coordinator: "_muster.Coordinator", by_identity: Dict[Any, Any],
              by_hash: Dict[bytes, "_muster.Function"],
              function: Any) -> "_muster.Function":
-    """The function as workers know it: sent when they have none of its content.
+    """The workers' handle of a function; sends the function unless they have its content.
 
     A plain function is looked at once. Other callables have a state that may change:
     they are pickled each time, and found by content.
     """
-    import hashlib  # large: workers need none
+    import hashlib  # large, and not needed on workers
 
     data = _pickling.dumps_function(function)
     key = hashlib.sha256(data).digest()
@@ -65,7 +65,7 @@ def entry_of(coordinator: "_muster.Coordinator", by_identity: Dict[Any, Any],
     if entry is None:
         _evict(coordinator, by_identity, by_hash, len(data))
         opened = _muster.open_function(coordinator, data, name_of(function))
-        entry = by_hash.setdefault(key, opened)  # another thread may have been faster
+        entry = by_hash.setdefault(key, opened)  # unless another thread was faster
     if type(function) is types.FunctionType:
         if len(by_identity) >= FUNCTIONS_MAX:
             _evict(coordinator, by_identity, by_hash, 0)
@@ -83,7 +83,7 @@ def build_args(function: Any, args: Tuple[Any, ...] = (),
 def per_worker_iterator(value: "_muster.PerWorkerValues",
                         coordinator: "_muster.Coordinator",
                         source: Any) -> "_muster.PerWorkerValues":
-    """What iter(values) is: on each worker an iterator over the value there."""
+    """iter(values): on each worker an iterator over the value there."""
     if not source or source[2] != "value":
         raise TypeError("this per-worker value was not made by a Python function: there "
                         "is no iterator over it")
@@ -106,8 +106,8 @@ def cluster_json(cluster: Any) -> str:
 
 
 def place_of(options: Dict[str, Any]) -> Tuple[str, Dict[str, Any]]:
-    """The cluster of a node that was given none, and its options: TF_CONFIG says which,
-    and the task, unless the options do."""
+    """Cluster and options for a node without a cluster: from TF_CONFIG, also the task,
+    unless the options have it."""
     import os
 
     text = os.environ.get("TF_CONFIG", "")
@@ -131,7 +131,7 @@ def place_of(options: Dict[str, Any]) -> Tuple[str, Dict[str, Any]]:
     return cluster.json(), options
 
 
-# ---- what modules of --python register ----
+# ---- registration by modules of --python ----
 
 _registered: Dict[str, Callable[..., Any]] = {}
 _programs: Dict[str, Callable[["_muster.Node"], Any]] = {}
@@ -139,7 +139,7 @@ _nodes: List[Any] = []
 
 
 def register(name: str, function: Optional[Callable[..., Any]] = None) -> Any:
-    """Make a function known under a name on the nodes of this process, for closures
+    """Register a function under a name on the nodes of this process, for closures
     scheduled by that name from Python or C. Also a decorator: ``@register("add")``.
 
     Nodes that are open and do not serve yet, and those opened later, have it.
@@ -151,7 +151,7 @@ def register(name: str, function: Optional[Callable[..., Any]] = None) -> Any:
 
 
 def program(task_type: str, function: Optional[Callable[..., Any]] = None) -> Any:
-    """Set what a task of a type does: function(node), whose return ends the task. Also a
+    """Set the program of a task type: function(node), whose return ends the task. Also a
     decorator: ``@program("chief")``."""
     if function is None:
         return lambda decorated: program(task_type, decorated)
@@ -160,7 +160,7 @@ def program(task_type: str, function: Optional[Callable[..., Any]] = None) -> An
 
 
 def node_opened(node: "_muster.Node") -> None:
-    """Give a new node what was registered."""
+    """Register functions and programs at a new node."""
     for name, function in _registered.items():
         node.register(name, function)
     for task_type, function in _programs.items():
@@ -168,7 +168,7 @@ def node_opened(node: "_muster.Node") -> None:
 
 
 def load_module(node: "_muster.Node", module: str) -> Optional[str]:
-    """Import a module of --python for a node; None, or why it cannot be."""
+    """Import a module of --python for a node; returns None, or the error's text."""
     import importlib
     import traceback
 
@@ -198,7 +198,7 @@ def load_module(node: "_muster.Node", module: str) -> Optional[str]:
 
 
 def run_program(function: Callable[..., Any], node: "_muster.Node") -> Tuple[int, str]:
-    """Run a task's program; its code and words."""
+    """Run a task's program; returns code and message."""
     import traceback
 
     try:

@@ -1,4 +1,4 @@
-"""Key-values of the coordination service: what coordination.py has as its own."""
+"""Key-values of the coordination service; public through coordination.py."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import (Any, Callable, Generator, Iterator, List, NamedTuple, Option
 
 from . import _muster, errors
 
-#: What a value can be: bytes as they are, str as UTF-8.
+#: Types of a value: bytes, or str, which becomes UTF-8.
 Value = Union[bytes, bytearray, memoryview, str]
 
 
@@ -35,7 +35,7 @@ def _key(key: str) -> str:
 class KeyValue(NamedTuple):
     """A key with its value.
 
-    key: the path. value: bytes. revision: of the change that made it so; it grows with
+    key: the path. value: bytes. revision: of the change that set the value; it grows with
     each change of the store.
     """
 
@@ -50,15 +50,15 @@ class KeyValue(NamedTuple):
 
     @property
     def number(self) -> int:
-        """The value as a decimal number, as increment() keeps it."""
+        """The value as a decimal number, as increment() stores it."""
         return int(self.value)
 
 
 class KeyValueEvent(NamedTuple):
-    """A change that a watch tells.
+    """A change that a watch reports.
 
-    type: "set", "deleted", or once "current": what was there at the begin was told.
-    key: "" of "current". value: bytes of "set", else None. revision: of "set", else 0.
+    type: "set", "deleted", or once "current": all existing keys were reported.
+    key: "" for "current". value: bytes for "set", else None. revision: for "set", else 0.
     """
 
     type: str
@@ -68,10 +68,10 @@ class KeyValueEvent(NamedTuple):
 
 
 class Outcome(NamedTuple):
-    """What a transaction came to.
+    """The result of a transaction.
 
-    revision: of the last change in the store once it was applied. number: the sum of its
-    first increment, else 0.
+    revision: the store's revision after the transaction. number: the sum of its first
+    increment, else 0.
     """
 
     revision: int
@@ -79,8 +79,8 @@ class Outcome(NamedTuple):
 
 
 class KeyValueFuture(concurrent.futures.Future):  # type: ignore[type-arg]
-    """The answer of a call that does not wait: a concurrent.futures.Future, which can be
-    awaited in asyncio, too. It is set on a thread of muster's, where callbacks run."""
+    """The response to a call that does not wait: a concurrent.futures.Future that can
+    also be awaited in asyncio. It is set, and callbacks run, on a thread of muster."""
 
     _give_up: Optional[Callable[[], None]] = None
 
@@ -88,8 +88,7 @@ class KeyValueFuture(concurrent.futures.Future):  # type: ignore[type-arg]
         return asyncio.wrap_future(self).__await__()
 
     def cancel(self) -> bool:
-        """Give the request up. What changes something may have been applied all the
-        same."""
+        """Cancel the request. A change may have been applied all the same."""
         cancelled = super().cancel()
         if cancelled and self._give_up is not None:
             self._give_up()
@@ -107,12 +106,11 @@ class KeyValueFuture(concurrent.futures.Future):  # type: ignore[type-arg]
 
 
 class Watch(Iterator[KeyValueEvent]):
-    """All changes of a key, or of what is below a directory, as they come.
+    """All changes of a key, or of the keys below it, as they happen.
 
-    What is there at the begin comes first, as "set", and then "current" once. Changes of
-    one key that were not read yet are one: the last state counts. Made by
-    KeyValues.watch(); it is an iterator, which ends once close() was called (by any
-    thread), and a context manager.
+    The existing keys come first, as "set", and then "current" once. Unread changes of one
+    key are merged: only its last state is reported. Made by KeyValues.watch(); it is an
+    iterator, which ends once close() was called (by any thread), and a context manager.
     """
 
     def __init__(self, handle: _muster.KeyValueWatch) -> None:
@@ -121,9 +119,9 @@ class Watch(Iterator[KeyValueEvent]):
     def next(self, timeout: Optional[float] = None) -> KeyValueEvent:
         """The next event, waiting for it.
 
-        DeadlineExceededError: there was none until then. ResourceExhaustedError: more
-        than 65,536 keys had changed and were not read; the watch begins anew with what
-        is there then. ClosedError: the watch, or its node, was closed.
+        DeadlineExceededError: there was none within the timeout. ResourceExhaustedError:
+        more than 65,536 changed keys were not read; the watch then starts again with the
+        existing keys. ClosedError: the watch, or its node, was closed.
         """
         kind, key, value, revision = self._handle.next(timeout)
         return KeyValueEvent(_EVENTS[kind], key or "", value, revision)
@@ -145,7 +143,8 @@ class Watch(Iterator[KeyValueEvent]):
         return self._handle.closed
 
     def close(self) -> None:
-        """End it: a thread that waits in it stops within a tenth of a second."""
+        """Close the watch: a thread that waits in it returns within a tenth of a
+        second."""
         self._handle.close()
 
     def __enter__(self) -> Watch:
@@ -160,8 +159,7 @@ _EVENTS = {_muster.KV_SET: "set", _muster.KV_DELETED: "deleted",
 
 
 class Transaction:
-    """Changes of several keys that are made at one moment, all or none, and only if all
-    conditions hold.
+    """Changes of several keys that are applied atomically, if all conditions hold.
 
         outcome = (service.key_values.transaction()
                    .if_absent("leader").put("leader", "me").increment("terms").commit())
@@ -175,17 +173,17 @@ class Transaction:
         self._changes: List[Tuple[int, int, str, bytes, int]] = []
 
     def if_revision(self, key: str, revision: int) -> Transaction:
-        """Only if the key's revision is this one; 0: it is not there."""
+        """Only if the key has this revision; 0: it is absent."""
         self._checks.append((_muster.KV_IF_REVISION, _key(key), revision, b""))
         return self
 
     def if_absent(self, key: str) -> Transaction:
-        """Only if the key is not there."""
+        """Only if the key is absent."""
         self._checks.append((_muster.KV_IF_ABSENT, _key(key), 0, b""))
         return self
 
     def if_present(self, key: str) -> Transaction:
-        """Only if the key is there."""
+        """Only if the key exists."""
         self._checks.append((_muster.KV_IF_PRESENT, _key(key), 0, b""))
         return self
 
@@ -195,27 +193,27 @@ class Transaction:
         return self
 
     def put(self, key: str, value: Value, *, lease: bool = False) -> Transaction:
-        """Set a key, whether it is there or not; lease as of KeyValues.put()."""
+        """Set a key, whether it exists or not; lease: see KeyValues.put()."""
         self._changes.append((_muster.KV_PUT, _muster.KV_LEASE if lease else 0, _key(key),
                               _bytes(value), 0))
         return self
 
     def increment(self, key: str, by: int = 1) -> Transaction:
-        """Add to a key that has a number."""
+        """Add to a key whose value is a number."""
         self._changes.append((_muster.KV_INCREMENT, 0, _key(key), b"", by))
         return self
 
     def delete(self, key: str) -> Transaction:
-        """Delete a key and all below it."""
+        """Delete a key and all keys below it."""
         self._changes.append((_muster.KV_DELETE, 0, _key(key), b"", 0))
         return self
 
     def commit(self, timeout: Optional[float] = None) -> Outcome:
         """Apply it.
 
-        FailedPreconditionError: a condition does not hold (its number, from 0, is the
-        error's `failed`), or a key that is to be incremented has no number (-1).
-        OutOfRangeError: its sum is too large. InvalidArgumentError: a key is changed
+        FailedPreconditionError: a condition does not hold (the error's `failed` is its
+        index), or a key to be incremented is not a number (`failed` is -1).
+        OutOfRangeError: the sum is too large. InvalidArgumentError: a key is changed
         twice. Then nothing was changed.
         """
         return Outcome(*_muster.kv_transact(self._node, tuple(self._checks),
@@ -249,9 +247,9 @@ class KeyValues:
     """A store of keys and values that all tasks share.
 
     A key is a path, "config/rate": outer and repeated slashes are dropped; at most 1,023
-    bytes. A value is at most 1 MiB of bytes (a str is UTF-8). All of it is linearizable.
-    Keys below "_muster" are the service's own: PermissionDeniedError.
-    ResourceExhaustedError: a million keys, or 1 GiB, are there.
+    bytes. A value is at most 1 MiB of bytes (a str is UTF-8). All operations are
+    linearizable. Keys below "_muster" are the service's own: PermissionDeniedError.
+    ResourceExhaustedError: the store has a million keys, or 1 GiB.
     """
 
     def __init__(self, node: _muster.Node) -> None:
@@ -267,44 +265,44 @@ class KeyValues:
     def put(self, key: str, value: Value, *, overwrite: bool = True,
             revision: Optional[int] = None, lease: bool = False,
             timeout: Optional[float] = None) -> int:
-        """Set a key; its new revision.
+        """Set a key; returns its new revision.
 
-        overwrite: False: a key that is there is an AlreadyExistsError. revision: only if
-        the key's revision is this one (0: it is not there), else a
-        FailedPreconditionError. lease: the key goes when this task ends, or leaves.
+        overwrite: False: AlreadyExistsError when the key exists. revision: set it only if
+        the key has this revision (0: is absent), else FailedPreconditionError. lease: the
+        key is deleted when this task ends or leaves.
         """
         return _muster.kv_put(self._node, _key(key), _bytes(value),
                               self._flags(overwrite, revision, lease), revision or 0,
                               timeout)
 
     def get(self, key: str, timeout: Optional[float] = None) -> KeyValue:
-        """The key's value, once it is there: waits until somebody puts it."""
+        """The key's value; waits until the key exists."""
         return KeyValue(key, *_muster.kv_get(self._node, _key(key), timeout))
 
     def try_get(self, key: str, timeout: Optional[float] = None) -> Optional[KeyValue]:
-        """The key's value as it is now, None when it is not there."""
+        """The key's value as it is now, None when the key is absent."""
         try:
             return KeyValue(key, *_muster.kv_try_get(self._node, _key(key), timeout))
         except errors.NotFoundError:
             return None
 
     def increment(self, key: str, by: int = 1, timeout: Optional[float] = None) -> int:
-        """Add to a key whose value is a decimal number of 64 bits, and return the sum;
-        one that is not there counts as 0.
+        """Add to a key whose value is a decimal 64 bit number, and return the sum; an
+        absent key counts as 0.
 
-        FailedPreconditionError: the value is no number; OutOfRangeError: the sum is too
-        large.
+        FailedPreconditionError: the value is not a number; OutOfRangeError: the sum is
+        too large.
         """
         return _muster.kv_increment(self._node, _key(key), by, timeout)
 
     def delete(self, key: str, timeout: Optional[float] = None) -> int:
-        """Delete a key and all below it; how many there were, which may be 0."""
+        """Delete a key and all keys below it; returns how many, which may be 0."""
         return _muster.kv_delete(self._node, _key(key), timeout)
 
     def list(self, directory: str = "", timeout: Optional[float] = None
              ) -> List[KeyValue]:
-        """All that is below a key ("": everything), in order. Large directories come in
-        pages: one page is one moment, the whole is not."""
+        """All keys below a key ("": all), in order. Large directories are read in pages;
+        only each page is a consistent snapshot."""
         items = _muster.kv_list(self._node, _key(directory), timeout)
         return [KeyValue(item["key"], item["value"], item["revision"]) for item in items]
 
@@ -324,7 +322,7 @@ class KeyValues:
                   revision: Optional[int] = None, lease: bool = False,
                   timeout: Optional[float] = None) -> KeyValueFuture:
         """put() without waiting: a future of the new revision. WouldBlockError: 65,536
-        requests are under way."""
+        requests are outstanding."""
         return self._begin(_muster.KV_PUT, key, lambda value, new, number: new,
                            _bytes(value), self._flags(overwrite, revision, lease),
                            revision or 0, 0, timeout)
@@ -337,7 +335,7 @@ class KeyValues:
 
     def try_get_async(self, key: str, timeout: Optional[float] = None) -> KeyValueFuture:
         """The value as it is now, without waiting: a future of a KeyValue, whose error is
-        a NotFoundError when the key is not there."""
+        a NotFoundError when the key is absent."""
         return self._begin(_muster.KV_TRY_GET, key,
                            lambda value, revision, number: KeyValue(key, value, revision),
                            timeout=timeout)
@@ -349,26 +347,27 @@ class KeyValues:
                            lambda value, revision, number: number, by=by, timeout=timeout)
 
     def delete_async(self, key: str, timeout: Optional[float] = None) -> KeyValueFuture:
-        """delete() without waiting: a future of how many there were."""
+        """delete() without waiting: a future of the number of deleted keys."""
         return self._begin(_muster.KV_DELETE, key,
                            lambda value, revision, number: number, timeout=timeout)
 
     # ---- several keys, changes, leases ----
 
     def transaction(self) -> Transaction:
-        """Changes of several keys at one moment, under conditions."""
+        """Atomic changes of several keys, under conditions."""
         return Transaction(self._node)
 
     def watch(self, key: str, below: bool = False, timeout: Optional[float] = None
               ) -> Watch:
-        """Watch a key, or with `below` all that is below it; timeout: for the begin."""
+        """Watch a key, or with `below` all keys below it; timeout: of opening the
+        watch."""
         return Watch(_muster.KeyValueWatch.open(self._node, _key(key), below, timeout))
 
     @contextlib.contextmanager
     def hold(self, key: str, value: Value = b"", timeout: Optional[float] = None
              ) -> Generator[KeyValue, None, None]:
-        """Have a key for as long as a `with` lasts, and this task lives: it is put under
-        a lease, and deleted at the end. AlreadyExistsError: somebody has it."""
+        """Hold a key during a `with`, at most as long as this task lives: it is put as a
+        lease, and deleted at the end. AlreadyExistsError: the key exists."""
         data = _bytes(value)
         revision = self.put(key, data, overwrite=False, lease=True, timeout=timeout)
         try:

@@ -1,4 +1,4 @@
-"""The thread that takes out what threads of the library have for Python."""
+"""The thread that runs Python callbacks of the library's threads."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def _main() -> None:
 
 
 def start() -> None:
-    """Start the thread, if it is not there."""
+    """Start the thread, unless it is running."""
     global _thread
     if _thread is not None:
         return
@@ -51,7 +51,7 @@ def log(level: int, task: str, who: str, line: str, lost: int) -> None:
 
 
 def await_value(value: "_muster.RemoteValue") -> Generator[Any, None, Any]:
-    """What `await value` does: the loop of asyncio is told when the value is ready."""
+    """Implements `await value`: wakes the asyncio loop when the value is ready."""
     import asyncio
 
     loop = asyncio.get_running_loop()
@@ -64,14 +64,14 @@ def await_value(value: "_muster.RemoteValue") -> Generator[Any, None, Any]:
     def tell(_: Any) -> None:
         try:
             loop.call_soon_threadsafe(finish)
-        except RuntimeError:  # the loop was closed meanwhile
+        except RuntimeError:  # the loop was closed in the meantime
             pass
 
     if not value.done():
         value.add_done_callback(tell)
         try:
             yield from future
-        except asyncio.CancelledError:  # who waited is cancelled, and so is the closure
+        except asyncio.CancelledError:  # of the waiting task: cancels the closure, too
             value.cancel()
             raise
     return value.fetch()

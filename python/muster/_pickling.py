@@ -1,4 +1,4 @@
-"""Pickles of arguments and results: protocol 5, large buffers beside the pickle."""
+"""Pickling of arguments and results: protocol 5, with large buffers out of band."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import Any, Callable, List, Optional, Sequence, Tuple
 
 from . import errors
 
-# Buffers below this size stay in the pickle.
+# Smaller buffers stay in the pickle.
 _SMALL_BYTES = 2048
 
 
@@ -45,7 +45,7 @@ def dumps(value: Any) -> Tuple[bytes, List[pickle.PickleBuffer]]:
 
 
 class _OlderNumpy(pickle.Unpickler):
-    """Reads what NumPy 2 has pickled where NumPy 1 is installed."""
+    """Unpickles arrays of NumPy 2 with NumPy 1."""
 
     def find_class(self, module: str, name: str) -> Any:
         if module.startswith("numpy._core"):
@@ -64,18 +64,18 @@ def loads(data: Any, buffers: Sequence[Any] = ()) -> Any:
 
 
 def dumps_function(function: Any) -> bytes:
-    """A function as workers get it: by name when it is importable, else by content."""
+    """Pickle a function for workers: by name when it is importable, else by value."""
     return _by_content(function, None)
 
 
-# ---- by content ----
+# ---- by value ----
 
 _pickler: Any = None
 
 
 def _by_content(value: Any,
                 take: Optional[Callable[[pickle.PickleBuffer], Any]]) -> bytes:
-    """The pickle of cloudpickle."""
+    """Pickle with cloudpickle."""
     global _pickler
     if _pickler is None:
         _pickler = _make_pickler()
@@ -102,7 +102,7 @@ def _make_pickler() -> Any:
 
 
 def make_code(version: str, make: Callable[..., Any], fields: Tuple[Any, ...]) -> Any:
-    """Code from its pickle: another version of Python would crash when it runs it."""
+    """Unpickle a code object; refused in another version of Python, which would crash."""
     own = sys.implementation.cache_tag
     if version != own:
         raise errors.FailedPreconditionError(

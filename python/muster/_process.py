@@ -1,5 +1,5 @@
-"""An executor process: runs functions of Python for a worker, one at a time, on its main
-thread. What a function asks of its run goes to the worker: see _processes.py."""
+"""An executor process: runs Python functions for a worker, one at a time, on its main
+thread. Requests of a function to its run go to the worker: see _processes.py."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from . import _muster, _worker, errors
 from .variable import Variable as _BaseVariable
 
 _SOCKET = 3
-_objects: Dict[int, Any] = {}   # what the worker keeps, by its number there
-serves = False                  # this process is one
+_objects: Dict[int, Any] = {}   # this process's objects, by the worker's numbers
+serves = False                  # whether this process is an executor process
 
 
 def ask(what: str, *args: Any, **kwargs: Any) -> Any:
-    """What the worker answers, or its exception."""
+    """Send a request to the worker; returns the result or raises its exception."""
     fine, value = _muster.process_ask(what, *args, **kwargs)
     if fine:
         return value
@@ -31,7 +31,8 @@ def ask(what: str, *args: Any, **kwargs: Any) -> Any:
 # ---- objects ----
 
 class _Iterator(Iterator[Any]):
-    """An iterator of a per-worker value: it is in the worker, for all its processes."""
+    """An iterator that is a per-worker value: it lives in the worker, for all its
+    processes."""
 
     def __init__(self, number: int) -> None:
         self._number = number
@@ -50,8 +51,8 @@ def _make(number: int) -> Any:
 
 
 def object_of(number: int, first: bool = False) -> Any:
-    """A function, or what a per-worker value is in this process. With `first` it is only
-    being made, and its own error is told; later that is the error of an input."""
+    """A function or per-worker value in this process, made on first use. With `first` its
+    own error is raised, later an InputError."""
     if number in _objects:
         return _objects[number]
     try:
@@ -67,19 +68,19 @@ def object_of(number: int, first: bool = False) -> Any:
 
 
 def make(number: int) -> None:
-    """Make what the worker has been sent."""
+    """Make the object that was sent to the worker."""
     object_of(number, True)
 
 
 def forget(number: int) -> None:
-    """The worker does not have it any more."""
+    """The worker has dropped an object."""
     _objects.pop(number, None)
 
 
 # ---- the run ----
 
 class Node:
-    """The worker's node, for functions in its processes: what it is and has been told."""
+    """The worker's node, for functions in its processes: its attributes and settings."""
 
     closed = False
     _ATTRIBUTES = ("task", "address")
@@ -98,7 +99,7 @@ class Node:
 
 
 class Run:
-    """The run of a function in this process, as muster.Run is in a thread."""
+    """The run of a function in this process, like muster.Run in a thread."""
 
     def __init__(self) -> None:
         self._facts: Optional[Dict[str, Any]] = None
@@ -133,37 +134,37 @@ class Run:
 
     @property
     def node(self) -> Node:
-        """The node that it runs on, as far as a process has it."""
+        """The worker's node, with the part of its interface that a process has."""
         return Node()
 
     def cancelled(self) -> bool:
-        """Whether nobody wants the result any more: stop early."""
+        """Whether the result is not needed any more: stop early."""
         return bool(self._ask("call", "run", "cancelled"))
 
     def log(self, line: Any) -> None:
-        """A line, of at most 511 bytes, for the node's log."""
+        """Write a line, of at most 511 bytes, to the node's log."""
         self._ask("call", "run", "log", str(line))
 
     def report(self, name: str, number: float, step: int = 0) -> None:
-        """Progress: a number for the chief's status, read with Node.metric()."""
+        """Send a number to the chief, for its status and Node.metric()."""
         self._ask("call", "run", "report", name, number, step)
 
     def add(self, variable: Any, value: Any) -> None:
-        """Add to a variable when the function has returned."""
+        """Add to a variable once the function has returned."""
         self._write("add", variable, value)
 
     def assign(self, variable: Any, value: Any) -> None:
-        """Replace a variable when the function has returned."""
+        """Replace a variable's content once the function has returned."""
         self._write("assign", variable, value)
 
     def apply_gradient(self, variable: Any, gradient: Any, rate: float,
                        momentum: float = 0.0) -> None:
-        """Apply a gradient when the function has returned."""
+        """Apply a gradient once the function has returned."""
         self._write("apply_gradient", variable, gradient, rate, momentum)
 
 
 class Variable(_BaseVariable):
-    """A variable in a function: the worker has it open, reads and writes it."""
+    """A variable in a function: the worker opens, reads and writes it."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         bound = inspect.signature(_BaseVariable.__init__).bind(self, *args, **kwargs)
@@ -177,7 +178,7 @@ class Variable(_BaseVariable):
 
     @classmethod
     def known(cls, name: str, dtype: str, shape: Tuple[int, ...]) -> "Variable":
-        """One that has come with a closure."""
+        """A variable that came with a closure."""
         variable: "Variable" = cls.__new__(cls)
         variable._what = (name, dtype, tuple(shape))
         variable.trainable = True
@@ -208,12 +209,12 @@ class Variable(_BaseVariable):
 
     @property
     def nbytes(self) -> int:
-        """Bytes of the whole."""
+        """Bytes of the content."""
         return int(self._ask("nbytes"))
 
     @property
     def shards(self) -> int:
-        """What was asked for, 0: by its size."""
+        """The requested number of shards; 0: by its size."""
         return int(self._ask("shards"))
 
     @property
@@ -232,28 +233,28 @@ class Variable(_BaseVariable):
         return value if dtype is None else value.astype(dtype, copy=False)
 
     def assign(self, value: Any, timeout: Optional[float] = None) -> None:
-        """Replace the whole, at once."""
+        """Replace the content, immediately."""
         self._ask("assign", value, timeout)
 
     def assign_add(self, value: Any, timeout: Optional[float] = None) -> None:
-        """Add element by element, at once."""
+        """Add element by element, immediately."""
         self._ask("assign_add", value, timeout)
 
     def assign_sub(self, value: Any, timeout: Optional[float] = None) -> None:
-        """Subtract element by element, at once."""
+        """Subtract element by element, immediately."""
         self._ask("assign_sub", value, timeout)
 
     def apply_gradient(self, gradient: Any, rate: float, momentum: float = 0.0,
                        timeout: Optional[float] = None) -> None:
-        """Apply a gradient on the servers, at once."""
+        """Apply a gradient on the servers, immediately."""
         self._ask("apply_gradient", gradient, rate, momentum, timeout)
 
     def version(self, timeout: Optional[float] = None) -> int:
-        """How many writes it has seen."""
+        """Number of writes that were applied to it."""
         return int(self._ask("version", timeout))
 
     def close(self) -> None:
-        """Nothing: the worker has it open for all its functions."""
+        """Does nothing: the worker keeps it open for all functions."""
 
     def __repr__(self) -> str:
         name, dtype, shape = self._what
@@ -263,9 +264,10 @@ class Variable(_BaseVariable):
 # ---- the process ----
 
 def _leave_ends_to_the_worker() -> None:
-    """What ends a worker (Ctrl-C, a manager that stops a job) reaches its processes, too:
-    it lets functions finish, and its processes end with it. A handler, since what is
-    ignored would be so in programs that functions start."""
+    """Ignore signals that also reach the worker (Ctrl-C, or a manager that stops the
+    job): the worker lets functions finish, and its processes end with it. Installs
+    handlers, since ignored signals would stay ignored in programs that functions
+    start."""
     ends = (signal.SIGINT, signal.SIGTERM)
     for number in ends:
         signal.signal(number, lambda *_: None)
@@ -279,12 +281,12 @@ def _import_modules(names: Any) -> None:
     for name in names:
         try:
             importlib.import_module(name)
-        except BaseException:   # the worker could: what needs it will say so
+        except BaseException:   # functions that need it will fail
             traceback.print_exc()
 
 
 def main(options: Dict[str, Any]) -> None:
-    """Run functions until the worker has gone."""
+    """Run functions until the worker ends."""
     global serves
     serves = True
     _muster.die_with_parent(options["parent"])

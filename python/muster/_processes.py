@@ -11,7 +11,7 @@ from typing import Any, Callable, Dict, List, NamedTuple, Optional, Tuple
 
 from . import _muster, _worker
 
-# What is importable in the worker is importable there.
+# The process gets the worker's import path.
 _START = """
 import json, sys
 options = json.loads(sys.argv[1])
@@ -26,7 +26,7 @@ _secret = ""                    # see src/process/frame.h
 
 
 class Source(NamedTuple):
-    """What each process makes for itself, of a pickle: a "function", or a "value"."""
+    """An object that each process makes from a pickle: a "function" or a "value"."""
 
     kind: str
     data: bytes
@@ -34,7 +34,7 @@ class Source(NamedTuple):
 
 
 def add_module(name: str) -> None:
-    """Processes that are started from now on import it first."""
+    """Have processes that are started later import a module first."""
     _modules.append(name)
 
 
@@ -48,7 +48,7 @@ def _make_secret() -> str:
 
 
 def command() -> List[str]:
-    """What starts a process: this interpreter, with its own flags."""
+    """The command line of a process: this interpreter, with its own flags."""
     import json
     import subprocess
 
@@ -60,8 +60,8 @@ def command() -> List[str]:
 
 
 def pickle_of(function: Callable[..., Any], name: str) -> Optional[bytes]:
-    """Of a function that was registered; None, with a line in the log: it has none, and
-    runs in the worker's own threads."""
+    """The pickle of a registered function. None, with a line in the log, when it cannot
+    be pickled: it then runs in the worker's threads."""
     import logging
 
     from . import _pickling
@@ -76,13 +76,13 @@ def pickle_of(function: Callable[..., Any], name: str) -> Optional[bytes]:
 
 
 def died(pid: int, words: str, closure: int) -> None:
-    """A process has died under a closure; the thread starts another one."""
+    """Log that a process died while it ran a closure; the thread starts another one."""
     import logging
 
     logging.getLogger("muster").warning("closure %d: %s (pid %d)", closure, words, pid)
 
 
-# ---- what a function asks ----
+# ---- requests of functions ----
 
 def _source(number: int) -> Tuple[str, bytes, str]:
     found = _muster.held(number)
@@ -108,7 +108,7 @@ def _call(target: str, name: str, *args: Any, **kwargs: Any) -> Any:
 
 
 def _open(**options: Any) -> Tuple[str, str, Tuple[int, ...]]:
-    """Open a variable for a process, as long as this one lives."""
+    """Open a variable for a process; it stays open in the worker."""
     from .variable import Variable
 
     variable = Variable(**options)
@@ -129,8 +129,8 @@ _ANSWERS: Dict[str, Callable[..., Any]] = {
 
 
 def serve(what: str, *args: Any, **kwargs: Any) -> Tuple[bool, Any]:
-    """Answer a process, on the thread of its run: (True, value), or (False, what is told
-    of an exception)."""
+    """Answer a request of a process, on the thread of its run: (True, value), or (False,
+    the parts of an exception)."""
     try:
         return True, _ANSWERS[what](*args, **kwargs)
     except BaseException as error:

@@ -1,4 +1,4 @@
-"""Progress bars, where tqdm is installed."""
+"""Progress bars, if tqdm is installed."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def _tqdm() -> Any:
 
 
 def bar_over(items: Iterator[Any], total: Optional[int], words: Any) -> Iterator[Any]:
-    """The items, with a bar that says how many there were."""
+    """Iterate over the items with a progress bar."""
     tqdm = _tqdm()
     if tqdm is None:
         return items

@@ -27,7 +27,7 @@ def _put(coordinator: ClusterCoordinator, value: Any, options: Dict[str, Any]) -
 
 def scatter(data: Any, cluster: Any = None, *, broadcast: bool = False,
             **options: Any) -> Any:
-    """Bring data to workers, where it stays: one RemoteValue for each item of a list,
+    """Send data to workers, where it stays: one RemoteValue for each item of a list,
     tuple or dict (in a structure of the same kind), or one for anything else.
 
     Pass them among the arguments of closures, at any depth: those go to the worker that
@@ -53,7 +53,7 @@ def scatter(data: Any, cluster: Any = None, *, broadcast: bool = False,
 
 def gather(structure: Any, timeout: Optional[float] = None) -> Any:
     """A copy of lists, tuples and dicts with the results of the RemoteValues and futures
-    in them, at any depth. TimeoutError when not all are there within timeout seconds."""
+    in them, at any depth. TimeoutError when not all are ready within timeout seconds."""
     end = None if timeout is None else time.monotonic() + timeout
     return _gathered(structure, end)
 

@@ -1,4 +1,4 @@
-"""Which node variables are made on when nobody says: that of the innermost `with`."""
+"""The default node, on which variables are created: that of the innermost `with`."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any, List, Optional
 from . import _muster
 
 _local = threading.local()
-_shared: List[Any] = []     # what every thread sees: clusters that were entered
+_shared: List[Any] = []     # entered clusters, for all threads
 _lock = threading.Lock()
 
 
@@ -24,7 +24,7 @@ def node_of(owner: Any) -> "_muster.Node":
 
 
 def push(owner: Any) -> None:
-    """Make an owner of a node the current one, for all threads."""
+    """Make the node of `owner` the default one, for all threads."""
     with _lock:
         _shared.append(owner)
 
@@ -51,8 +51,8 @@ def current_node() -> "_muster.Node":
 
 
 def shards_for(initial: Any, shape: Any, dtype: Any) -> int:
-    """What the partitioner of the innermost strategy says about a new variable; 0: there
-    is none."""
+    """The number of shards of a new variable, by the partitioner of the innermost
+    strategy; 0 without one."""
     import numpy as np
 
     with _lock:

@@ -1,5 +1,6 @@
-"""Starts the tasks of a LocalCluster, reads what they print, and starts again those that
-died. One thread, which is also the parent of the processes: they die with it."""
+"""Starts the tasks of a LocalCluster, reads their output, and restarts those that died.
+Runs on one thread, which is the parent of the processes: the kernel kills them with
+it."""
 
 from __future__ import annotations
 
@@ -21,14 +22,14 @@ _LEVELS = {"error": logging.ERROR, "warn": logging.WARNING, "info": logging.INFO
 
 _BACKOFF_FIRST = 0.05
 _BACKOFF_MAX = 5.0
-_STEADY = 30.0          # seconds, after which a task has not died in a row
+_STEADY = 30.0          # seconds after which a task's restarts are counted from 0
 _LINE_MAX = 1 << 20     # bytes
-_USAGE = 2              # the exit code of a task that would fail again
+_USAGE = 2              # exit code of a usage error: the task is not restarted
 
 
 def _log_of(line: str) -> Optional[Tuple[Any, ...]]:
-    """What a line of the library's own log says; None for what a function has printed
-    that begins as such a line."""
+    """Parse a line of the library's log; None for a line that only looks like one,
+    printed by a function."""
     try:
         log = json.loads(line)
         level, *words = (log[key] for key in ("level", "task", "who", "message"))
@@ -38,7 +39,7 @@ def _log_of(line: str) -> Optional[Tuple[Any, ...]]:
 
 
 class Task:
-    """One process."""
+    """A task and its process."""
 
     def __init__(self, task_type: str, index: int, command: List[str],
                  environment: Dict[str, str]) -> None:
@@ -63,7 +64,7 @@ class Task:
 
     @property
     def pid(self) -> Optional[int]:
-        """Of the process, None while there is none."""
+        """The pid of the process, None while there is none."""
         process = self.process
         return process.pid if process is not None and self.state == "running" else None
 
@@ -97,22 +98,22 @@ class Supervisor:
             raise self._failure
 
     def call(self, function: Callable[[], Any]) -> None:
-        """Have a function called by another thread, soon. For finalizers: it takes no
-        lock, and starts no thread."""
+        """Have a function called by the supervisor's thread. For finalizers: takes no
+        lock and starts no thread."""
         self._call = function
         os.write(self._wake_write, b"x")
 
     def let_end(self) -> None:
-        """From now on no task is started again."""
+        """Do not restart tasks any more."""
         self._leaving = True
 
     def stop(self, grace: float) -> None:
-        """Let the tasks end by themselves for `grace` seconds, then end them."""
+        """Wait `grace` seconds for the tasks to end, then kill them."""
         self._stop_at = time.monotonic() + grace
         try:
             os.write(self._wake_write, b"x")
         except BrokenPipeError:
-            pass    # all tasks had ended: the thread has seen that, and closed its end
+            pass    # all tasks had ended, and the thread has closed its end
         self._thread.join(grace + 10)
         if not self._thread.is_alive():
             os.close(self._wake_write)
@@ -207,7 +208,7 @@ class Supervisor:
             self._forget(number)
             return False
         *lines, rest = (task.rest[stream] + data).split(b"\n")
-        if len(rest) >= _LINE_MAX:      # it goes on in the next line
+        if len(rest) >= _LINE_MAX:      # the rest becomes the next line
             lines.append(rest)
             rest = b""
         task.rest[stream] = rest
@@ -257,7 +258,7 @@ class Supervisor:
                     self._tell(task, stream, task.rest[stream])
                 task.rest[stream] = b""
         self._forget(task.pidfd)
-        # What it has started goes with it: a child that was forked holds its address.
+        # Kill its process group: a forked child may hold its address.
         try:
             os.killpg(process.pid, signal.SIGKILL)
         except OSError:

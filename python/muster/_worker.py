@@ -1,4 +1,4 @@
-"""What a worker does for functions of Python beside running them."""
+"""Support for Python functions on a worker: loading, per-worker values, errors."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ _MESSAGE_BYTES = 511
 
 
 class Shard(NamedTuple):
-    """A part of a dataset that is dealt out: number, from 0, of shards; in an epoch,
-    from 1."""
+    """A shard of a dataset: its number, from 0, the number of shards, and the epoch, from
+    1."""
 
     number: int
     shards: int
@@ -22,12 +22,12 @@ class Shard(NamedTuple):
 
 
 def load_function(data: bytes, name: str) -> Any:
-    """A function from its pickle."""
+    """Unpickle a function."""
     return _pickling.loads(data)
 
 
 class WorkerIterator(Iterator[Any]):
-    """An iterator of a per-worker value: one thread at a time."""
+    """An iterator that is a per-worker value, used by one thread at a time."""
 
     def __init__(self, iterator: Iterator[Any]) -> None:
         self._iterator = iterator
@@ -42,7 +42,7 @@ class WorkerIterator(Iterator[Any]):
 
 
 def build(data: bytes, name: str, mode: str) -> Any:
-    """The value of a per-worker value on this worker."""
+    """Make a per-worker value on this worker."""
     function, args, kwargs = _pickling.loads(data)
     value = function(*args, **kwargs)
     return WorkerIterator(iter(value)) if mode == "iterator" else value
@@ -73,14 +73,14 @@ def _code(exception: BaseException) -> int:
     return -2
 
 
-# Codes after which the chief runs a closure again: what it called was cancelled, or did
-# not answer in time.
+# Codes after which the chief runs a closure again: a call that it made was cancelled, or
+# timed out.
 _PASSING = (errors.CancelledError.code, errors.DeadlineExceededError.code)
 
 
 def _must_be_final(exception: BaseException) -> bool:
-    """Whether an error has a code of passing trouble, and is no trouble of a call, nor of
-    a run that was told to stop: the function has made it itself."""
+    """Whether an error must not be retried although its code is of a transient error: the
+    function itself raised it, and not a call, nor a cancelled run."""
     if not isinstance(exception, errors.MusterError) or exception._of_call or \
             exception.code not in _PASSING:
         return False
@@ -95,7 +95,7 @@ def _is_told_to_stop() -> bool:
 
 
 def failure(exception: BaseException) -> Tuple[int, int, bytes, bytes, bytes]:
-    """What travels of an exception: code, kind, words, detail, task."""
+    """The parts of an exception that are sent: code, kind, message, detail, task."""
     import traceback
 
     lines = traceback.format_exception(type(exception), exception,
@@ -112,8 +112,9 @@ def failure(exception: BaseException) -> Tuple[int, int, bytes, bytes, bytes]:
 
 
 class Failed:
-    """An exception as the result of a closure with an error of its own: its pickle (None
-    when it cannot be pickled), its class and words, and its traceback as text."""
+    """An exception as the result of a closure whose error only its future reports: its
+    pickle (None when it cannot be pickled), its class and message, and its traceback as
+    text."""
 
     __slots__ = ("data", "words", "text", "code")
 
@@ -144,7 +145,7 @@ class Failed:
 
 
 def _failed_again(data: Optional[bytes], words: str, text: str, code: int) -> Failed:
-    """The unpickled one; among the arguments of a closure it is an error of its input."""
+    """Unpickle a Failed; among the arguments of a closure it is an input error."""
     failed = Failed(data, words, text, code)
     try:
         _muster.current_run()
@@ -155,7 +156,7 @@ def _failed_again(data: Optional[bytes], words: str, text: str, code: int) -> Fa
 
 
 def _dump(exception: BaseException) -> Optional[bytes]:
-    """The pickle of an exception, None when words alone can travel."""
+    """The pickle of an exception, None when only its text can be sent."""
     try:
         data = _pickling.dumps_function(exception)
         _pickling.loads(data)
@@ -171,7 +172,7 @@ def _dump(exception: BaseException) -> Optional[bytes]:
 
 
 class _Revived:
-    """Stands in a pickle for an exception that its class's __init__ would not rebuild."""
+    """Pickles an exception that calling its class would not rebuild."""
 
     def __init__(self, exception: BaseException) -> None:
         self._fields = (type(exception),
@@ -182,7 +183,7 @@ class _Revived:
 
 
 def failed(exception: BaseException) -> Failed:
-    """What becomes of an exception in a closure with an error of its own."""
+    """The result of a closure whose error only its future reports."""
     import traceback
 
     lines = traceback.format_exception(type(exception), exception,
@@ -191,15 +192,15 @@ def failed(exception: BaseException) -> Failed:
     return Failed(data, _words(exception), "".join(lines).rstrip(), -_code(exception))
 
 
-# By the id of their node and their name, the one used last at the end.
+# Open variables by the id of their node and their name, the last used one at the end.
 _variables: "collections.OrderedDict[Tuple[int, str], Any]" = collections.OrderedDict()
 _variables_lock = threading.Lock()
 _VARIABLES_MAX = 1024
 
 
 def keep_variable(variable: Any) -> None:
-    """Keep one that was opened on the node of the run, for all that use it later."""
-    dropped = []    # closed outside of the lock, unless a run has them
+    """Keep a variable that was opened on the run's node, for later runs."""
+    dropped = []    # freed outside of the lock, unless a run uses them
     with _variables_lock:
         for other in [key for key, at in _variables.items() if at.node.closed]:
             dropped.append(_variables.pop(other))
@@ -209,8 +210,7 @@ def keep_variable(variable: Any) -> None:
 
 
 def open_variable(name: str, dtype: str, shape: Tuple[int, ...]) -> Any:
-    """A variable that came with a closure: opened on the node of the run, and kept there
-    for those that come later."""
+    """Unpickle a variable: open it on the run's node, and keep it for later runs."""
     from .variable import Variable
 
     node = _muster.current_run().node

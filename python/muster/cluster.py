@@ -16,18 +16,17 @@ from . import _muster, _scope, errors
 from ._folder import Folder
 from ._supervisor import Supervisor, Task
 
-# What would tell a process that it is another task.
+# Variables that identify a task, which are not passed on to the tasks.
 _OWN_VARIABLES = ("TF_CONFIG", "MUSTER_CLUSTER", "MUSTER_TASK", "MUSTER_TYPE",
                   "MUSTER_INDEX", "MUSTER_BIND", "MUSTER_ADVERTISE", "MUSTER_RESOLVER",
                   "MUSTER_RESOLVER_SET", "MUSTER_PARENT_FD", "MUSTER_PYTHON_MODULE")
 
-# As `-m muster`, but what is importable here is importable there, and nothing else: not
-# what lies in the current folder.
+# As `-m muster`, but with this process's import path, and without the current directory.
 _START = "import sys; del sys.path[0]; from muster.__main__ import main; main()"
 
 _open: "weakref.WeakSet[LocalCluster]" = weakref.WeakSet()
 
-_DROPPED_SECONDS = 0.2     # how often it is looked whether somebody uses a node
+_DROPPED_SECONDS = 0.2     # interval of checking whether a node is still used
 
 
 def _close_all() -> None:
@@ -58,7 +57,7 @@ def _end(node: "Optional[_muster.Node]", supervisor: Optional[Supervisor],
 
 def _end_dropped(nodes: "List[_muster.Node]", supervisor: Supervisor,
                  folder: Optional[Folder]) -> None:
-    """Of a cluster that was collected: once nobody uses its node without it."""
+    """End a cluster that was garbage collected, once its node is not used any more."""
     from . import _coordinators
 
     while not nodes[0].closed:
@@ -69,7 +68,7 @@ def _end_dropped(nodes: "List[_muster.Node]", supervisor: Supervisor,
             return
 
 
-_ONE = [object()]   # what is held as a node is that nobody else holds
+_ONE = [object()]   # has the reference count of an object in one list only
 
 
 _KINDS: Dict[Any, str] = {int: "an int", str: "a str", Mapping: "a dict",
@@ -78,14 +77,14 @@ _LEVELS = {"error": 0, "warn": 1, "info": 2, "debug": 3}
 
 
 def _check(**arguments: Any) -> None:
-    """TypeError for those that are not of their class."""
+    """Raise TypeError for an argument that is not of its class."""
     for name, (value, cls) in arguments.items():
         if not isinstance(value, cls) or (cls is int and isinstance(value, bool)):
             raise TypeError(f"{name} is {value!r}, expected {_KINDS[cls]}")
 
 
 def _flags(options: Mapping[str, Any]) -> List[str]:
-    """Options of a node as flags of the command: seconds are milliseconds there."""
+    """Options of a node as flags of `muster node`; seconds become milliseconds."""
     flags = []
     times = {"resolve", "recovery", "start_delay", "start_delay_max", "server_lost",
              "effect_wait", "watchdog", "heartbeat", "silence", "suspect", "dead",
@@ -106,25 +105,25 @@ def _flags(options: Mapping[str, Any]) -> List[str]:
 class LocalCluster:
     """Worker and parameter server processes on this machine, with this process as chief.
 
-    workers, ps: how many tasks of each; counts: of types of your own, {"gpu": 2}.
+    workers, ps: number of tasks of each type; counts: of your own task types, {"gpu": 2}.
     threads: functions that run at a time in each worker.
-    processes: run functions of Python in so many processes of each worker, one at a time
-    in each, in place of threads of one interpreter; 0: in its threads.
+    processes: run Python functions in this many processes of each worker, one at a time
+    in each, instead of in threads of one interpreter; 0: in threads.
     python: names of modules that every task imports before it serves.
     plugins: shared objects with functions in C, for every task and the chief.
-    env: environment variables for the tasks, on top of this process's own.
-    restart: whether tasks that die are started again, at most restarts_max times in a
-    row.
-    on_line: called as on_line("worker/0", "out" or "err", line) for what tasks print;
-    without it lines go to sys.stdout and sys.stderr behind the task's name.
+    env: environment variables for the tasks, in addition to this process's own.
+    restart: whether tasks that die are restarted, at most restarts_max times in a row.
+    on_line: called as on_line("worker/0", "out" or "err", line) for each line that a task
+    prints; by default lines go to sys.stdout and sys.stderr, prefixed with the task's
+    name.
     transport: "ipc" (unix sockets) or "tcp" (ports on loopback).
-    log_level: "error", "warn", "info" or "debug" of the tasks' logs, which come out of
-    the logger "muster".
-    options: those of every node, by the names of Node(): heartbeat=0.2, server_lost=3.
+    log_level: "error", "warn", "info" or "debug", of the tasks' logs, which go to the
+    logger "muster".
+    options: options of every node, named as in Node(): heartbeat=0.2, server_lost=3.
 
-    Returns at once: what is scheduled waits for workers. A context manager; the processes
-    also end when nobody uses the cluster any more, and when this process does, however
-    that may be.
+    Returns at once: scheduled closures wait for workers. A context manager. The processes
+    also end when the cluster is garbage collected, and when this process ends, even if it
+    is killed.
     """
 
     def __init__(self, workers: int = 2, ps: int = 0, *, threads: int = 1,
@@ -273,7 +272,7 @@ class LocalCluster:
                  "exit_code": task.exit_code} for task in self._supervisor.tasks]
 
     def pid(self, task_type: str, index: int) -> Optional[int]:
-        """The process of a task, None while it has none."""
+        """The pid of a task's process, None while it has none."""
         for task in self.tasks:
             if (task["type"], task["index"]) == (task_type, index):
                 pid: Optional[int] = task["pid"]
@@ -290,9 +289,9 @@ class LocalCluster:
         return pid
 
     def wait(self, timeout: Optional[float] = 60.0) -> "LocalCluster":
-        """Wait until all tasks are connected, and those that run closures have offered
-        themselves. DeadlineExceededError names the others; FailedPreconditionError: one
-        has ended and is not started again."""
+        """Wait until all tasks are connected, and those that run closures are ready for
+        them. DeadlineExceededError names the missing ones; FailedPreconditionError: a
+        task has ended and is not restarted."""
         self._refuse_fork()
         limit = None if timeout is None else time.monotonic() + timeout
         while True:
@@ -327,9 +326,8 @@ class LocalCluster:
     # ---- the end ----
 
     def close(self, timeout: float = 5.0) -> None:
-        """End the job, and all processes: those that do not end by themselves within
-        timeout seconds are stopped. In a process that was forked off nothing happens: the
-        cluster is its parent's."""
+        """End the job and all processes: those that have not ended after timeout seconds
+        are killed. Does nothing in a forked child: the cluster belongs to the parent."""
         if self._process != os.getpid():
             return
         node, self._node = self._node, None

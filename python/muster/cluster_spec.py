@@ -1,4 +1,4 @@
-"""Cluster specs: which tasks there are, and where.
+"""Cluster specs: the tasks of a cluster and their addresses.
 
 The same names, arguments and errors as TensorFlow's ``tf.train.ClusterSpec``.
 """
@@ -12,7 +12,7 @@ from . import _muster, errors
 
 __all__ = ["ClusterSpec", "ClusterSpecLike"]
 
-#: What a cluster spec can be made from.
+#: Types that a cluster spec can be made from.
 ClusterSpecLike = Union[
     "ClusterSpec", str, Mapping[str, Union[Sequence[str], Mapping[int, str],
                                            Mapping[str, str]]]]
@@ -72,14 +72,14 @@ class ClusterSpec:
     'p0:2222'
 
     ``cluster``: a dict of job to a list of addresses, or to a dict of index to address
-    (a sparse job, whose indices do not follow each other); the same as JSON; or another
-    ClusterSpec. An address is "host:port", "tcp://host:port" or "ipc:///path".
+    (a sparse job, whose indices have gaps); the same as JSON; or another ClusterSpec. An
+    address is "host:port", "tcp://host:port" or "ipc:///path".
 
-    The jobs "chief", "worker", "ps", "evaluator" and "client" have a role; others are the
-    program's own: at most 15 small letters, digits and "_".
+    The jobs "chief", "worker", "ps", "evaluator" and "client" have a role; a program may
+    use other names: at most 15 small letters, digits and "_".
 
-    TypeError: an address or a job that is no str. ValueError: what is no address, an
-    unknown job, an index or an address twice; the words say where.
+    TypeError: an address or a job is not a str. ValueError: an invalid address, an
+    unknown job, an index or an address given twice; the message says where.
     """
 
     __slots__ = ("_jobs", "_cluster", "__weakref__")
@@ -126,8 +126,8 @@ class ClusterSpec:
 
     def __eq__(self, other: object) -> bool:
         """Whether both have the same tasks at the same addresses; ``other`` may be
-        anything that a spec can be made from. An address is the same in each of its
-        spellings."""
+        anything that a spec can be made from. Different spellings of one address are
+        equal."""
         if not isinstance(other, (ClusterSpec, Mapping, str)):
             return NotImplemented
         try:
@@ -147,12 +147,12 @@ class ClusterSpec:
         return (ClusterSpec, (self.as_dict(),))
 
     def as_dict(self) -> Dict[str, Any]:
-        """Job to a list of addresses; of a sparse job to a dict of index to address, and
-        of one without tasks to {}."""
+        """A dict of job to a list of addresses; for a sparse job to a dict of index to
+        address, and for one without tasks to {}."""
         return _as_dict(self._jobs)
 
     def as_json(self) -> str:
-        """The spec as JSON, as TF_CONFIG has it under "cluster"."""
+        """The spec as JSON, in the format of "cluster" in TF_CONFIG."""
         return json.dumps(self.as_dict())
 
     @property
@@ -192,50 +192,51 @@ class ClusterSpec:
         tasks = self._tasks(job_name)
         return [tasks.get(index) for index in range(max(tasks, default=-1) + 1)]
 
-    # ---- rules that tasks agree on without talking ----
+    # ---- leaders and task numbers ----
 
     def validate(self, task_type: Optional[str] = None,
                  task_index: Optional[int] = None) -> None:
-        """Check the whole: at most one chief and one evaluator; and that the task, when
-        one is given, is in it. ValueError says what is wrong."""
+        """Check that there is at most one chief and one evaluator, and that the task, if
+        given, is in the cluster. ValueError says what is wrong."""
         self._rule("validate", task_type, -1 if task_index is None else task_index)
 
     def is_chief(self, task_type: str, task_index: int) -> bool:
-        """Whether the task leads: the chief and the evaluator, and worker 0 where there
-        is no chief. ValueError: the task does not fit the cluster."""
+        """True for the chief and the evaluator, and for worker 0 without a chief.
+        ValueError: the task is not in the cluster."""
         result: bool = self._rule("is_chief", task_type, task_index)
         return result
 
     def collective_leader(self, task_type: Optional[str] = None) -> str:
-        """Who leads the chief and the workers: "/job:chief/task:0" or that of worker 0;
-        "" for an empty spec, and for ``task_type`` "evaluator"."""
+        """The leader of collective operations: "/job:chief/task:0", or without a chief
+        worker 0; "" for an empty spec, and for ``task_type`` "evaluator"."""
         result: str = self._rule("collective_leader", task_type)
         return result
 
     def coordination_leader(self) -> str:
-        """Who hosts a coordination service by TensorFlow's rule: ps 0, else the chief,
-        else worker 0; "" for an empty spec. muster's own is service_host()."""
+        """The host of the coordination service by TensorFlow's rule: ps 0, else the
+        chief, else worker 0; "" for an empty spec. service_host() has muster's rule."""
         return self._cluster.coordination_leader()
 
     def service_host(self) -> str:
-        """Who hosts muster's coordination service unless the option ``service_hosts``
-        says it: the chief, else ps 0, else worker 0."""
+        """The host of muster's coordination service when the option ``service_hosts`` is
+        not set: the chief, else ps 0, else worker 0."""
         return self._cluster.service_host()
 
     def worker_count(self, task_type: str) -> int:
-        """How many work together with a task of this type: chief and workers, for the
-        evaluator the evaluators. ValueError for other types."""
+        """Number of tasks that train together with a task of this type: chief and
+        workers, for the evaluator the evaluators. ValueError for other types."""
         result: int = self._rule("worker_count", task_type)
         return result
 
     def id_in_cluster(self, task_type: str, task_index: int) -> int:
-        """The number of a task among those. ValueError for other types."""
+        """The number of a task among those that worker_count() counts. ValueError for
+        other types."""
         result: int = self._rule("id_in_cluster", task_type, task_index)
         return result
 
     def split(self, task_type: Optional[str]) -> ClusterSpec:
-        """The part of the cluster that a task of this type trains with: for the
-        evaluator the evaluators, for all others everything but those."""
+        """The part of the cluster that works with a task of this type: for the evaluator
+        the evaluators, for all others every task but these."""
         return ClusterSpec._wrap(self._cluster.split(task_type))
 
     def _rule(self, name: str, *args: Any) -> Any:
@@ -255,7 +256,7 @@ def _to_spec(cluster: Optional[ClusterSpecLike]) -> Optional[ClusterSpec]:
 
 
 def _to_cluster(cluster: ClusterSpecLike) -> _muster.Cluster:
-    """For the extension."""
+    """The extension's cluster object."""
     if isinstance(cluster, _muster.Cluster):
         return cluster
     spec = cluster if isinstance(cluster, ClusterSpec) else ClusterSpec(cluster)

@@ -1,8 +1,8 @@
-"""The coordination service: who is there, key-values, locks, barriers, preemption.
+"""The coordination service: states of tasks, key-values, locks, barriers, preemption.
 
 One task of the cluster hosts it, usually the chief; every node registers with it by
-itself. All of it goes on while the host is away for a while: what was not answered is
-asked again, and applied once all the same.
+itself. When the host is lost, requests that were not answered are repeated at the next
+host; a repeated change is applied once.
 
     service = muster.CoordinationService(node)
     service.key_values.put("config/rate", "0.1")
@@ -10,8 +10,8 @@ asked again, and applied once all the same.
         ...
     service.barrier("epoch-1", timeout=60)
 
-Times are seconds, None: no limit. Errors of all calls: DeadlineExceededError (its words
-say what is missing, and since when), ClosedError, InvalidArgumentError,
+Timeouts are in seconds, None: no timeout. Errors of all calls: DeadlineExceededError (its
+message says what is missing, and since when), ClosedError, InvalidArgumentError,
 FailedPreconditionError (this task is not registered), and in the state "error" that
 error.
 """
@@ -33,16 +33,16 @@ __all__ = [
 
 
 class Lock:
-    """A lock that one holder in the cluster has at a time; those who wait get it in the
-    order in which they came. It goes to the next one when its holder's task ends, leaves
-    or is lost.
+    """A lock with one holder in the cluster at a time; waiting callers get it in the
+    order of their calls. When the holder's task ends, leaves or is lost, the next caller
+    gets it.
 
-    A holder that stands still, or is cut off, may be taken for lost and not know it yet:
-    what must never be done by two is guarded with `number`, or in a transaction by
-    ``if_revision(lock.key, lock.number)``.
+    A holder that is suspended or disconnected may have lost the lock without knowing it
+    yet. To exclude a second writer strictly, use `number` as a fencing token, or
+    ``if_revision(lock.key, lock.number)`` in a transaction.
 
-    Used as `with service.lock("name"):` or by acquire() and release(). The threads of a
-    process are as strangers to each other.
+    Used as `with service.lock("name"):` or by acquire() and release(). Threads of a
+    process compete for it like processes, and it is not recursive.
     """
 
     def __init__(self, node: _muster.Node, name: str,
@@ -58,8 +58,9 @@ class Lock:
         return self._name
 
     def acquire(self, timeout: Optional[float] = None) -> Lock:
-        """Wait until it is held. DeadlineExceededError says who holds it, and how many
-        wait before this one. FailedPreconditionError: this object holds it already."""
+        """Wait until this caller holds the lock. DeadlineExceededError names the holder,
+        and how many wait before this caller. FailedPreconditionError: this object holds
+        it already."""
         if self._held is not None:
             raise errors.FailedPreconditionError(
                 f"the lock \"{self._name}\" is held by this object already", code=9)
@@ -74,7 +75,7 @@ class Lock:
         return self._held
 
     def release(self, timeout: Optional[float] = None) -> None:
-        """Let go of it. AbortedError: it was lost before."""
+        """Release the lock. AbortedError: it was lost before."""
         held = self._current()
         self._held = None
         held.release(timeout)
@@ -86,21 +87,21 @@ class Lock:
 
     @property
     def number(self) -> int:
-        """Larger each time that the lock is held, by whomever."""
+        """The fencing token: larger for each later holder."""
         return self._current().number
 
     @property
     def key(self) -> str:
-        """The key that is there, under the revision `number`, while it is held."""
+        """The lock's key, which has the revision `number` while the lock is held."""
         return self._current().key
 
     def wait_lost(self, timeout: Optional[float] = None) -> bool:
-        """Wait until it is lost; whether it is."""
+        """Wait until the lock is lost; returns whether it is."""
         return self._current().wait_lost(timeout)
 
     @property
     def lost(self) -> bool:
-        """Whether it is known to be lost."""
+        """Whether the lock is known to be lost."""
         return self._current().wait_lost(0)
 
     def __enter__(self) -> Lock:
@@ -130,7 +131,7 @@ class Tasks:
 
     def states(self, tasks: Optional[str] = None, timeout: Optional[float] = None
                ) -> List[Dict[str, Any]]:
-        """The states as they are. NotFoundError: a task is not known."""
+        """The present states. NotFoundError: a task is not known."""
         return list(_muster.tasks_states(self._node, tasks, timeout))
 
     def wait(self, tasks: Optional[str] = None, timeout: Optional[float] = None
@@ -140,40 +141,41 @@ class Tasks:
 
     def watch(self, tasks: Optional[str] = None, version: int = 0,
               timeout: Optional[float] = None) -> Tuple[int, List[Dict[str, Any]]]:
-        """(version, states), as soon as their version is not `version` (0: at once):
-        any change of a state of one of them gives it the next one."""
+        """Wait for a change of a state since `version`, which an earlier call returned
+        (0: at once). Returns (version, states)."""
         new, states = _muster.tasks_watch(self._node, tasks, version, timeout)
         return new, list(states)
 
     def alive(self, tasks: str, timeout: Optional[float] = None) -> List[Dict[str, Any]]:
-        """Which of them are alive: called by each member of the set, with the same set;
-        all get the same list (task, incarnation) once each one has called or is not
+        """Agree on which tasks are alive: called by each member of the set, with the same
+        set; all get the same list (task, incarnation) once each one has called or is not
         connected. InvalidArgumentError: this task is not in the set."""
         return list(_muster.tasks_alive(self._node, tasks, timeout))
 
     def devices(self, timeout: Optional[float] = None) -> List[Dict[str, Any]]:
-        """What the machines of the connected tasks have: task, host, cores,
-        memory_bytes, gpus and tpus (lists of name and memory_bytes)."""
+        """The devices of the connected tasks: task, host, cores, memory_bytes, gpus and
+        tpus (lists of name and memory_bytes)."""
         return list(_muster.tasks_devices(self._node, None, timeout))
 
     def report_error(self, task: str, message: str, code: int = 13,
                      timeout: Optional[float] = None) -> None:
-        """Another task ("worker:1") has failed: it is in error as if it had said so
-        itself. code: of muster.errors, 13 is InternalError. NotFoundError: the service
-        does not know it; FailedPreconditionError: it is not connected."""
+        """Report that another task ("worker:1") has failed, with the same consequences as
+        its own report_error(). code: of muster.errors, 13 is InternalError.
+        NotFoundError: the service does not know it; FailedPreconditionError: it is not
+        connected."""
         _muster.agent_report_error(self._node, task, -abs(code), message, timeout)
 
     def reset(self, task: str, timeout: Optional[float] = None) -> None:
-        """Another task, which is in error, is not any more: it registers again, or one
-        that is started in its place may. FailedPreconditionError: it is not in error."""
+        """Reset another task that is in error: it registers again, or a new process of
+        the task may. FailedPreconditionError: it is not in error."""
         _muster.tasks_reset(self._node, task, timeout)
 
 
 class PreemptionNotice(NamedTuple):
-    """A task, or its machine, will be gone.
+    """A notice that a task, or its machine, will be terminated.
 
-    round: how many notices there were. task: which one. reason: words. grace: seconds
-    that are left. step: to stop at; valid when `agreed`.
+    round: number of the notice, from 1. task: the task that will be terminated. reason:
+    text. grace: seconds that are left. step: the step to stop at; valid when `agreed`.
     """
 
     round: int
@@ -185,41 +187,43 @@ class PreemptionNotice(NamedTuple):
 
 
 class Preemption:
-    """Stopping together before a task is gone: all tasks agree on one step, one more
-    than the largest that any of them has reached."""
+    """Stopping together before a task is terminated: all tasks agree on one step, one
+    more than the largest that any of them has reached."""
 
     def __init__(self, node: _muster.Node) -> None:
         self._node = node
 
     def notice(self, reason: str = "", grace: float = 0.0,
                timeout: Optional[float] = None) -> None:
-        """This task will be gone in `grace` seconds. Returns once all know of it. With
-        more than 15 minutes they agree on the step that long before the end.
+        """Announce that this task will be terminated in `grace` seconds. Returns once all
+        tasks know it. With more than 15 minutes they agree on the step that long before
+        the end.
 
-        DeadlineExceededError: who has not answered; the others agree all the same.
+        DeadlineExceededError names the tasks that have not answered; the others agree all
+        the same.
         """
         _muster.preempt_notice(self._node, reason, grace, timeout)
 
     def reached(self, step: int) -> bool:
-        """The program has reached `step` (they ascend): True exactly when that is the
-        step to stop at, for all tasks the same. Waits while the tasks agree; without a
-        notice it takes some microseconds."""
+        """Report that the program has reached `step`; steps must ascend. True exactly
+        when that is the step to stop at, the same for all tasks. Waits while the tasks
+        agree; without a notice it takes some microseconds."""
         return _muster.preempt_reached(self._node, step)
 
     def wait(self, round: int = 0, agreed: bool = False,
              timeout: Optional[float] = None) -> PreemptionNotice:
-        """Wait for a notice after the `round`-th, and with `agreed` for its step: for
-        tasks without steps of their own, parameter servers say."""
+        """Wait for a notice after number `round`, and with `agreed` for its step. For
+        tasks without steps of their own, such as parameter servers."""
         return PreemptionNotice(*_muster.preempt_wait(self._node, round, agreed, timeout))
 
 
 class CoordinationService:
-    """The coordination service, as a node sees it.
+    """A node's access to the coordination service.
 
     node: a Node, LocalCluster, ClusterCoordinator or strategy; by default that of the
     innermost `with`, or of the run.
 
-    key_values, tasks, preemption: the parts of it.
+    key_values, tasks, preemption: its parts.
     """
 
     def __init__(self, node: Any = None) -> None:
@@ -239,8 +243,8 @@ class CoordinationService:
 
     @property
     def state(self) -> str:
-        """"uninitialized" (no task may host the service), "disconnected", "connected",
-        or "error": then every call fails with that error until reset()."""
+        """The agent's state: "uninitialized" (service_hosts is "none"), "disconnected",
+        "connected", or "error": then every call fails with that error until reset()."""
         return _muster.agent_state(self._node)[0]
 
     @property
@@ -250,50 +254,51 @@ class CoordinationService:
 
     @property
     def host(self) -> Dict[str, Any]:
-        """What is known of the service, at once: task (of the host; "": none leads),
-        epoch, store and registered."""
+        """What this node knows of the service, without waiting: task (of the leading
+        host; "": none leads), epoch, store and registered."""
         return dict(_muster.agent_service(self._node))
 
     def register(self, barrier: bool = False, timeout: Optional[float] = None) -> None:
         """Wait until this task is registered; after leave() or reset(), register again.
 
-        barrier: until every task of the coordinated jobs is; a DeadlineExceededError
-        names those missing. AbortedError: another process of this task is registered, or
-        this one is in error.
+        barrier: wait until every task of the coordinated jobs is registered; a
+        DeadlineExceededError names the missing ones. AbortedError: another process of
+        this task is registered, or this one is in error.
         """
         _muster.agent_register(self._node, barrier, timeout)
 
     def report_error(self, message: str, code: int = 13,
                      timeout: Optional[float] = None) -> None:
-        """This task has failed: it is in error, barriers that need it fail, and unless
-        its job is recoverable, so do all other tasks. code: of muster.errors, 13 is
-        InternalError. FailedPreconditionError: it is not connected."""
+        """Report that this task has failed: it goes into the state "error", barriers that
+        need it fail, and unless its job is recoverable, all other tasks go into the state
+        "error", too. code: of muster.errors, 13 is InternalError.
+        FailedPreconditionError: it is not connected."""
         _muster.agent_report_error(self._node, None, -abs(code), message, timeout)
 
     def set_error(self, message: str, code: int = 13) -> None:
-        """Fail every call from now on with this error, here only: nobody is told."""
+        """Put this node's agent into the state "error", without reporting it."""
         _muster.agent_set_error(self._node, -abs(code), message)
 
     def reset(self, timeout: Optional[float] = None) -> None:
-        """Out of the state "error"; barriers that wait for this task fail.
+        """Leave the state "error"; barriers that wait for this task fail.
         FailedPreconditionError: it is not in error."""
         _muster.agent_reset(self._node, timeout)
 
     def leave(self, timeout: Optional[float] = None) -> None:
-        """Leave: this task's failure and end mean nothing to others from now on. A node
-        that is closed leaves by itself. FailedPreconditionError: it has left already, or
-        is in error."""
+        """Leave the service: other tasks are no longer affected when this one fails or
+        ends. A node that is closed leaves by itself. FailedPreconditionError: it has left
+        already, or is in error."""
         _muster.agent_leave(self._node, timeout)
 
     def progress(self) -> None:
-        """The program is alive and has got further: with the node's option `stuck`, a
-        task that does not say so for so long is in error. Costs nothing."""
+        """Report that the program makes progress: with the option `stuck` of the host's
+        node, a task that does not call this for that long has failed. Very cheap."""
         _muster.agent_progress(self._node)
 
     def on_error(self, callback: Optional[Callable[[BaseException], Any]]) -> None:
-        """Have callback(exception) called when this task goes into the state "error":
-        another task failed that is not recoverable (`exception.task`), or this one did.
-        On a thread of muster's. The last one counts; None takes it away."""
+        """Have callback(exception) called when this task goes into the state "error": a
+        task that is not recoverable failed (`exception.task`), or this one did. Called on
+        a thread of muster. A later callback replaces an earlier one; None removes it."""
         if callback is None:
             _muster.agent_on_error(self._node, None)
             return
@@ -311,7 +316,7 @@ class CoordinationService:
 
         _muster.agent_on_error(self._node, tell)
 
-    # ---- together ----
+    # ---- locks and barriers ----
 
     def lock(self, name: str, timeout: Optional[float] = None) -> Lock:
         """A lock of the cluster, for `with`; timeout: for acquiring it."""
@@ -319,17 +324,18 @@ class CoordinationService:
 
     def barrier(self, name: str, tasks: Optional[str] = None,
                 timeout: Optional[float] = None, threads: int = 1) -> None:
-        """Wait until all have arrived. A name can be used again and again.
+        """Wait until all participants have arrived. A name can be used repeatedly.
 
-        tasks: a set, "worker:0-3"; None: all of the coordinated jobs. timeout: of all;
-        the first who arrives says it. threads: so many of this process meet first, each
-        calling with the same number.
+        tasks: a set, "worker:0-3"; None: all tasks of the coordinated jobs. timeout: of
+        the barrier; that of the first to arrive counts. threads: how many threads of this
+        process must call, each with the same number, before it counts as arrived.
 
-        Everybody gets the same answer. DeadlineExceededError: how many of how many
-        arrived, who is missing, and when they were heard last. InternalError: a
-        participant that is not recoverable was lost, left or was reset. CancelledError:
-        cancel_barrier(). InvalidArgumentError: participants that differ, are unknown, or
-        are without this task. FailedPreconditionError: this node is at it already.
+        All participants get the same result. DeadlineExceededError says how many of how
+        many arrived, which tasks are missing, and when each last sent anything.
+        InternalError: a participant that is not recoverable was lost, left or was reset.
+        CancelledError: cancel_barrier(). InvalidArgumentError: callers name different
+        participants, unknown ones, or not this task. FailedPreconditionError: this node
+        is at this barrier already.
         """
         _muster.barrier_wait(self._node, _key(name), tasks, threads, timeout)
 
@@ -343,6 +349,6 @@ class CoordinationService:
         return future
 
     def cancel_barrier(self, name: str, timeout: Optional[float] = None) -> None:
-        """End the barrier that this node has arrived at, for everybody.
-        FailedPreconditionError: it has not, or all went through."""
+        """Cancel the barrier at which this node waits, for all participants.
+        FailedPreconditionError: this node does not wait there, or all have passed."""
         _muster.barrier_cancel(self._node, _key(name), timeout)

@@ -11,10 +11,10 @@ from . import _functions, _muster, _scope, errors
 if TYPE_CHECKING:
     from .executor import Executor
 
-# The open one of each node, by the node's id.
+# The open coordinator of each node, by the node's id.
 _known: "weakref.WeakValueDictionary[int, ClusterCoordinator]" = \
     weakref.WeakValueDictionary()
-_opening: Dict[int, threading.Lock] = {}    # one for each node, too: it may take long
+_opening: Dict[int, threading.Lock] = {}    # of each node, held while it is opened
 
 RemoteValue = _muster.RemoteValue
 PerWorkerValues = _muster.PerWorkerValues
@@ -24,18 +24,19 @@ class ClusterCoordinator(_muster.Coordinator):
     """Schedules functions on the workers of a cluster.
 
     strategy: a LocalCluster, a Node, or a strategy with a node. timeout: seconds to wait
-    for the chief (None: no limit).
+    for the chief (None: no timeout).
 
     A closure runs at least once: when its worker dies it runs on another one. The first
     error of a closure is raised by the next schedule(), join() or done(), once, after
     everything that was queued is cancelled.
 
-    There is one for each node, as TensorFlow has one for each strategy: while it is open
-    everybody who asks gets the same, and the last `with` closes it. close() does at once.
+    A node has one coordinator, as in TensorFlow a strategy has one: while it is open,
+    constructing another one returns the same object, and the last `with` closes it;
+    close() closes it at once.
     """
 
     _strategy: Any
-    _users: int     # who have asked for it, without those whose `with` is over
+    _users: int     # constructor calls, less the `with` blocks that have ended
 
     def __new__(cls, strategy: Any,
                 timeout: Optional[float] = None) -> "ClusterCoordinator":
@@ -52,7 +53,7 @@ class ClusterCoordinator(_muster.Coordinator):
             return self
 
     def __init__(self, strategy: Any, timeout: Optional[float] = None) -> None:
-        pass    # it may be open, and in use
+        pass    # __new__ has opened it, or returned the open one
 
     def _is_open(self) -> bool:
         try:
@@ -63,15 +64,15 @@ class ClusterCoordinator(_muster.Coordinator):
 
     @property
     def strategy(self) -> Any:
-        """What it was made from."""
+        """The constructor's argument."""
         return self._strategy
 
     def create_per_worker_dataset(self, dataset_fn: Any) -> PerWorkerValues:
-        """A dataset on each worker: what dataset_fn() returns there, made again on a
-        worker that comes back. An iterable is pickled as it is.
+        """A dataset on each worker, which dataset_fn() returns there; made again on a
+        worker that comes back. An iterable instead of a function is pickled.
 
-        iter() of it is an iterator on each worker, to be passed to closures, which take
-        elements with next(). An error of dataset_fn is the InputError of the closures
+        iter() of the result is an iterator on each worker. Passed to closures, next()
+        takes its elements there. An error of dataset_fn is the InputError of the closures
         that use it.
         """
         if not callable(dataset_fn):
@@ -81,15 +82,16 @@ class ClusterCoordinator(_muster.Coordinator):
     def create_per_worker_value(self, fn: Callable[..., Any], args: Iterable[Any] = (),
                                 kwargs: Optional[Any] = None,
                                 timeout: Optional[float] = None) -> PerWorkerValues:
-        """What fn(*args, **kwargs) returns on each worker: a model, a connection. It
-        stays there, and closures get that of the worker they run on."""
+        """A value that fn(*args, **kwargs) makes on each worker: a model, a connection.
+        It stays there; a closure gets the value of the worker it runs on."""
         source = _functions.build_args(fn, tuple(args), kwargs)
         return PerWorkerValues.open(self, "python.build", source, source=source,
                                     timeout=timeout)
 
     def per_worker_values(self, values: List[Any],
                           timeout: Optional[float] = None) -> PerWorkerValues:
-        """Item i of the list for worker i. Plain values and arrays."""
+        """A per-worker value from a list: item i is for worker i. Plain values and
+        arrays."""
         return PerWorkerValues.from_values(self, values, timeout)
 
     def executor(self, max_workers: Optional[int] = None, **options: Any) -> "Executor":
@@ -135,7 +137,7 @@ class ClusterCoordinator(_muster.Coordinator):
 
 
 class _Same:
-    """A function that returns what it was made with."""
+    """A function that returns the constructor's argument."""
 
     def __init__(self, value: Any) -> None:
         self._value = value

@@ -1,9 +1,8 @@
-"""The distribute coordinator: one program runs in the right mode on every task.
+"""The distribute coordinator: runs one program on every task of a cluster.
 
-TensorFlow's ``run_distribute_coordinator``: a worker function, and maybe an eval
-function, are called once, in a thread for each task, or on this task alone, as the mode,
-the cluster and the task say. Each call has a context, which says who it is and lets it
-meet the others.
+TensorFlow's ``run_distribute_coordinator``: by mode, cluster and task, a worker function,
+and optionally an eval function, are called once, in one thread for each task, or on this
+task alone. Each call has a context, with its task and a barrier with the other calls.
 """
 
 from __future__ import annotations
@@ -23,12 +22,12 @@ __all__ = ["CoordinatorMode", "Strategy", "WorkerContext", "get_current_worker_c
 
 
 class CoordinatorMode:
-    """What this process does.
+    """The mode of run_distribute_coordinator().
 
-    STANDALONE_CLIENT: it is the client of servers that run already, and makes the calls
-    of all tasks; a process that is told a task of the cluster is such a server.
-    INDEPENDENT_WORKER: it is one task, which makes its own calls.
-    LOCAL: there is no cluster, even if there is one.
+    STANDALONE_CLIENT: this process is the client of running servers, and makes the calls
+    of all tasks; a process with a task of the cluster is such a server.
+    INDEPENDENT_WORKER: each process is one task, and makes its own calls.
+    LOCAL: one call in this process, even if there is a cluster.
     CLIENT_AND_WORKER: the leading task is client and server; the others are servers.
     """
 
@@ -43,10 +42,10 @@ _MODES = {CoordinatorMode.STANDALONE_CLIENT: 0, CoordinatorMode.INDEPENDENT_WORK
 
 
 class Strategy:
-    """How a program is spread over a cluster: the base of your own.
+    """How a program is spread over a cluster: the base class of strategies.
 
-    between_graph: True: each chief and worker calls the worker function; False: one call
-    works for all of them.
+    between_graph: True: the chief and each worker call the worker function; False: one
+    call stands for all of them.
     """
 
     between_graph = False
@@ -57,15 +56,15 @@ class Strategy:
 
     def configure(self, cluster_spec: Optional[ClusterSpec], task_type: Optional[str],
                   task_id: Optional[int], is_chief: bool) -> Any:
-        """What the function is called with on this task: a copy, or, as here, this
-        object itself. Called once for each call."""
+        """The object that the worker function gets on this task: a copy, or by default
+        this object. Called once for each call."""
         return self
 
     def session_config(self, config: ServerConfig, task_type: Optional[str],
                        task_id: Optional[int]) -> ServerConfig:
-        """Threads and device filters of the task's node. Here: those of the argument
-        session_config, and between graphs the parameter servers and the task itself as
-        filters."""
+        """Threads and device filters of the task's node. By default those of the argument
+        session_config, and with between_graph the parameter servers and the task itself
+        as filters."""
         if config.device_filters or not self.between_graph or task_type is None:
             return config
         return ServerConfig(config.inter_op_parallelism_threads,
@@ -86,7 +85,7 @@ class Strategy:
 
 
 class _Adapter:
-    """A strategy as the extension asks it."""
+    """A strategy with the interface that the extension calls."""
 
     def __init__(self, strategy: Any, config: ServerConfig) -> None:
         self.strategy = strategy
@@ -112,14 +111,14 @@ class _Adapter:
         return (self, bool(between), type(self.strategy).__name__)
 
 
-#: Seconds that a run which was interrupted has for telling the others.
+#: Seconds that an interrupted run has for notifying the other tasks.
 INTERRUPTED_TIMEOUT = 3.0
 
 _local = threading.local()
 
 
 class WorkerContext:
-    """Who a call of the program's function is. Valid until that returns."""
+    """The context of one call of the program's function. Valid until that returns."""
 
     def __init__(self, context: _muster.Context, run: _Run) -> None:
         self._context = context
@@ -127,17 +126,18 @@ class WorkerContext:
 
     @property
     def task_type(self) -> Optional[str]:
-        """"worker", say; None in a local run, and where one call stands for all."""
+        """The task type, "worker", say; None in a local run, and where one call stands
+        for all."""
         return self._context.task_type
 
     @property
     def task_id(self) -> Optional[int]:
-        """Its index, None as the type."""
+        """The task index; None when the type is."""
         return self._context.task_id
 
     @property
     def task(self) -> str:
-        """Both, "/job:worker/task:1", or ""."""
+        """The task's name, "/job:worker/task:1", or ""."""
         return self._context.task
 
     @property
@@ -148,23 +148,24 @@ class WorkerContext:
 
     @property
     def num_workers(self) -> int:
-        """How many tasks train: the chief and the workers; 0 in a local run."""
+        """Number of tasks that train: the chief and the workers; 0 in a local run."""
         return self._context.num_workers
 
     @property
     def is_chief(self) -> bool:
-        """For the chief, for worker 0 where there is none, for the evaluator, and where
-        there is no task type."""
+        """True for the chief, for worker 0 without a chief, for the evaluator, and
+        without a task type."""
         return self._context.is_chief
 
     @property
     def distributed_mode(self) -> bool:
-        """Whether other tasks have a part in this call."""
+        """Whether the call is part of a run over several tasks."""
         return self._context.distributed_mode
 
     @property
     def evaluates(self) -> bool:
-        """Whether this is the eval function, or the worker function in its place."""
+        """Whether this is a call of the eval function, or of the worker function that
+        stands in for it."""
         return self._context.evaluates
 
     @property
@@ -186,13 +187,13 @@ class WorkerContext:
 
     @property
     def master_target(self) -> str:
-        """What a session connects to, "grpc://host:port"; "" in a local run and for the
+        """The target of sessions, "grpc://host:port"; "" in a local run and for the
         evaluator."""
         return self._context.master_target
 
     @property
     def session_config(self) -> ServerConfig:
-        """Threads and device filters, as the strategy wants them."""
+        """Threads and device filters, from the strategy."""
         inter, intra, filters = self._context.session_config
         return ServerConfig(inter, intra, tuple(filters))
 
@@ -207,11 +208,12 @@ class WorkerContext:
         return self._context.has_barrier
 
     def wait_for_other_workers(self, timeout: Optional[float] = None) -> None:
-        """Wait until the chief and all workers are here; can be used again and again.
+        """Wait until the chief and all workers have called this; can be used repeatedly.
 
-        DeadlineExceededError: who is missing. The error of a task that failed, as soon as
-        it has. AbortedError, InternalError: a task has ended well and will not come.
-        ValueError: there are no others, unless the run says optional_barrier=True.
+        DeadlineExceededError names the missing tasks. When a task fails, its error is
+        raised at once. AbortedError, InternalError: a task has ended without error and
+        will not call this. ValueError: there are no others, and optional_barrier is not
+        set.
         """
         if threading.current_thread() is not threading.main_thread():
             self._context.wait_for_others(timeout)
@@ -219,7 +221,7 @@ class WorkerContext:
         wait = _Wait(self._context, timeout)
         try:
             wait.done.wait()
-        except BaseException as error:  # of a signal: Ctrl-C
+        except BaseException as error:  # raised by a signal handler: Ctrl-C
             self._run.end_waits(error)
             self._run.is_inside = not wait.done.wait(INTERRUPTED_TIMEOUT)
             raise
@@ -227,8 +229,8 @@ class WorkerContext:
             raise wait.error
 
     def cancelled(self) -> bool:
-        """Whether nobody needs this call any more: another task has failed, or all
-        workers have ended and this is the evaluator."""
+        """Whether the call may stop early: another task has failed, or this is the
+        evaluator and all workers have ended."""
         return self._run.given_up or self._context.cancelled()
 
     @property
@@ -247,8 +249,8 @@ def get_current_worker_context() -> Optional[WorkerContext]:
 
 
 class _Wait:
-    """A wait for the others on a thread beside the one of the program, which can be
-    interrupted."""
+    """A wait for the others on a separate thread, so that signals can interrupt the
+    program's thread."""
 
     def __init__(self, context: _muster.Context, timeout: Optional[float]) -> None:
         self.error: Optional[BaseException] = None
@@ -266,7 +268,7 @@ class _Wait:
 
 
 class _Handed:
-    """A call for the thread of the program that waits for the run."""
+    """A call that the run passes to the program's thread, which waits for the run."""
 
     def __init__(self, function: Callable[[], Tuple[Any, ...]]) -> None:
         self.function = function
@@ -275,19 +277,19 @@ class _Handed:
 
 
 class _Run:
-    """One run: what is Python's of it."""
+    """The state of one run."""
 
     def __init__(self) -> None:
         self.given_up = False
-        self.is_inside = False      # an interrupted wait goes on in the library
+        self.is_inside = False      # an interrupted wait has not ended in the library
         self.result_taken = False
         self.failures: List[BaseException] = []
         self.values: Dict[str, Any] = {}
         self.waiting: "queue.Queue[Any]" = queue.Queue()
-        self.own_thread: Optional[int] = None   # whose calls the program's thread makes
+        self.own_thread: Optional[int] = None   # its calls are made on the program's
         self._lock = threading.Lock()
         self._nodes: Dict[int, _muster.Node] = {}
-        self._contexts: Set[_muster.Context] = set()    # of calls that run
+        self._contexts: Set[_muster.Context] = set()    # of running calls
 
     def node_of(self, context: _muster.Context) -> _muster.Node:
         node = context.node()
@@ -296,7 +298,7 @@ class _Run:
         return node
 
     def opened(self, node: _muster.Node) -> None:
-        """Give a node that the run has opened what was registered."""
+        """Register functions and programs at a node that the run has opened."""
         with self._lock:
             self._nodes[id(node)] = node
         _functions.node_opened(node)
@@ -307,7 +309,7 @@ class _Run:
                 _muster.node_unwrap(node)
 
     def call(self, fn: Callable[[Any], Any], context: _muster.Context) -> Tuple[Any, ...]:
-        """Call a function of the program; (code, result, words, task)."""
+        """Call a function of the program; returns (code, result, message, task)."""
         own = WorkerContext(context, self)
         with self._lock:
             self._contexts.add(context)
@@ -332,7 +334,7 @@ class _Run:
         return (0, result, "", "")
 
     def end_waits(self, why: BaseException) -> None:
-        """Nobody waits for the others any more."""
+        """End all waits for the others."""
         self.given_up = True
         with self._lock:
             for context in self._contexts:
@@ -340,7 +342,7 @@ class _Run:
 
     def entry(self, fn: Callable[[Any], Any]
               ) -> Callable[[_muster.Context], Tuple[Any, ...]]:
-        """What the extension calls."""
+        """The function that the extension calls for `fn`."""
         def enter(context: _muster.Context) -> Tuple[Any, ...]:
             if threading.get_ident() != self.own_thread:
                 return self.call(fn, context)
@@ -351,8 +353,8 @@ class _Run:
         return enter
 
     def on_a_thread_beside(self, arguments: Tuple[Any, ...]) -> Tuple[Any, Any]:
-        """Run it beside the program's thread, which makes the calls that would be its
-        own, so that Ctrl-C reaches them and every wait."""
+        """Run on a separate thread, and make its calls on the program's thread, so that
+        Ctrl-C reaches them and every wait."""
         def main() -> None:
             self.own_thread = threading.get_ident()
             try:
@@ -371,7 +373,7 @@ class _Run:
             raise
 
     def _await_end(self) -> None:
-        """Who was interrupted does not wait for the others for long."""
+        """Wait a short time for the run to end, after an interrupt."""
         limit = time.monotonic() + (0 if self.is_inside else INTERRUPTED_TIMEOUT)
         while True:
             try:
@@ -380,7 +382,7 @@ class _Run:
                 return
             if not isinstance(item, _Handed):
                 return
-            item.done.set()     # a call that is not made any more
+            item.done.set()     # this call is not made any more
 
     def _answer_calls(self) -> Tuple[Any, Any]:
         while True:
@@ -405,7 +407,7 @@ def _result(run: _Run, exception: Optional[BaseException],
         if isinstance(failure, (KeyboardInterrupt, SystemExit)):
             raise failure
     if exception is not None:
-        # The program's own exception says more, when it is the one that ended the run.
+        # Prefer the program's own exception, if it is the one that ended the run.
         for failure in run.failures:
             if str(failure) and str(failure) in str(exception):
                 raise failure from None
@@ -430,26 +432,26 @@ def run_distribute_coordinator(
         end_timeout: Optional[float] = 30.0, **options: Any) -> Any:
     """Run a program on this process's part of a cluster.
 
-    worker_fn(strategy), eval_fn(strategy): the program; in them
-    get_current_worker_context() says who they are. Without an eval_fn the worker_fn
-    evaluates. strategy: a Strategy, or None: one call for the whole cluster. mode: of
-    CoordinatorMode. cluster_spec, task_type, task_id: by default those of TF_CONFIG, or
-    else of cluster_resolver (by default the strategy's own). session_config: a
-    ServerConfig. rpc_layer: what targets begin with.
+    worker_fn(strategy), eval_fn(strategy): the program; get_current_worker_context()
+    returns the context of the call. Without an eval_fn the worker_fn evaluates. strategy:
+    a Strategy, or None: one call for the whole cluster. mode: of CoordinatorMode.
+    cluster_spec, task_type, task_id: by default those of TF_CONFIG, else of
+    cluster_resolver (by default the strategy's own). session_config: a ServerConfig.
+    rpc_layer: the scheme of targets.
 
-    node: the node of this process, which is used and not closed. environment: "google":
-    no server is started. ignore_environment: TF_CONFIG is not looked at.
-    optional_barrier: to wait where there are no others is fine. join_timeout: seconds
-    that a server waits for the job's end. end_timeout: for the other calls to end after
-    the first error, and the like. Other options are those of a Node.
+    node: an open node to use, which is not closed. environment: "google": no server is
+    started. ignore_environment: TF_CONFIG is ignored. optional_barrier:
+    wait_for_other_workers() without others returns at once. join_timeout: seconds that a
+    server waits for the job to end. end_timeout: seconds to wait for the other calls
+    after the first error, and for the evaluator. Other options are those of a Node.
 
-    Returns what worker_fn returned, when it was called once here (or, on the leading one
-    of independent tasks, a dict of all tasks), a dict of task to result when it was
-    called for several tasks, None when this process only served. The first exception of
-    any call ends the waiting of all others, and is raised.
+    Returns the result of worker_fn, when it was called once here (on the leading one of
+    independent tasks a dict of all tasks); a dict of task to result when it was called
+    for several tasks; None when this process only served. The first exception of any call
+    ends the waits of all others, and is raised.
 
-    ValueError: an unknown mode, a cluster or a task that are not fit for it, or this
-    thread is in a call already.
+    ValueError: an unknown mode, a mode that does not fit cluster and task, or this thread
+    is in a call already.
     """
     if not callable(worker_fn):
         raise TypeError(f"worker_fn is {worker_fn!r}, expected a function")

@@ -1,7 +1,7 @@
 """Errors: one class for each code of the library, with TensorFlow's names.
 
-Every error of muster is a :class:`MusterError`. Its attributes say what it is about;
-decide from them and from the class, never from words.
+Every error of muster is a :class:`MusterError`. Decide by its class and attributes, never
+by the message.
 """
 
 from __future__ import annotations
@@ -24,16 +24,16 @@ __all__ = [
 
 KINDS = ("other", "function", "input", "worker", "server", "limit", "chief")
 
-# What a pickled exception stands behind in the detail of an error.
+# In the detail of an error, precedes a pickled exception.
 _MARK = "\n\x1f"
 
-# The same of its class alone: the exception was too large.
+# Precedes a pickled name of the exception's class: the exception was too large.
 _CLASS_MARK = "\n\x1e"
 
 
 class RemoteTraceback(Exception):
-    """The traceback of an exception on a worker, as text; the cause of the exception
-    that is raised here."""
+    """The traceback of an exception on a worker, as text: the cause of the exception that
+    is raised here."""
 
     def __init__(self, text: str) -> None:
         super().__init__(text)
@@ -50,16 +50,15 @@ class MusterError(Exception):
     message: one sentence: what, where, what was expected.
     kind: what it is about: "function", "input", "worker", "server", "limit", "chief" or
     "other".
-    task: where it comes from, "/job:worker/task:1"; "" when unknown.
-    function: name of the closure's function; "" when there was none.
-    closure, attempt: number of the closure and of its run; 0 when there was none.
+    task: where the error arose, "/job:worker/task:1"; "" when unknown.
+    function: name of the closure's function; "" without a closure.
+    closure, attempt: id of the closure, and number of its run; 0 without a closure.
     detail: the worker's traceback, or the last lines of its log; "".
     """
 
     code = 2
 
-    # Whether a call of the library raised it here: what a program has made itself, or a
-    # pickle has brought, is not.
+    # Whether a call of the library raised it here, and not the program or a pickle.
     _of_call = False
 
     def __init__(self, message: str = "", *, kind: str = "other", task: str = "",
@@ -78,7 +77,7 @@ class MusterError(Exception):
 
     @property
     def error_code(self) -> int:
-        """The same as code, as TensorFlow calls it."""
+        """The same as code, under TensorFlow's name."""
         return self.code
 
     @property
@@ -105,13 +104,13 @@ OpError = MusterError
 
 
 class CancelledError(MusterError):
-    """The closure was cancelled, or thrown away after another one's error."""
+    """The closure was cancelled, by the program or after an error of another closure."""
 
     code = 1
 
 
 class UnknownError(MusterError):
-    """A function raised something that is no error of muster."""
+    """A function raised an exception that is not a MusterError."""
 
     code = 2
 
@@ -123,25 +122,25 @@ class InvalidArgumentError(MusterError, ValueError):
 
 
 class DeadlineExceededError(MusterError, TimeoutError):
-    """The time is over; the words name what is missing."""
+    """The timeout has passed; the message names what is missing."""
 
     code = 4
 
 
 class NotFoundError(MusterError, LookupError):
-    """There is no such thing."""
+    """There is no such task, key, file, closure and so on."""
 
     code = 5
 
 
 class AlreadyExistsError(MusterError):
-    """There is one already."""
+    """It exists already."""
 
     code = 6
 
 
 class PermissionDeniedError(MusterError):
-    """It may not be done."""
+    """This task may not do that."""
 
     code = 7
 
@@ -171,13 +170,13 @@ class OutOfRangeError(MusterError):
 
 
 class UnimplementedError(MusterError, NotImplementedError):
-    """This is not there."""
+    """This is not implemented."""
 
     code = 12
 
 
 class InternalError(MusterError):
-    """A mistake of muster itself."""
+    """A defect of muster itself, or a task that was lost."""
 
     code = 13
 
@@ -189,25 +188,25 @@ class UnavailableError(MusterError):
 
 
 class DataLossError(MusterError):
-    """Something was lost, or is damaged."""
+    """Data was lost, or is damaged."""
 
     code = 15
 
 
 class UnauthenticatedError(MusterError):
-    """Nobody knows who asks."""
+    """The caller could not be authenticated."""
 
     code = 16
 
 
 class OutOfMemoryError(MusterError, MemoryError):
-    """There was no memory."""
+    """Out of memory."""
 
     code = 17
 
 
 class WouldBlockError(MusterError):
-    """It would have to wait, and was told not to."""
+    """The call would have to wait, and its timeout is 0."""
 
     code = 18
 
@@ -219,7 +218,7 @@ class ClosedError(MusterError):
 
 
 class InputError(MusterError):
-    """An input of the closure failed, or could not be built; the cause says how."""
+    """An input of the closure failed, or could not be computed; see its cause."""
 
     code = 3
 
@@ -242,8 +241,8 @@ def class_of(code: int) -> Type[MusterError]:
 
 def revive(cls: Type[BaseException], args: Tuple[Any, ...],
            state: Dict[str, Any]) -> BaseException:
-    """An exception as it was, without its __init__: that may take other arguments than
-    those that it has left in args."""
+    """Rebuild an exception without calling its __init__, which may take other arguments
+    than those in args."""
     exception = cls.__new__(cls)
     exception.args = args
     exception.__dict__.update(state)
@@ -252,8 +251,8 @@ def revive(cls: Type[BaseException], args: Tuple[Any, ...],
 
 def _revive_named(module: str, name: str, args: Tuple[Any, ...],
                   state: Dict[str, Any]) -> BaseException:
-    """The same, of a class that is found by name here and perhaps not where it was
-    raised: in the program itself, for instance."""
+    """The same for a class given by name, which need not be importable where the
+    exception was pickled: a class of the program itself, for instance."""
     return revive(_find_class(module, name), args, state)
 
 
@@ -277,8 +276,8 @@ def _words_of(value: Any) -> str:
 
 def parts_of(exception: BaseException, dumps: Callable[[Any], bytes]
              ) -> Tuple[Tuple[Any, ...], Dict[str, Any]]:
-    """Arguments and attributes of an exception that can be pickled: words stand for other
-    arguments (a lock, an open file), other attributes are left out."""
+    """Arguments and attributes of an exception that can be pickled. Other arguments (a
+    lock, an open file) are replaced by their repr(), other attributes are left out."""
     def travels(value: Any) -> bool:
         try:
             pickle.loads(dumps(value))
@@ -293,7 +292,7 @@ def parts_of(exception: BaseException, dumps: Callable[[Any], bytes]
 
 
 class _Named:
-    """Stands for an exception in a pickle."""
+    """Pickles an exception by the name of its class."""
 
     def __init__(self, exception: BaseException) -> None:
         cls = type(exception)
@@ -309,7 +308,7 @@ def _dumps(value: Any) -> bytes:
 
 
 def _dump_exception(exception: BaseException) -> Optional[bytes]:
-    """The pickle of an exception; None when it has none that can be read again."""
+    """The pickle of an exception; None when it cannot be pickled or unpickled."""
     try:
         data = _dumps(exception)
         pickle.loads(data)
@@ -320,7 +319,7 @@ def _dump_exception(exception: BaseException) -> Optional[bytes]:
         return None
     try:
         return _dumps(_Named(exception))
-    except Exception:  # what cannot be pickled travels as words
+    except Exception:  # then only its text is sent
         return None
 
 
@@ -331,8 +330,8 @@ def _marked(mark: str, data: Optional[bytes]) -> str:
 
 
 def pack_exception(text: str, exception: BaseException, room: int) -> str:
-    """A traceback's end and the exception itself, or where it does not fit, its class,
-    in `room` bytes."""
+    """The end of a traceback and the pickled exception, or if that is too large its
+    class, in at most `room` bytes."""
     cls = type(exception)
     mark = _marked(_MARK, _dump_exception(exception))
     if len(mark) > room * 2 // 3:
@@ -344,7 +343,7 @@ def pack_exception(text: str, exception: BaseException, room: int) -> str:
 
 
 def _of_class(module: str, name: str, message: str) -> BaseException:
-    """An exception of a class with the words that came."""
+    """An exception of a named class with a message."""
     found = _find_class(module, name)
     start = found.__name__ + ": "
     words = message[len(start):] if message.startswith(start) else message

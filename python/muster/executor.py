@@ -36,7 +36,7 @@ class BrokenClusterExecutor(cf.BrokenExecutor):
     """The executor's cluster was closed, or its initializer failed on a worker."""
 
 
-# ---- at the end of the interpreter, as the pools of concurrent.futures do ----
+# ---- interpreter exit, like the pools of concurrent.futures ----
 
 _engines: "weakref.WeakSet[_Engine]" = weakref.WeakSet()
 _interpreter_ends = False
@@ -71,9 +71,9 @@ def _apply(fn: Callable[..., Any], args: Tuple[Any, ...], kwargs: Dict[str, Any]
 # ---- initializers ----
 
 def _globals_probe(initializer: Any) -> Any:
-    """A function that is pickled by content and has the initializer's globals; None when
-    the initializer is pickled by name. On a worker the functions of one pickle share
-    their globals, so that there its globals are those of all in its pickle."""
+    """A function that is pickled by value and has the initializer's globals; None when
+    the initializer is pickled by name. Functions in one pickle share their globals on the
+    worker, so that there the probe's globals are those of all functions in its pickle."""
     fn = initializer
     while isinstance(fn, (functools.partial, types.MethodType)):
         fn = fn.func if isinstance(fn, functools.partial) else fn.__func__
@@ -92,8 +92,7 @@ def _nothing() -> None:
 
 
 class _Globals:
-    """The globals that an initializer, and the functions after it, have assigned on a
-    worker."""
+    """The globals that an initializer, and later functions, have assigned on a worker."""
 
     def __init__(self) -> None:
         self._values: Dict[str, Any] = {}
@@ -101,7 +100,7 @@ class _Globals:
 
     def call(self, probe: Any, fn: Callable[..., Any], args: Tuple[Any, ...],
              kwargs: Dict[str, Any]) -> Any:
-        """Call a function that sees them, and keep those that it assigns."""
+        """Call a function with these globals, and keep those that it assigns."""
         own = probe.__globals__
         with self._lock:
             own.update(self._values)
@@ -133,8 +132,8 @@ def _initialize(probe: Any, initializer: Callable[..., Any],
 
 
 class _Engine(_muster.Sender, Owner):
-    """What an executor is but for its interface: its futures know it, so that it lives
-    until they are done."""
+    """The implementation of an Executor. Its futures refer to it, so that it lives until
+    they are done."""
 
     def __new__(cls, coordinator: ClusterCoordinator, capacity: int, fixed: bool,
                 options: Dict[str, Any], cancel_running: bool) -> "_Engine":
@@ -165,7 +164,8 @@ class _Engine(_muster.Sender, Owner):
 
     def _wrap(self, fn: Any, args: Tuple[Any, ...],
               kwargs: Optional[Dict[str, Any]]) -> Optional[Tuple[Any, Any, Any]]:
-        """What is scheduled for a call; None: the call, and so for all of fn."""
+        """The function, arguments and keyword arguments to schedule for a call; None:
+        those of the call itself, for this and all later calls of fn."""
         if self.initialized is not None:
             initialized = (self.initialized, self.probe)
             return _with_value, (*initialized, fn, args, kwargs or {}), None
@@ -182,20 +182,20 @@ class _Engine(_muster.Sender, Owner):
         if isinstance(error, errors.ClosedError):
             self._break(error)
             error = self._broken_error()
-        # Else its arguments cannot be pickled, for instance.
+        # Otherwise its arguments cannot be pickled, for instance.
         future._settle("FINISHED", None, error.with_traceback(None))
         self._landed(1)
 
     def _is_new(self, fn: Any) -> bool:
-        """Workers are given a function to keep when it is used again: most that have
-        captured something are used once."""
+        """Whether a closure function is used for the first time. Only one that is used
+        again is kept on the workers, since most are used once."""
         if fn in self._seen:
             return False
         self._seen.add(fn)
         return True
 
     def _later(self, future: "Future[Any]") -> None:
-        """Back to the front, to be sent again after a while."""
+        """Put the future at the front of the queue, to be sent again a little later."""
         future._move("RUNNING", "PENDING")
         self._again(future)
         with self._lock:
@@ -211,7 +211,7 @@ class _Engine(_muster.Sender, Owner):
             self.is_held = False
         self._pump()
 
-    # ---- what comes back ----
+    # ---- results ----
 
     def failed(self, future: "Future[Any]", error: BaseException,
                is_aborted: bool) -> bool:
@@ -227,7 +227,7 @@ class _Engine(_muster.Sender, Owner):
             error = self._broken_error()
         return super().failed(future, error, is_aborted)
 
-    # ---- ends ----
+    # ---- shutdown ----
 
     def _broken_error(self) -> BaseException:
         error = BrokenClusterExecutor(str(self.broken))
@@ -244,7 +244,7 @@ class _Engine(_muster.Sender, Owner):
         self._pump()
 
     def _emptied(self) -> None:
-        """It takes no more, and has nothing to do."""
+        """Called when it is shut down and has no more work."""
         with self._lock:
             self._idle.notify_all()
         if self._closes_when_idle:
@@ -265,7 +265,7 @@ class _Engine(_muster.Sender, Owner):
             self._close_when_idle()
 
     def abandon(self) -> None:
-        """Close it although functions run, in the background."""
+        """Close it on a thread, although functions are running."""
         self.is_shut = True
         with self._lock:
             if self._is_closed:
@@ -303,21 +303,21 @@ class Executor(cf.Executor):
     concurrent.futures.
 
     cluster: a LocalCluster, Node, ClusterCoordinator or strategy; or a number of workers,
-    or None (as many as max_workers): then a LocalCluster of its own is started, and
-    closed with the executor.
-    max_workers: of a cluster that is there: how many functions run at a time at most;
-    None: all that it has room for.
-    initializer, initargs: called once on each worker, before anything else, and again on
-    one that comes back. When it fails the executor is broken. Globals of the program that
-    it assigns are there for its functions, and stay as functions then assign them; all
-    others are as they were when the function was submitted.
-    cancel_running: whether Future.cancel() reaches functions that run.
-    options: those of ClusterCoordinator.schedule() for every closure: priority, deadline,
-    run_timeout, attempts, worker, not_worker, worker_type, effect_once, no_backup. All
-    other ones are those of the LocalCluster: threads=2, or processes=2.
+    or None (as many as max_workers): then the executor starts a LocalCluster, and closes
+    it on shutdown.
+    max_workers: with an existing cluster, how many functions run at a time at most; None:
+    as many as the cluster can run.
+    initializer, initargs: called once on each worker before its first function, and again
+    when a lost worker comes back. When it fails the executor is broken. Functions see the
+    globals of the program that it assigned, and their own later assignments to them; all
+    other globals are as they were when the function was submitted.
+    cancel_running: whether Future.cancel() also cancels running functions.
+    options: of ClusterCoordinator.schedule(), for every closure: priority, deadline,
+    run_timeout, attempts, worker, not_worker, worker_type, effect_once, no_backup. Other
+    options are those of the LocalCluster: threads=2, or processes=2.
 
     A function runs at least once: when its worker dies it runs on another one. Its
-    exception is raised by the future alone.
+    exception is raised only by the future.
     """
 
     def __init__(self, cluster: Any = None, max_workers: Optional[int] = None, *,
@@ -368,7 +368,7 @@ class Executor(cf.Executor):
 
     @property
     def coordinator(self) -> ClusterCoordinator:
-        """What its closures are scheduled by."""
+        """The coordinator that schedules its closures."""
         return cast(ClusterCoordinator, self._engine.coordinator)
 
     @property
@@ -383,8 +383,8 @@ class Executor(cf.Executor):
                **kwargs: Any) -> "Future[Any]":
         """Run fn(*args, **kwargs) on a worker; returns its Future at once.
 
-        RuntimeError after shutdown(), BrokenExecutor when the executor is broken. What
-        cannot be pickled is an error of the future.
+        RuntimeError after shutdown(), BrokenExecutor when the executor is broken. An
+        argument that cannot be pickled is an error of the future.
         """
         if not callable(fn):
             raise TypeError(f"fn is {fn!r}, expected a callable")
@@ -393,12 +393,12 @@ class Executor(cf.Executor):
     def map(self, fn: Callable[..., Any], *iterables: Iterable[Any],
             timeout: Optional[float] = None, chunksize: int = 1,
             buffersize: Optional[int] = None, progress: Any = None) -> Iterator[Any]:
-        """The results of fn over the iterables, in order, as map() gives them.
+        """The results of fn over the iterables, in order, as by map().
 
-        timeout: seconds from now until the last one; TimeoutError. chunksize: calls that
-        go to a worker in one closure: many for short functions. buffersize: closures that
-        are submitted and not taken at most; None: all at once. progress: True or words
-        for a progress bar, where tqdm is installed.
+        timeout: seconds from now until the last result; TimeoutError. chunksize: calls in
+        one closure; use a large number for short functions. buffersize: how many closures
+        are submitted ahead of the results taken; None: all. progress: True, or a title,
+        for a progress bar, if tqdm is installed.
         """
         if chunksize < 1:
             raise ValueError("chunksize must be >= 1.")
@@ -425,7 +425,7 @@ class Executor(cf.Executor):
         return results
 
     def _chunk_function(self, fn: Callable[..., Any], single: bool) -> Any:
-        """A function over a chunk: the same one again for the same fn."""
+        """A function over a chunk; the same object for the same fn."""
         key = (fn, single)
         known = self._functions.get(key)
         if known is None:
@@ -435,9 +435,9 @@ class Executor(cf.Executor):
         return known
 
     def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
-        """Take no more functions. wait: until those that were submitted are done, and the
-        cluster is closed if it is the executor's own. cancel_futures: those that the
-        cluster was not given yet are cancelled."""
+        """Refuse further functions. wait: wait until those submitted are done, and the
+        executor's own cluster is closed. cancel_futures: cancel those that were not sent
+        to the cluster yet."""
         self._functions.clear()
         self._engine.shutdown(wait, cancel_futures)
 
@@ -470,7 +470,7 @@ def _chunk_function(fn: Callable[..., Any], single: bool) -> Callable[..., List[
 
 
 def _chunks(iterables: Tuple[Iterable[Any], ...], size: int) -> Iterator[Any]:
-    """Parts of what map() goes over: of one list, tuple or range slices, else lists."""
+    """The chunks of map(): slices of a single list, tuple or range, else lists."""
     first = iterables[0] if iterables else ()
     if len(iterables) == 1 and type(first) in (list, tuple, range):
         sequence: Any = first
@@ -495,13 +495,14 @@ def _length_of(iterables: Tuple[Iterable[Any], ...]) -> Optional[int]:
 def _results(engine: _Engine, calls: Iterator[Tuple[Any, Any, Any]],
              timeout: Optional[float], buffersize: Optional[int],
              chunked: bool) -> Iterator[Any]:
-    """Submits at once (as many as buffersize), and returns what gives the results."""
+    """Submit the calls (at most buffersize of them) now; returns an iterator of
+    results."""
     end = None if timeout is None else time.monotonic() + timeout
     futures: Deque["Future[Any]"] = collections.deque(
         engine.submit(*call) for call in itertools.islice(calls, buffersize))
 
     def take() -> Iterator[Any]:
-        # No reference to a result stays here while the caller has it.
+        # No reference to a result is kept here once it was yielded.
         try:
             while futures:
                 if buffersize is not None:

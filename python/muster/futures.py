@@ -27,7 +27,7 @@ _CANCELLED = "CANCELLED_AND_NOTIFIED"
 _NOT_NOTIFIED = "CANCELLED"
 _FINISHED = "FINISHED"
 
-# Held while the condition of a future is made: most futures need none.
+# Held while a future's condition is created, which most futures never need.
 _guard = threading.Lock()
 _is_forked = False
 _LAZY: Dict[str, Callable[[], Any]] = {
@@ -45,15 +45,15 @@ os.register_at_fork(after_in_child=_after_fork)
 
 
 class Owner:
-    """Who is told what becomes of a future."""
+    """Gets notified of failures and cancellations of its futures."""
 
     cancel_running = False
     cancelled = _CANCELLED      # the state of a future that was cancelled
 
     def failed(self, future: "Future[Any]", error: BaseException,
                is_aborted: bool) -> bool:
-        """The closure of a running future has an error; is_aborted: it was thrown away.
-        Settles the future; False when it is sent again instead."""
+        """The closure of a running future failed; is_aborted: it was aborted. Settles the
+        future; returns False when it sends the closure again instead."""
         if is_aborted:
             future._settle(_CANCELLED, None, None)
         else:
@@ -61,12 +61,12 @@ class Owner:
         return True
 
     def recall(self, future: "Future[Any]", fn: Any) -> None:
-        """A future of this was cancelled, and may run."""
+        """A future of this owner was cancelled while it may be running."""
         future._recall()
 
 
 class _Nobody(Owner):
-    """Of a future that somebody else will settle: he tells those who wait for it."""
+    """The owner of futures that other code settles."""
 
     cancelled = _NOT_NOTIFIED
 
@@ -77,18 +77,18 @@ NOBODY = _Nobody()
 class Future(_muster.FutureState, cf.Future, Generic[T]):  # type: ignore[type-arg]
     """A future of an Executor: a concurrent.futures.Future that can also be awaited.
 
-    running() is True from when the closure is given to the cluster. cancel() cancels what
+    running() is True once the closure was sent to the cluster. cancel() cancels what
     waits for its turn; with Executor(cancel_running=True) also what the cluster has: a
     function that runs is asked to stop, see Run.cancelled(), and its result is dropped.
     """
 
-    # The condition and the lists of the base class are made when somebody asks for them;
-    # all else is in FutureState: an executor makes and settles a hundred thousand of
-    # these a second.
+    # The condition and the lists of the base class are created on first use, and the rest
+    # is in FutureState (C): an executor makes and settles a hundred thousand futures a
+    # second.
     __slots__ = ("_condition", "_waiters", "_done_callbacks")
 
     def __init__(self) -> None:
-        """The rest is made by FutureState."""
+        """FutureState initializes the future."""
 
     def __getattr__(self, name: str) -> Any:
         make = _LAZY.get(name)
@@ -107,12 +107,13 @@ class Future(_muster.FutureState, cf.Future, Generic[T]):  # type: ignore[type-a
     # ---- states ----
 
     def _begin(self) -> bool:
-        """From now on it cannot be cancelled; False when it was."""
+        """Mark it as running, so that it cannot be cancelled; False when it was
+        cancelled."""
         return self._move(_PENDING, _RUNNING)
 
     def _settle(self, state: str, result: Any, exception: Optional[BaseException],
                 if_running: bool = True) -> bool:
-        """Make it done; False when it is, or runs and should not."""
+        """Make it done; False when it is done already, or runs and must not."""
         if not self._is_shared and \
                 self._finish(state, result, exception, if_running, False):
             return True
@@ -155,14 +156,14 @@ class Future(_muster.FutureState, cf.Future, Generic[T]):  # type: ignore[type-a
         if not self._settle(_FINISHED, None, exception):
             raise cf.InvalidStateError(f"{self._state}: {self!r}")
 
-    # ---- for its users ----
+    # ---- the public interface ----
 
     def done(self) -> bool:
         """Whether it has a result or an exception, or was cancelled."""
         return self._state in (_FINISHED, _CANCELLED, _NOT_NOTIFIED)
 
     def running(self) -> bool:
-        """Whether the cluster has it."""
+        """Whether its closure was sent to the cluster."""
         return self._state == _RUNNING
 
     def cancelled(self) -> bool:
@@ -183,7 +184,7 @@ class Future(_muster.FutureState, cf.Future, Generic[T]):  # type: ignore[type-a
         if _is_forked:
             self._refuse_fork()
         try:
-            # Straight to this thread, unless others wait for it, too.
+            # Deliver the result directly to this thread, unless others wait for it, too.
             if self._state != _FINISHED and self._wait(timeout):
                 timeout = 0
             if self._state == _FINISHED and self._exception is None:
@@ -193,7 +194,7 @@ class Future(_muster.FutureState, cf.Future, Generic[T]):  # type: ignore[type-a
             self = None  # type: ignore[assignment]  # no cycle with its exception
 
     def exception(self, timeout: Optional[float] = None) -> Optional[BaseException]:
-        """The exception that result() would raise, or None; waits as that does."""
+        """The exception that result() would raise, or None; waits like result()."""
         if _is_forked:
             self._refuse_fork()
         if self._state != _FINISHED and self._wait(timeout):
@@ -206,7 +207,7 @@ class Future(_muster.FutureState, cf.Future, Generic[T]):  # type: ignore[type-a
                         "RemoteValue of ClusterCoordinator.schedule()")
 
     def _refuse_fork(self) -> None:
-        """ClosedError where it is a parent's, which alone is told what becomes of it."""
+        """Raise ClosedError in a forked child: only the parent gets the result."""
         of = self._fn if isinstance(self._fn, _muster.RemoteValue) else self._owner
         coordinator = getattr(of, "coordinator", None)
         if coordinator is not None and not self.done():
@@ -236,7 +237,7 @@ class _Arrival:
 
 
 def future_of(value: Waitable) -> "cf.Future[Any]":
-    """The future of a RemoteValue; a future as it is.
+    """The future of a RemoteValue; a future is returned unchanged.
 
     Cancelling it cancels the closure, wherever that is.
     """
@@ -250,7 +251,7 @@ def future_of(value: Waitable) -> "cf.Future[Any]":
 
 
 class _OfValue(Owner):
-    """Of a future that stands for a RemoteValue, which is what it is of."""
+    """The owner of a future of a RemoteValue."""
 
     cancel_running = True
 
@@ -269,15 +270,15 @@ class DoneAndNotDone(NamedTuple):
 
 
 def _futures_of(fs: Iterable[Waitable]) -> Dict["cf.Future[Any]", Any]:
-    """Their futures, and what each stands for; each thing once."""
+    """The futures of values, with the value of each; duplicates are removed."""
     given = {id(item): item for item in fs}
     return {future_of(item): item for item in given.values()}
 
 
 def wait(fs: Iterable[Waitable], timeout: Optional[float] = None,
          return_when: str = ALL_COMPLETED) -> DoneAndNotDone:
-    """As concurrent.futures.wait(), for futures and RemoteValues: sets of those that are
-    done and of the others, after at most timeout seconds."""
+    """Like concurrent.futures.wait(), for futures and RemoteValues: the sets of those
+    that are done and of the others, after at most timeout seconds."""
     things = _futures_of(fs)
     done, not_done = cf.wait(things, timeout, return_when)
     return DoneAndNotDone({things[future] for future in done},
@@ -286,8 +287,8 @@ def wait(fs: Iterable[Waitable], timeout: Optional[float] = None,
 
 def as_completed(fs: Iterable[Waitable],
                  timeout: Optional[float] = None) -> Iterator[Any]:
-    """As concurrent.futures.as_completed(), for futures and RemoteValues: each as soon as
-    it is done. TimeoutError when not all are within timeout seconds."""
+    """Like concurrent.futures.as_completed(), for futures and RemoteValues: yields each
+    as soon as it is done. TimeoutError when not all are done within timeout seconds."""
     things = _futures_of(fs)
     for future in cf.as_completed(list(things), timeout):
         thing = things.pop(future)

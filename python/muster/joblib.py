@@ -26,7 +26,7 @@ from .futures import Future
 __all__ = ["MusterBackend", "register"]
 
 _lock = threading.Lock()
-_own: Optional[Executor] = None     # for those who named no cluster; reused
+_own: Optional[Executor] = None     # used when no cluster is given
 _own_key: Any = None
 
 
@@ -49,12 +49,12 @@ os.register_at_fork(after_in_child=_after_fork)
 
 
 def _own_executor(n_jobs: int, env: Dict[str, str], options: Dict[str, Any]) -> Executor:
-    """The one of this process, with at least n_jobs workers."""
+    """The executor of this process, with at least n_jobs workers."""
     global _own, _own_key
     key = (tuple(sorted(env.items())), repr(sorted(options.items())))
     with _lock:
         if _own is None or _own_key != key or _own._max_workers < n_jobs or _own._broken:
-            # Another one ends once nobody uses it any more.
+            # The former one ends after its last use.
             _own = Executor(max_workers=n_jobs, env=env, cancel_running=True, **options)
             _own_key = key
         return _own
@@ -88,8 +88,8 @@ class MusterBackend(AutoBatchingMixin, ParallelBackendBase):  # type: ignore[mis
         self._options = options
         self._workers: Optional[Executor] = None
         self._futures: Set["Future[Any]"] = set()
-        self._is_own = False        # the executor is of this backend alone
-        # Processes that are there have the environment that they have.
+        self._is_own = False        # the executor is not shared with other backends
+        # Running processes keep their environment.
         self.supports_inner_max_num_threads = cluster is None
 
     def __reduce__(self) -> Tuple[Any, ...]:
@@ -144,11 +144,11 @@ class MusterBackend(AutoBatchingMixin, ParallelBackendBase):  # type: ignore[mis
         jobs = self.effective_n_jobs(n_jobs)
         if jobs == 1 and n_jobs == 1:
             raise FallbackToBackend(SequentialBackend(nesting_level=self.nesting_level))
-        # What joblib says to its own processes about memory maps is not for a cluster.
+        # joblib's memory maps do not work across a cluster.
         self._options.update((key, value) for key, value in options.items()
                              if key in ("initializer", "initargs"))
         if self._workers is None or (not self._is_own and self._place() is None):
-            self._open(jobs)    # the one of the process may have been replaced
+            self._open(jobs)    # the executor of the process may have been replaced
         self.parallel = parallel
         return jobs
 
@@ -160,7 +160,7 @@ class MusterBackend(AutoBatchingMixin, ParallelBackendBase):  # type: ignore[mis
         self.reset_batch_stats()
 
     def abort_everything(self, ensure_ready: bool = True) -> None:
-        """Cancel what was submitted: joblib takes no result any more."""
+        """Cancel submitted calls, whose results joblib does not need any more."""
         global _own
         futures, self._futures = list(self._futures), set()
         executor = self._workers
@@ -170,8 +170,8 @@ class MusterBackend(AutoBatchingMixin, ParallelBackendBase):  # type: ignore[mis
         if executor is None or not were_running or self._is_own or \
                 self._place() is not None:
             return
-        # What runs may not stop when it is asked to: workers of this process's own are
-        # replaced, as joblib's are. Another thread that uses them keeps them.
+        # Running calls may ignore a cancellation: the process's own workers are replaced,
+        # as joblib replaces its own. Another thread that uses them keeps them.
         with _lock:
             if _own is not executor or executor._engine.in_flight > len(futures):
                 return
@@ -209,12 +209,12 @@ class MusterBackend(AutoBatchingMixin, ParallelBackendBase):  # type: ignore[mis
     apply_async = submit
 
     def retrieve_result_callback(self, out: "Future[Any]") -> Any:
-        """What a batch has returned; raises its exception."""
+        """The result of a batch; raises its exception."""
         return out.result()
 
 
 def register() -> None:
-    """Make "muster" known to joblib."""
+    """Register the backend "muster" with joblib."""
     register_parallel_backend("muster", MusterBackend)
 
 

@@ -24,9 +24,9 @@ def _element_bytes(dtype: Any, bytes_per_string: int) -> int:
 
 
 class Partitioner:
-    """The base of partitioners: called with a variable's shape and dtype, it returns a
-    list with an entry for each dimension: how many parts it is cut into. Only the one of
-    `axis` may be more than 1, and variables can be cut along the first one alone."""
+    """The base class of partitioners. Called with a variable's shape and dtype, it
+    returns a list with the number of parts of each dimension. Only that of `axis` may be
+    more than 1, and variables can be cut along the first dimension only."""
 
     def __call__(self, shape: Sequence[int], dtype: Any, axis: int = 0) -> List[int]:
         parts = [1] * len(shape)
@@ -39,7 +39,7 @@ class Partitioner:
 
 
 class FixedShardsPartitioner(Partitioner):
-    """So many shards, or as many as there are rows. ValueError: num_shards below 1."""
+    """num_shards shards, at most one for each row. ValueError: num_shards below 1."""
 
     def __init__(self, num_shards: int) -> None:
         self._num_shards = _at_least_one("num_shards", num_shards)
@@ -51,8 +51,8 @@ class FixedShardsPartitioner(Partitioner):
 class MinSizePartitioner(Partitioner):
     """As many shards as possible of at least min_shard_bytes each, max_shards at most.
 
-    bytes_per_string: what an element of a variable of strings counts. ValueError: one of
-    them is below 1.
+    bytes_per_string: assumed bytes of an element of a variable of strings. ValueError: an
+    argument is below 1.
     """
 
     def __init__(self, min_shard_bytes: int = 256 << 10, max_shards: int = 1,
@@ -71,7 +71,7 @@ class MinSizePartitioner(Partitioner):
 
 class MaxSizePartitioner(Partitioner):
     """As few shards as possible of at most max_shard_bytes each (but at least a row),
-    max_shards at most (None: no limit). ValueError: one of them is below 1."""
+    max_shards at most (None: no limit). ValueError: an argument is below 1."""
 
     def __init__(self, max_shard_bytes: int, max_shards: Optional[int] = None,
                  bytes_per_string: int = 16) -> None:

@@ -1,12 +1,12 @@
-"""Cluster resolvers: who is in the cluster, and which task is this process?
+"""Cluster resolvers: find the cluster, and which task of it this process is.
 
-TensorFlow's names and arguments. Each call asks the source anew, since clusters change;
-what fails for now (a server that does not answer, a pod that does not run yet) is tried
-again until the resolver's ``timeout`` has passed. docs/resolvers.md of the C library has
-the sources with all their settings, which ``settings`` takes:
+They have TensorFlow's names and arguments. Each call queries the source anew, since
+clusters change; transient failures (a server that does not answer, a pod that does not
+run yet) are retried until the resolver's ``timeout`` has passed. docs/resolvers.md of the
+C library lists the sources with all settings that ``settings`` takes:
 ``SlurmClusterResolver(settings={"host_suffix": "-ib"})``.
 
-Any of them can be given to a node, ``Node(resolver=...)``, and so can one of your own: a
+Each can be passed to a node, ``Node(resolver=...)``, and so can a class of your own: a
 subclass of :class:`ClusterResolver` with ``cluster_spec()``.
 """
 
@@ -25,29 +25,29 @@ __all__ = [
     "TPUClusterResolver", "UnionClusterResolver", "resolver_names",
 ]
 
-#: Seconds that a call goes on trying, unless the resolver says another number.
+#: Default timeout of calls, in seconds.
 DEFAULT_TIMEOUT = 300.0
 
 
 def resolver_names() -> List[str]:
-    """The names of all resolvers, in the order in which they are tried when nobody says
-    which one it is."""
+    """The names of all resolvers, in the order in which auto-detection tries them."""
     return _muster.resolver_names()
 
 
 def format_master_url(master: str, rpc_layer: Optional[str] = None) -> str:
-    """"grpc://host:port" from "host:port"; without a layer, or an address, as it is."""
+    """Make "grpc://host:port" from "host:port"; unchanged without a layer or an
+    address."""
     return f"{rpc_layer}://{master}" if rpc_layer and master else master
 
 
 class ClusterResolver(abc.ABC):
-    """What all resolvers have, and the base of your own.
+    """The interface of all resolvers, and the base class of your own.
 
-    A subclass has to have ``cluster_spec()``, and may have ``master()`` and the
-    properties ``task_type``, ``task_id``, ``rpc_layer`` and ``environment``, or set the
-    first three. A node asks it again and again, on a thread of muster's, one call after
-    the other. UnavailableError means "not now, ask again"; other exceptions end what
-    asks. A call may block, but the node waits ten seconds for one at most.
+    A subclass must have ``cluster_spec()``, and may have ``master()`` and the properties
+    ``task_type``, ``task_id``, ``rpc_layer`` and ``environment``, or set the first three.
+    A node polls it, on a thread of muster, one call after the other. UnavailableError
+    means that it will be called again; other exceptions fail the caller. A call may
+    block, but the node waits at most ten seconds for it.
     """
 
     _task_type: Optional[str] = None
@@ -56,12 +56,12 @@ class ClusterResolver(abc.ABC):
 
     @abc.abstractmethod
     def cluster_spec(self) -> ClusterSpec:
-        """The cluster as it is now; an empty ClusterSpec where there is none."""
+        """The cluster as it is now; an empty ClusterSpec without one."""
 
     def master(self, task_type: Optional[str] = None, task_id: Optional[int] = None,
                rpc_layer: Optional[str] = None) -> str:
-        """What a session connects to, "grpc://host:port": that of the given task, else
-        of this one; "" when nothing applies.
+        """The target of sessions, "grpc://host:port": of the given task, else of this
+        one; "" when there is none.
 
         ValueError: the cluster has no such task.
         """
@@ -78,10 +78,10 @@ class ClusterResolver(abc.ABC):
                          timeout: Optional[float] = None) -> Dict[str, int]:
         """How many accelerators a task has, by kind: {"GPU": 2}.
 
-        With a node they are counted in the device lists that the tasks themselves have
-        told; tasks with unequal counts are a FailedPreconditionError. Without one it is
-        what the source says, {} when it says nothing. timeout: in seconds.
-        ``config_proto`` is not looked at.
+        With a node they are counted in the device lists that the tasks reported; tasks
+        with unequal counts are a FailedPreconditionError. Without a node the counts come
+        from the source; {} when it has none. timeout: in seconds. ``config_proto`` is
+        ignored.
         """
         handle = self._new_handle()
         return _string_counts(handle.accelerators(
@@ -125,7 +125,7 @@ class ClusterResolver(abc.ABC):
         return getattr(self, "_timeout", DEFAULT_TIMEOUT) if timeout is None else timeout
 
     def _new_handle(self) -> _muster.Resolver:
-        """A resolver of the library, for one user."""
+        """Make a resolver of the library, for one caller."""
         return _muster.Resolver.of_python(self, _plain_name(type(self).__name__))
 
 
@@ -142,7 +142,7 @@ def _string_counts(counts: Any) -> Dict[str, int]:
 
 
 def _setting(value: Any) -> str:
-    """A setting as the library reads it."""
+    """The text of a setting, for the library."""
     if isinstance(value, bool):
         return "1" if value else "0"
     if isinstance(value, Mapping):
@@ -154,14 +154,14 @@ def _setting(value: Any) -> str:
 
 class NamedClusterResolver(ClusterResolver):
     """Any of the library's resolvers, by its name: "etcd", "dns", "file", "directory",
-    "open_mpi" and so on, see resolver_names(). None: the first one that recognises where
-    the process runs.
+    "open_mpi" and so on, see resolver_names(). None: the first one that recognises the
+    environment of this process.
 
-    settings: those of docs/resolvers.md. task_type, task_id, rpc_layer, environment: what
-    stands whatever the source says. timeout: seconds that a call goes on trying (None:
-    no limit).
+    settings: see docs/resolvers.md. task_type, task_id, rpc_layer, environment: take
+    precedence over those of the source. timeout: seconds that a call retries (None: no
+    timeout).
 
-    NotFoundError: no resolver of this name; InvalidArgumentError: no such setting.
+    NotFoundError: no resolver has this name; InvalidArgumentError: no such setting.
     """
 
     def __init__(self, name: Optional[str] = None,
@@ -180,7 +180,7 @@ class NamedClusterResolver(ClusterResolver):
         self._accelerators: Dict[str, int] = {}
         self._last: Optional[Dict[str, Any]] = None
         self._explained: List[Any] = []
-        self._new_handle()      # what is wrong with the settings is told now
+        self._new_handle()      # raises an error for invalid settings
 
     def _source(self) -> _muster.Resolver:
         return _muster.Resolver.named(self._name)
@@ -208,32 +208,32 @@ class NamedClusterResolver(ClusterResolver):
         return self._last
 
     def resolve(self, timeout: Optional[float] = None) -> Dict[str, Any]:
-        """Everything that one evaluation finds out: cluster, task_type, task_index,
+        """All results of one query of the source: cluster, task_type, task_index,
         rpc_layer, environment, master, bind_address, visible_devices, partition,
-        accelerators, source (which resolver it is from)."""
+        accelerators, source (the resolver that found them)."""
         found = dict(self._resolve(timeout))
         found["cluster"] = (None if found["cluster"] is None
                             else ClusterSpec._wrap(found["cluster"]))
         return found
 
     def explain(self) -> List[Dict[str, Any]]:
-        """What the last call has tried: for each resolver its name, its state ("taken",
-        "not here", "failed", "not asked"), why, and what was asked."""
+        """What the last call tried: for each resolver its name, its state ("taken", "not
+        here", "failed", "not asked"), the reason, and its requests."""
         return list(self._explained)
 
     def cluster_spec(self) -> ClusterSpec:
-        """The cluster as it is now; an empty ClusterSpec where there is none.
+        """The cluster as it is now; an empty ClusterSpec without one.
 
-        Errors name the source and the place in it. NotFoundError: this is not the place
-        of this resolver.
+        Errors name the source and the position in it. NotFoundError: this process does
+        not run in the environment of this resolver.
         """
         cluster = self._resolve()["cluster"]
         return ClusterSpec({}) if cluster is None else ClusterSpec._wrap(cluster)
 
     def master(self, task_type: Optional[str] = None, task_id: Optional[int] = None,
                rpc_layer: Optional[str] = None) -> str:
-        """What a session connects to, "grpc://host:port": that of the given task, else
-        what the source itself says, else that of this one; "" when nothing applies.
+        """The target of sessions, "grpc://host:port": of the given task, else the
+        source's own, else of this task; "" when there is none.
 
         ValueError: the cluster has no such task.
         """
@@ -254,10 +254,9 @@ class NamedClusterResolver(ClusterResolver):
                          timeout: Optional[float] = None) -> Dict[str, int]:
         """How many accelerators a task has, by kind: {"GPU": 2}.
 
-        With a node they are counted in the device lists that the tasks themselves have
-        told, once all are connected; without one it is what the source says, {} when it
-        says nothing. timeout: in seconds, by default the resolver's. ``config_proto`` is
-        not looked at.
+        With a node they are counted in the device lists that the tasks reported, once all
+        are connected; without a node the counts come from the source; {} when it has
+        none. timeout: in seconds, by default the resolver's. ``config_proto`` is ignored.
         """
         return _string_counts(self._new_handle().accelerators(
             node, task_type, _minus_one(task_id), self._timeout_of(timeout)))
@@ -274,8 +273,8 @@ class NamedClusterResolver(ClusterResolver):
 
     @property
     def task_type(self) -> Optional[str]:
-        """The type of this process's task, None when the source does not know it. Asked
-        once, unless it was set."""
+        """The type of this process's task, None when the source does not have it. The
+        source is queried once, unless the type was set."""
         if self._task_type is not None:
             return self._task_type
         return self._known("task_type") or None
@@ -286,7 +285,7 @@ class NamedClusterResolver(ClusterResolver):
 
     @property
     def task_id(self) -> Optional[int]:
-        """Its index, as task_type."""
+        """The index of this process's task; see task_type."""
         if self._task_id is not None:
             return self._task_id
         index = int(self._known("task_index"))
@@ -323,7 +322,7 @@ class NamedClusterResolver(ClusterResolver):
 class SimpleClusterResolver(NamedClusterResolver):
     """A fixed cluster.
 
-    TypeError: cluster_spec is no ClusterSpec, or master no str.
+    TypeError: cluster_spec is not a ClusterSpec, or master not a str.
     """
 
     def __init__(self, cluster_spec: ClusterSpec, master: str = "",
@@ -361,15 +360,16 @@ class SimpleClusterResolver(NamedClusterResolver):
 
 
 class UnionClusterResolver(NamedClusterResolver):
-    """Several resolvers as one.
+    """The union of several resolvers.
 
-    Jobs without gaps are put one behind the other in the order of the resolvers; jobs
-    with gaps in their indices are merged by index. Task, rpc layer and environment are
-    those of the first resolver, unless task_type, task_id, rpc_layer or environment say
-    others; the master is the first that one has.
+    Jobs without gaps are concatenated in the order of the resolvers; jobs with gaps in
+    their indices are merged by index. Task, rpc layer and environment are those of the
+    first resolver, unless task_type, task_id, rpc_layer or environment are given; the
+    master is the first one that a resolver has.
 
-    ValueError: no resolver, or an unknown argument; TypeError: one is no ClusterResolver.
-    cluster_spec() raises a KeyError when the same index is there twice.
+    ValueError: no resolver, or an unknown argument; TypeError: one is not a
+    ClusterResolver. cluster_spec() raises a KeyError when two resolvers have the same
+    index.
     """
 
     def __init__(self, *args: ClusterResolver, **kwargs: Any) -> None:
@@ -390,8 +390,7 @@ class UnionClusterResolver(NamedClusterResolver):
                                             for member in self._members))
 
     def cluster_spec(self) -> ClusterSpec:
-        """The union of the clusters of all. KeyError: the same index, or address, is
-        there twice."""
+        """The union of all clusters. KeyError: the same index or address occurs twice."""
         try:
             return super().cluster_spec()
         except errors.AlreadyExistsError as error:
@@ -399,10 +398,10 @@ class UnionClusterResolver(NamedClusterResolver):
 
 
 class TFConfigClusterResolver(NamedClusterResolver):
-    """The variable TF_CONFIG, as TensorFlow's tools write it. Without it, or with one
-    that has no cluster, the cluster is empty.
+    """The environment variable TF_CONFIG, as TensorFlow's tools write it. Without it, or
+    without a cluster in it, the cluster is empty.
 
-    cluster_spec() raises a ValueError for what makes no sense; the words say where.
+    cluster_spec() raises a ValueError for an invalid value; the message says where.
     """
 
     def __init__(self, task_type: Optional[str] = None, task_id: Optional[int] = None,
@@ -413,13 +412,13 @@ class TFConfigClusterResolver(NamedClusterResolver):
 
 
 class SlurmClusterResolver(NamedClusterResolver):
-    """The tasks of a Slurm step, by the variables that srun gives each of them.
+    """The tasks of a Slurm step, from the variables that srun sets for each task.
 
-    jobs: {"chief": 1, "ps": 2, "worker": "*"}, what the tasks are, by rank; without it
+    jobs: {"chief": 1, "ps": 2, "worker": "*"}, assigned to the tasks by rank; by default
     all are workers. port_base: port of the first task of a node, or "auto".
-    gpus_per_node, gpus_per_task: counted when they are not given. tasks_per_node: an int,
-    or a dict of host to count. auto_set_gpu: cluster_spec() sets CUDA_VISIBLE_DEVICES of
-    this process to its own GPUs.
+    gpus_per_node, gpus_per_task: by default detected. tasks_per_node: an int, or a dict
+    of host to count. auto_set_gpu: cluster_spec() sets CUDA_VISIBLE_DEVICES of this
+    process to its own GPUs.
     """
 
     def __init__(self, jobs: Optional[Mapping[str, Union[int, str]]] = None,
@@ -437,8 +436,8 @@ class SlurmClusterResolver(NamedClusterResolver):
         super().__init__("slurm", {**own, **(settings or {})}, timeout=timeout)
 
     def cluster_spec(self) -> ClusterSpec:
-        """The tasks of the step. FailedPreconditionError or NotFoundError: this is no
-        task of a step; the words name the variable that is missing."""
+        """The tasks of the step. FailedPreconditionError or NotFoundError: this is not a
+        task of a step; the message names the missing variable."""
         import os
 
         cluster = super().cluster_spec()
@@ -466,10 +465,10 @@ class SageMakerClusterResolver(NamedClusterResolver):
 class GCEClusterResolver(NamedClusterResolver):
     """The running instances of an instance group of Google Compute Engine, at `port`.
 
-    credentials: "default", None for no token, or the path of a file. service: of
-    Google's Python client; it cannot be used here, NotImplementedError.
+    credentials: "default", None for no token, or the path of a file. service:
+    NotImplementedError, since Google's Python client cannot be used here.
 
-    The task's type is that of all instances: setting it is a RuntimeError.
+    All instances have the same task type: setting it is a RuntimeError.
     """
 
     def __init__(self, project: Optional[str] = None, zone: Optional[str] = None,
@@ -488,7 +487,7 @@ class GCEClusterResolver(NamedClusterResolver):
 
     @property
     def task_type(self) -> Optional[str]:
-        """The type of all instances."""
+        """The task type of all instances."""
         return self._settings["task_type"]
 
     @task_type.setter
@@ -514,19 +513,19 @@ def _refuse_service(service: Any) -> None:
 
 
 class ExecutableLocation:
-    """Where a process that asks Kubernetes runs."""
+    """Where a process that queries Kubernetes runs."""
 
     WITHIN_CLUSTER = "within_cluster"
     OFF_CLUSTER = "off_cluster"
 
 
 class KubernetesClusterResolver(NamedClusterResolver):
-    """Pods by their labels, from the API of Kubernetes.
+    """Pods selected by labels, from the Kubernetes API.
 
     job_to_label_mapping: job to a list of label selectors, {"worker": ["app=a,tier=b"],
     "ps": ["app=c"]}; by default {"worker": ["job-name=tensorflow"]}. tf_server_port: the
     port of every pod. override_client: NotImplementedError. executable_location: of
-    ExecutableLocation; by default it is found out.
+    ExecutableLocation; by default it is detected.
 
     A pod that does not run is waited for until `timeout`; then the DeadlineExceededError
     names it.
@@ -552,14 +551,14 @@ class KubernetesClusterResolver(NamedClusterResolver):
 
 
 class TPUClusterResolver(NamedClusterResolver):
-    """Cloud TPUs, by name or address; without one as variables and metadata tell.
+    """Cloud TPUs, by name or address; by default from environment variables and metadata.
 
     tpu: a name, a full name "projects/p/locations/z/nodes/n", that of a queued resource,
     addresses "grpc://10.0.0.2:8470,10.0.0.3", "local", or a list of names. zone, project:
-    this machine's by default. coordinator_name, coordinator_address: the job of this
-    process, when it is none of the TPU's hosts, and where it is. credentials: "default",
+    this machine's by default. coordinator_name, coordinator_address: job and address of
+    this process, when it does not run on one of the TPU's hosts. credentials: "default",
     None, or the path of a file. service: NotImplementedError. discovery_url: a document
-    that says where the API is.
+    with the API's address.
     """
 
     def __init__(self, tpu: Union[str, Sequence[str], None] = None,
@@ -597,22 +596,22 @@ class TPUClusterResolver(NamedClusterResolver):
         return self._settings["job_name"]
 
     def get_coordination_service_leader(self) -> str:
-        """Where the coordination service belongs: "/job:worker/task:0"."""
+        """The task that should host the coordination service: "/job:worker/task:0"."""
         return self._tpu().leader()
 
     def describe(self, timeout: Optional[float] = None) -> List[Dict[str, Any]]:
-        """How the TPUs are, whatever their state: for each a dict with name, project,
-        zone, state ("READY"), health ("HEALTHY"), health_description, accelerator_type,
-        runtime_version, topology, endpoints (hosts), recoverable and why it is not."""
+        """The state of each TPU: a dict with name, project, zone, state ("READY"), health
+        ("HEALTHY"), health_description, accelerator_type, runtime_version, topology,
+        endpoints (number of hosts), recoverable, and why it is not."""
         return self._tpu().describe(self._timeout_of(timeout))
 
     def recoverable(self, timeout: Optional[float] = None) -> bool:
-        """Whether work can go on on all of them, maybe after a while: not on one that
-        was terminated, preempted, or out of memory in the last 90 seconds."""
+        """Whether all TPUs are usable, perhaps after some time: false when one was
+        terminated, preempted, or out of memory in the last 90 seconds."""
         return self._tpu().recoverable(self._timeout_of(timeout))[0]
 
     def wait_for_healthy(self, timeout_s: float = 1200, interval: float = 30) -> None:
-        """Wait until all are healthy, looking every `interval` seconds.
+        """Wait until all TPUs are healthy, polling every `interval` seconds.
 
         DeadlineExceededError with the last state; FailedPreconditionError as soon as one
         is terminated or preempted.
@@ -621,15 +620,16 @@ class TPUClusterResolver(NamedClusterResolver):
 
     def request_version(self, version: str, restart_type: str = "always",
                         timeout: Optional[float] = None) -> None:
-        """Have all hosts use another version of their software; restart_type "always" or
-        "ifNeeded". NotFoundError: no such version."""
+        """Have all hosts switch to another version of their software; restart_type:
+        "always" or "ifNeeded". NotFoundError: no such version."""
         self._tpu().request_version(version, restart_type, self._timeout_of(timeout))
 
 
 # ---- for the extension ----
 
 def _to_handle(resolver: Any) -> _muster.Resolver:
-    """A resolver of the library from a ClusterResolver, or what looks like one."""
+    """A resolver of the library for a ClusterResolver, or for an object with its
+    methods."""
     if isinstance(resolver, _muster.Resolver):
         return resolver
     if isinstance(resolver, ClusterResolver):
@@ -640,7 +640,7 @@ def _to_handle(resolver: Any) -> _muster.Resolver:
 
 
 def _told(resolver: Any, timeout: float) -> Dict[str, Any]:
-    """What a resolver in Python says, for the library."""
+    """The results of a resolver in Python, for the library."""
     spec: Optional[ClusterSpecLike] = resolver.cluster_spec()
     cluster = None if spec is None else ClusterSpec(spec)
     own_master = getattr(type(resolver), "master", None) is not ClusterResolver.master
@@ -657,7 +657,7 @@ def _told(resolver: Any, timeout: float) -> Dict[str, Any]:
 
 
 def _told_error(error: BaseException) -> Tuple[int, str]:
-    """Code and words of what it has raised."""
+    """Code and message of an exception that a resolver in Python raised."""
     if isinstance(error, errors.MusterError):
         return -error.code, str(error)
     if isinstance(error, (ConnectionError, TimeoutError)):

@@ -13,11 +13,11 @@ __all__ = ["Server", "ServerConfig", "offer_cluster"]
 
 @dataclass(frozen=True)
 class ServerConfig:
-    """What a strategy wants of the servers that its program runs on.
+    """Configuration that a strategy gives to the servers its program runs on.
 
     inter_op_parallelism_threads: functions that run at a time; 0: as the node's options
-    say. intra_op_parallelism_threads: that one function may use, the node's setting
-    "intra_op_threads"; 0: not said. device_filters: tasks whose devices are used,
+    say. intra_op_parallelism_threads: threads that one function may use, the node's
+    setting "intra_op_threads"; 0: not set. device_filters: tasks whose devices are used,
     "/job:ps", "/job:worker/task:1"; empty: all.
     """
 
@@ -27,7 +27,8 @@ class ServerConfig:
 
 
 def _config(config: Any) -> Tuple[int, int, Tuple[str, ...]]:
-    """For the extension; anything with these attributes, a ConfigProto too."""
+    """A tuple for the extension; config may be any object with these attributes, also a
+    ConfigProto."""
     if config is None:
         return (0, 0, ())
     names = ("inter_op_parallelism_threads", "intra_op_parallelism_threads",
@@ -41,19 +42,19 @@ def _config(config: Any) -> Tuple[int, int, Tuple[str, ...]]:
 class Server(_muster.BaseServer):
     """A node that serves one task until the job is done, or it is stopped.
 
-    server_or_cluster_def: a ClusterSpec, or what one can be made from; without it (and
-    without a resolver) what TF_CONFIG says, with its task. job_name, task_index: which
-    task of the cluster; they may be left out where only one is possible. protocol: what
-    targets begin with, "grpc" by default, "": nothing. config: a ServerConfig.
+    server_or_cluster_def: a ClusterSpec, or anything one can be made from; without it
+    (and without a resolver) cluster and task of TF_CONFIG. job_name, task_index: which
+    task of the cluster; optional where only one is possible. protocol: the scheme of
+    targets, by default "grpc", "": none. config: a ServerConfig.
     start: False: only start() starts it.
 
-    environment: "google": the servers are somebody else's, and this one has no node.
-    timeout: seconds to wait for a cluster (None: no limit): without any, but with
-    bind_address="tcp://host:port", it waits until a client offers one (offer_cluster()).
-    Other options are those of a Node: threads, heartbeat, resolver and so on.
+    environment: "google": servers are managed elsewhere, and this one has no node.
+    timeout: seconds to wait for a cluster (None: no timeout): without one, but with
+    bind_address="tcp://host:port", the server waits until a client assigns one
+    (offer_cluster()). Other options are those of a Node: threads, heartbeat, resolver and
+    so on.
 
-    InvalidArgumentError (a ValueError): a task that is not in the cluster, or nothing
-    that says which one it is.
+    InvalidArgumentError (a ValueError): the task is not in the cluster, or is not given.
     """
 
     def __init__(self, server_or_cluster_def: Optional[ClusterSpecLike] = None,
@@ -79,7 +80,7 @@ class Server(_muster.BaseServer):
 
     @staticmethod
     def create_local_server(config: Any = None, start: bool = True) -> Server:
-        """A cluster of this process alone: its chief, at a free port."""
+        """A server for a cluster of this process alone: its chief, at a free port."""
         return Server({"chief": ["127.0.0.1:0"]}, "chief", 0, config=config, start=start)
 
     def start(self) -> None:
@@ -91,26 +92,26 @@ class Server(_muster.BaseServer):
         """Serve until the job is done, or the server was stopped, here or by another
         task. A worker gets closures from the first join on.
 
-        Raises the job's own error, if it ended with one. DeadlineExceededError says who
-        has not ended the job.
+        Raises the job's own error, if it ended with one. DeadlineExceededError names the
+        task that has not ended the job.
         """
         self._join(timeout)
 
     def stop(self, timeout: Optional[float] = 5.0) -> None:
-        """Stop: a worker finishes what it has, within the timeout; then the node is
-        closed, and joins return. More than once is fine."""
+        """Stop: a worker finishes the closures it has, within the timeout; then the node
+        is closed, and joins return. May be called more than once."""
         self._stop(timeout)
 
     @property
     def cluster_spec(self) -> ClusterSpec:
-        """The cluster that it serves, also when it was offered one."""
+        """The cluster that it serves, also when a client assigned it."""
         return ClusterSpec._wrap(self._cluster)
 
     def stop_remote(self, task: str, reason: str = "",
                     timeout: Optional[float] = None) -> None:
         """Stop the server of another task, "/job:ps/task:0" or "ps:0": its join()
-        returns. Chief and clients may do this, others get a PermissionDeniedError; the
-        chief itself is not stopped, FailedPreconditionError."""
+        returns. Allowed on the chief and on clients (others: PermissionDeniedError); the
+        chief itself cannot be stopped (FailedPreconditionError)."""
         _muster.stop_remote(_scope.node_of(self), task, reason, timeout)
 
     def __enter__(self) -> Server:
@@ -128,7 +129,7 @@ class Server(_muster.BaseServer):
 
 def _only_task(cluster: ClusterSpec, job: Optional[str], index: Optional[int]
                ) -> Tuple[Optional[str], Optional[int]]:
-    """Which task it is, where only one is possible."""
+    """Job and index of the task; each may be None where only one is possible."""
     if job is None and len(cluster.jobs) == 1:
         job = cluster.jobs[0]
     if job is None:
@@ -146,12 +147,12 @@ def offer_cluster(cluster: ClusterSpecLike, task_type: str, task_index: int,
                   timeout: Optional[float] = None, *, config: Any = None,
                   cluster_name: Optional[str] = None,
                   bind_address: Optional[str] = None) -> None:
-    """Tell a server that waits which cluster it is in, and as what: it waits at the
-    address that this task has there. Returns once it has taken it.
+    """Assign cluster and task to a server that waits at the address of this task. Returns
+    once the server has accepted.
 
     FailedPreconditionError: it serves another task, or another cluster;
-    InvalidArgumentError: the spec is none, or the server is at another address;
-    DeadlineExceededError: who was not reached, and why.
+    InvalidArgumentError: the cluster is not valid, or the server is at another address;
+    DeadlineExceededError says which address was not reached, and why.
     """
     spec = ClusterSpec(cluster)
     spec.validate(task_type, task_index)

@@ -39,14 +39,13 @@ def _check_spec(spec: ClusterSpec, task_type: Optional[str]) -> None:
 
 
 class ParameterServerStrategy:
-    """Variables on parameter servers, functions on workers, and this process, the chief,
-    which coordinates them.
+    """Training with variables on parameter servers and functions on workers, coordinated
+    by this process, the chief.
 
     cluster_resolver: a ClusterResolver with chief, workers and parameter servers; or a
-    LocalCluster or a Node, whose chief is there already. variable_partitioner: called
-    with the shape and dtype of each variable that is created in scope(), it returns how
-    many parts each dimension is cut into (muster.partitioners); without one variables are
-    cut by their size.
+    LocalCluster or a Node. variable_partitioner: called with the shape and dtype of each
+    variable that is created in scope(); returns into how many parts each dimension is cut
+    (muster.partitioners). By default variables are cut by their size.
 
     Other options are those of a Node (threads, heartbeat, journal and so on): this
     process's node is opened with them.
@@ -100,17 +99,17 @@ class ParameterServerStrategy:
 
     @property
     def cluster_resolver(self) -> Optional[ClusterResolver]:
-        """What it was made from, None when that was no resolver."""
+        """The resolver of the constructor, None without one."""
         return self._resolver
 
     @property
     def num_workers(self) -> int:
-        """How many workers the cluster has, as it is now."""
+        """Number of workers in the cluster at present."""
         return self._node.task_count("worker")
 
     @property
     def num_ps(self) -> int:
-        """How many parameter servers it has."""
+        """Number of parameter servers."""
         return self._node.task_count("ps")
 
     @property
@@ -130,8 +129,8 @@ class ParameterServerStrategy:
 
     def run(self, fn: Callable[..., Any], args: Iterable[Any] = (),
             kwargs: Optional[Mapping[str, Any]] = None) -> Any:
-        """Call fn here. A warning says that it runs on no worker, unless a closure does
-        this: ClusterCoordinator.schedule() is what brings functions to workers."""
+        """Call fn in this process. Outside of a closure a warning is logged that it does
+        not run on a worker: use ClusterCoordinator.schedule() for that."""
         if not _in_run():
             logging.getLogger("muster").warning(
                 "ParameterServerStrategy.run() outside of a closure: %r runs in this "
@@ -162,7 +161,7 @@ class ParameterServerStrategy:
         self.close()
 
     def _shards_for(self, shape: List[int], dtype: Any) -> int:
-        """Of a variable that is created in scope(); 0: by its size."""
+        """Number of shards of a variable that is created in scope(); 0: by its size."""
         if self._partitioner is None or not shape:
             return 0
         parts = self._partitioner(shape=shape, dtype=dtype)
@@ -184,5 +183,5 @@ def _in_run() -> bool:
     return True
 
 
-#: The name of before.
+#: The older name.
 ParameterServerStrategyV2 = ParameterServerStrategy

@@ -27,8 +27,8 @@ __all__ = ["MusterStore"]
 _Timeout = Union[None, float, datetime.timedelta]
 
 
-# What a key of the store may not have: slashes are directories, and keys may have several
-# in a row.
+# Characters that are escaped in keys: muster merges repeated slashes, which torch's keys
+# may have.
 _QUOTED = re.compile(r"[%/\x00-\x1f\x7f]")
 
 
@@ -82,14 +82,14 @@ class MusterStore(Store):  # type: ignore[misc]
         quoted = _QUOTED.sub(lambda found: f"%{ord(found.group()):02X}", key)
         return f"{self._prefix}/{quoted or '%'}"
 
-    # ---- what torch.distributed asks for ----
+    # ---- the interface of torch.distributed.Store ----
 
     def set(self, key: str, value: Union[str, bytes]) -> None:
-        """Set a key, whether it is there or not."""
+        """Set a key, whether it exists or not."""
         self._keys.put(self._path(key), value, timeout=self._timeout)
 
     def get(self, key: str) -> bytes:
-        """The key's value, once it is there; LookupError at the timeout."""
+        """Wait for a key and return its value; LookupError at the timeout."""
         try:
             return self._keys.get(self._path(key), self._timeout).value
         except errors.DeadlineExceededError as error:
@@ -97,11 +97,11 @@ class MusterStore(Store):  # type: ignore[misc]
                 from error
 
     def add(self, key: str, value: int) -> int:
-        """Add to a number; the sum. A key that is not there counts as 0."""
+        """Add to a number, and return the sum. An absent key counts as 0."""
         return self._keys.increment(self._path(key), int(value), self._timeout)
 
     def wait(self, keys: Sequence[str], timeout: _Timeout = None) -> None:
-        """Until all keys are there; RuntimeError at the timeout, which names one."""
+        """Wait until all keys exist; RuntimeError at the timeout, which names one."""
         limit = self._timeout if timeout is None else _seconds(timeout)
         end = time.monotonic() + limit
         for key in _listed(keys):
@@ -112,14 +112,14 @@ class MusterStore(Store):  # type: ignore[misc]
                                    "there") from error
 
     def check(self, keys: Sequence[str]) -> bool:
-        """Whether all keys are there now."""
+        """Whether all keys exist now."""
         return all(self._keys.try_get(self._path(key), self._timeout) is not None
                    for key in _listed(keys))
 
     def compare_set(self, key: str, expected: Union[str, bytes],
                     desired: Union[str, bytes]) -> bytes:
-        """Set the key if it has the expected value, or if it is not there and nothing is
-        expected (""); its value afterwards (the expected one if it is not there)."""
+        """Set the key if it has the expected value, or if it is absent and "" is
+        expected. Returns its value afterwards (the expected one if it is absent)."""
         path = self._path(key)
         wanted = expected.encode() if isinstance(expected, str) else bytes(expected)
         wish = desired.encode() if isinstance(desired, str) else bytes(desired)
@@ -134,33 +134,33 @@ class MusterStore(Store):  # type: ignore[misc]
                                revision=0 if found is None else found.revision)
                 return wish
             except errors.FailedPreconditionError:
-                continue    # somebody was faster: look again
+                continue    # another task was faster: try again
 
     def delete_key(self, key: str) -> bool:
-        """Delete a key; whether it was there."""
+        """Delete a key; returns whether it existed."""
         return self._keys.delete(self._path(key), self._timeout) > 0
 
     def num_keys(self) -> int:
-        """How many keys there are."""
+        """Number of keys."""
         return len(self._keys.list(self._prefix, self._timeout))
 
-    # By these names torch's own stores around this one (PrefixStore) call the two.
+    # torch's wrappers of this store (PrefixStore) use these names.
     deleteKey = delete_key
     getNumKeys = num_keys
 
     def set_timeout(self, timeout: _Timeout) -> None:
-        """How long get() and wait() wait from now on."""
+        """Set the timeout of get() and wait()."""
         self._timeout = _seconds(timeout)
 
     @property
     def timeout(self) -> datetime.timedelta:
-        """How long get() and wait() wait."""
+        """The timeout of get() and wait()."""
         return datetime.timedelta(seconds=self._timeout)
 
-    # ---- what newer versions use where it is there ----
+    # ---- methods that newer versions use if they exist ----
 
     def append(self, key: str, value: Union[str, bytes]) -> None:
-        """Add to the end of a value; a key that is not there counts as empty."""
+        """Append to a value; an absent key counts as empty."""
         path = self._path(key)
         more = value.encode() if isinstance(value, str) else bytes(value)
         while True:
@@ -174,11 +174,11 @@ class MusterStore(Store):  # type: ignore[misc]
                 continue
 
     def multi_get(self, keys: Sequence[str]) -> List[bytes]:
-        """The values of several keys, once all are there."""
+        """Wait for several keys and return their values."""
         return [self.get(key) for key in _listed(keys)]
 
     def multi_set(self, keys: Sequence[str], values: Sequence[Union[str, bytes]]) -> None:
-        """Set several keys at one moment."""
+        """Set several keys atomically."""
         keys, values = list(_listed(keys)), list(values)
         if len(keys) != len(values):
             raise ValueError(f"{len(keys)} keys and {len(values)} values")
@@ -188,11 +188,11 @@ class MusterStore(Store):  # type: ignore[misc]
         change.commit(self._timeout)
 
     def has_extended_api(self) -> bool:
-        """append, multi_get and multi_set are there."""
+        """True: append, multi_get and multi_set exist."""
         return True
 
     def clone(self) -> "MusterStore":
-        """Another one on the same keys."""
+        """Another store on the same keys."""
         other: Optional[MusterStore] = MusterStore.__new__(MusterStore)
         assert other is not None
         Store.__init__(other)

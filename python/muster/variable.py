@@ -14,15 +14,15 @@ _numbers = itertools.count()
 class Variable(_muster.BaseVariable):
     """A dense variable on the parameter servers of a cluster.
 
-    initial_value: an array, or a number together with shape; without one it is zeros.
-    name: of 1 to 255 bytes; the same name is the same variable on all tasks.
-    dtype: of float32, float64, int8, int16, int32, int64, uint8 and bool.
+    initial_value: an array, or a number together with shape; by default zeros.
+    name: 1 to 255 bytes; the same name is the same variable on all tasks.
+    dtype: one of float32, float64, int8, int16, int32, int64, uint8 and bool.
     shards: parts that it is cut into along its first dimension; 0: by its size.
-    existing: wait for somebody else to create it; recreate: create it anew when servers
-    have lost parts of it.
-    node: a Node, LocalCluster, ClusterCoordinator or strategy; by default the one whose
-    `with` this is inside of, or that of the run.
-    timeout: seconds to wait for its servers; None: no limit.
+    existing: wait until another task creates it; recreate: create it anew when servers
+    have lost shards of it.
+    node: a Node, LocalCluster, ClusterCoordinator or strategy; by default that of the
+    innermost `with`, or of the run.
+    timeout: seconds to wait for its servers; None: no timeout.
 
     It may be passed to closures, among their arguments or captured: there it is opened
     on the worker's own node.
@@ -51,12 +51,13 @@ class Variable(_muster.BaseVariable):
         self.trainable = trainable is None or bool(trainable)
 
 
-# What would lose something: a number of one of these kinds as one of a kind before it.
+# Kinds of NumPy dtypes: a conversion to a lower number would lose information.
 _KINDS = {"b": 0, "i": 0, "u": 0, "f": 1, "c": 2}
 
 
 def _converted(value: Any, dtype: str, name: str) -> Any:
-    """The array that a variable is written with: called by the extension."""
+    """Convert a value to the array that is written to a variable. Called by the
+    extension."""
     import numpy as np
 
     wanted = np.dtype(dtype)

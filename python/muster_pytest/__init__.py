@@ -1,4 +1,4 @@
-"""Fixtures for tests that need a cluster; pytest finds them by itself.
+"""Fixtures for tests that need a cluster, as a pytest plugin that is loaded by itself.
 
     def test_it(muster_cluster):
         assert list(muster.map(abs, [-1, 2], cluster=muster_cluster)) == [1, 2]
@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from muster.coordinator import ClusterCoordinator
     from muster.executor import Executor
 
-# A package beside muster, which pytest imports whenever it starts: muster itself is
-# imported by the first test that uses it, and others pay nothing.
+# A package of its own, since pytest imports it at every start: muster itself is imported
+# by the first test that uses it.
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -69,7 +69,7 @@ def muster_coordinator(muster_cluster: "LocalCluster") -> "Iterator[ClusterCoord
             break
         except TimeoutError:
             raise
-        except Exception:  # the test's own, which it has not looked at
+        except Exception:  # errors of a test's closures that it did not read
             continue
     coordinator.errors()
 

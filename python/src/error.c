@@ -68,7 +68,7 @@ PyObject *mupy_fail(int code, const char *format, ...)
     return mupy_raise(&error, NULL);
 }
 
-/* The table of codes, so that Python has it from the header alone. */
+/* Add the table of codes of muster/error.h to the module. */
 static int add_codes(PyObject *module)
 {
     static const struct {

@@ -1,5 +1,5 @@
-/* What the files of the extension share. It uses the limited API of CPython 3.9 and the
- * public headers of muster alone. */
+/* Declarations shared by the files of the extension module. It uses only the limited API
+ * of CPython 3.9 and muster's public headers. */
 #ifndef MUSTER_PYTHON_EXTENSION_H
 #define MUSTER_PYTHON_EXTENSION_H
 
@@ -15,7 +15,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* In the stable ABI since 3.10, and in 3.9 with the same number, meaning and type. */
+/* In the stable ABI since 3.10; 3.9 has them with the same value and type. */
 #ifndef METH_FASTCALL
 #define METH_FASTCALL 0x0080
 #endif
@@ -26,12 +26,13 @@ PyAPI_FUNC(const char *) PyUnicode_AsUTF8AndSize(PyObject *text, Py_ssize_t *ret
 #define PyBUF_READ 0x100    /* the same, since 3.11 */
 #endif
 
-/* What the module has a method as, whatever its real type is. */
+/* Cast of a method's function of any type for PyMethodDef. */
 #define MUPY_METHOD(function) ((PyCFunction)(void (*)(void))(function))
 
 /* ---- module.c ---- */
 
-/* One row for each object: called once, when the module is made; -1 with an exception. */
+/* Initialization of each part, called once when the module is created; -1 with an
+ * exception. */
 int mupy_error_init(PyObject *module);
 int mupy_value_init(PyObject *module);
 int mupy_wait_init(PyObject *module);
@@ -57,8 +58,9 @@ int mupy_main_init(PyObject *module);
  * one reference. NULL with an exception. */
 PyTypeObject *mupy_add_type(PyObject *module, PyType_Spec *spec);
 
-/* An attribute of a Python module of the package, "muster.errors" and "from_fields"; kept
- * in *cache, whose reference is never given back. Borrowed; NULL with an exception. */
+/* An attribute of a Python module of the package, "muster.errors" and "from_fields";
+ * cached in *cache, whose reference is never released. Borrowed; NULL with an
+ * exception. */
 PyObject *mupy_import(PyObject **cache, const char *module, const char *name);
 
 /* ---- error.c ---- */
@@ -67,14 +69,15 @@ PyObject *mupy_import(PyObject **cache, const char *module, const char *name);
  * Python function that it is about. Returns NULL. */
 PyObject *mupy_raise(const mu_error *error, const char *function);
 
-/* Of a wait that was cut into pieces: its words name the last one's time, and the caller
- * has waited so long (-1: leave them). */
+/* Correct the message of a wait that was cut into pieces: it names the timeout of the
+ * last piece, and the caller waited `waited_ms` (-1: leave it unchanged). */
 void mupy_error_waited(mu_error *error, int64_t waited_ms);
 
-/* The same as an object, not raised. NULL with an exception. */
+/* The exception of an error as an object, not raised. NULL with an exception. */
 PyObject *mupy_exception(const mu_error *error, const char *function);
 
-/* Raise the exception class of a code (negative) with words of ours. Returns NULL. */
+/* Raise the exception class of a code (negative) with a formatted message. Returns
+ * NULL. */
 PyObject *mupy_fail(int code, const char *format, ...) MU_PRINTF(2, 3);
 
 /* ---- values/value.c ---- */
@@ -86,38 +89,37 @@ enum mupy_convert {
 
 /* A value from a Python object: None, bool, int, float, str, bytes, bytearray, list,
  * tuple (as a list), dict, numpy array or scalar. NULL with a TypeError, OverflowError or
- * ValueError that names the place. */
+ * ValueError that says where in the object. */
 mu_value *mupy_to_value(PyObject *object, unsigned flags);
 
 /* A value from an object of exactly one of the types None, bool, int of 64 bits, float,
  * str, bytes, or a numpy array of a dtype that muster has. NULL without an exception: it
- * is none of them; with one: out of memory. */
+ * has another type; with one: out of memory. */
 mu_value *mupy_to_exact(PyObject *object);
 
-/* The tensor that an array is a view of, when nobody else can see either; NULL without an
- * exception: it is to be copied. */
+/* Take over the tensor that an array is a view of, when nothing else refers to either;
+ * NULL without an exception: the array must be copied. */
 mu_value *mupy_take_tensor(PyObject *object);
 
-/* The Python object of a value. Arrays use the value's memory: `writable` says whether
- * that is the caller's own. NULL with an exception. */
+/* The Python object of a value. Arrays use the value's memory, and are writable with
+ * `writable`, when no other value shares it. NULL with an exception. */
 PyObject *mupy_from_value(const mu_value *value, bool writable);
 
 /* An object with __array_interface__ that keeps the value, a tensor, alive. */
 PyObject *mupy_tensor_owner(const mu_value *tensor, bool writable);
 
-/* What numpy asks such an object for. NULL with an exception. */
+/* The __array_interface__ dict of such an object. NULL with an exception. */
 PyObject *mupy_array_interface(int dtype, unsigned rank, const uint64_t *dims,
                                const void *data, bool writable);
 
-/* A new array that has a copy of a tensor's elements, in memory of its own. */
+/* A new array with memory of its own. */
 PyObject *mupy_array_new(int dtype, unsigned rank, const uint64_t *dims);
 
 /* A tensor of bytes (uint8) from anything with the buffer protocol. */
 mu_value *mupy_buffer_to_value(PyObject *buffer);
 
-/* Where the elements of an array are, and what they are. The array must be kept while it
- * is used: *ret_keep is a new reference to what has the memory (the array, or a copy of
- * it with rows first). -1 with an exception. */
+/* The elements of an array. `keep` is a new reference to the owner of their memory: the
+ * array, or a copy of it in row-major order. */
 struct mupy_array {
     PyObject *keep;
     const void *data;
@@ -127,18 +129,19 @@ struct mupy_array {
     size_t bytes;
 };
 
-/* `dtype` is what the elements are converted to; MU_DTYPE_NONE: as they are. */
+/* Read an array, converted to `dtype` (MU_DTYPE_NONE: not converted). -1 with an
+ * exception. */
 int mupy_array_of(PyObject *object, int dtype, struct mupy_array *ret_array);
 
-/* "float32", numpy.float32 and so on. -1 with an exception. */
+/* The dtype of "float32", numpy.float32 and so on. -1 with an exception. */
 int mupy_dtype_of(PyObject *object);
 
-/* Sequence of dimensions. -1 with an exception. */
+/* Read a sequence of dimensions. -1 with an exception. */
 int mupy_shape_of(PyObject *object, uint64_t *ret_dims, unsigned *ret_rank);
 
-/* ---- shared.c: what several threads use at the same time ---- */
+/* ---- shared.c: objects that several threads use at the same time ---- */
 
-/* Py_BEGIN_CRITICAL_SECTION, which the GIL makes needless. */
+/* Py_BEGIN_CRITICAL_SECTION; nothing with the GIL. */
 #ifdef Py_GIL_DISABLED
 #define MUPY_LOCK(object) Py_BEGIN_CRITICAL_SECTION(object);
 #define MUPY_UNLOCK() Py_END_CRITICAL_SECTION();
@@ -147,27 +150,29 @@ int mupy_shape_of(PyObject *object, uint64_t *ret_dims, unsigned *ret_rank);
 #define MUPY_UNLOCK() }
 #endif
 
-/* What is made when it is first needed: *cache is `made`, whose reference is taken,
- * unless another thread was faster. Borrowed; NULL when `made` is. */
+/* Set an object that is created on first use: *cache becomes `made`, whose reference is
+ * taken, unless another thread was faster. Returns *cache, borrowed; NULL when `made`
+ * is. */
 PyObject *mupy_keep_first(PyObject **cache, PyObject *made);
-PyObject *mupy_kept(PyObject **cache);      /* NULL: not made yet */
+PyObject *mupy_kept(PyObject **cache);      /* the object; NULL: not created yet */
 
-/* A list or dict that no other thread changes: itself with the GIL, as long as no code of
- * Python runs, a copy without it. Anything else is returned as it is. New reference. */
+/* A list or dict that no other thread changes: with the GIL the object itself, as long as
+ * no Python code runs, else a copy. Other objects are returned unchanged. New
+ * reference. */
 PyObject *mupy_snapshot(PyObject *object);
 
-/* New reference; NULL: not there, or with an exception. */
+/* Look up a key: a new reference; NULL: absent, or with an exception. */
 PyObject *mupy_dict_find(PyObject *dict, PyObject *key);
 
-/* Whether these references, which are the caller's, are all that there are. */
+/* Whether an object has no other references than these of the caller. */
 bool mupy_is_only_holder(PyObject *object, Py_ssize_t references);
 
-/* A handle of the library that one thread may close while others are in calls with it:
- * then the last of those closes it. Zeroed: it was not opened. */
+/* A handle of the library that one thread may close while others use it: then the last
+ * user closes it. Zeroed: not opened. */
 struct mupy_handle {
     void *object;
     void (*close)(void *object);    /* called without the GIL */
-    unsigned uses;                  /* one is that it is open */
+    unsigned uses;                  /* users, and one while it is open */
     bool is_open;
 };
 
@@ -175,26 +180,27 @@ void mupy_handle_open(struct mupy_handle *handle, void *object,
                       void (*close)(void *object));
 bool mupy_handle_is_open(const struct mupy_handle *handle);
 
-/* Use it until mupy_handle_end(). NULL, without an exception: it is not open. */
+/* Begin and end a use. NULL, without an exception: it is not open. */
 void *mupy_handle_begin(struct mupy_handle *handle);
 void mupy_handle_end(struct mupy_handle *handle);
 
-/* Nobody begins to use it any more. True for the first, who then drops it, without the
- * GIL, or ends it. */
+/* Refuse further uses. True for the first call, whose caller then releases the handle:
+ * with mupy_handle_drop(), without the GIL, or mupy_handle_end(). */
 bool mupy_handle_shut(struct mupy_handle *handle);
 void mupy_handle_drop(struct mupy_handle *handle);
 
 /* ---- wait.c ---- */
 
-/* A call of the library that waits. It runs without the GIL; on the main thread beside a
- * helper thread, so that Ctrl-C ends the wait: the call then goes on by itself, and what
- * it holds is dropped when it has ended. */
+/* A waiting call of the library, run without the GIL. For the main thread it runs on a
+ * helper thread, so that Ctrl-C ends the wait: the call then continues there, and its
+ * resources are released when it has returned. */
 struct mupy_call {
     void (*run)(struct mupy_call *call);    /* without the GIL */
-    void (*drop)(struct mupy_call *call);   /* with the GIL: what `run` made, when nobody
-                                               takes it any more; may be NULL */
+    void (*drop)(struct mupy_call *call);   /* frees the result of an interrupted call,
+                                               with the GIL; may be NULL */
     PyObject *keep[4];                      /* references held while it runs */
-    struct mupy_handle *used;               /* in use while it runs; NULL */
+    struct mupy_handle *used;               /* a handle in use while it runs; NULL:
+                                               none */
     void *object;
     void *other;
     const void *data;
@@ -211,130 +217,133 @@ struct mupy_call {
 /* A zeroed call; NULL with an exception. */
 struct mupy_call *mupy_call_new(void (*run)(struct mupy_call *call));
 
-/* Hold a reference to `object` as long as the call is there. */
+/* Hold a reference to `object` until the call is freed. */
 void mupy_call_keep(struct mupy_call *call, PyObject *object);
 
-/* Run it. 0: it has returned, call->rv says what, and the caller frees it with
- * mupy_call_free; -1: an exception was raised by a signal, and the call is not the
- * caller's any more. */
+/* Run it. Returns 0 when it has returned call->rv: then the caller frees it with
+ * mupy_call_free. -1 with the exception of a signal handler: the call is not the caller's
+ * any more. */
 int mupy_call_run(struct mupy_call *call);
 
-/* For a thread that cannot be interrupted in any case: as mupy_call_run, without the
- * helper thread. */
+/* Like mupy_call_run without a helper thread, for a thread that no signal interrupts. */
 void mupy_call_run_here(struct mupy_call *call);
 
 void mupy_call_free(struct mupy_call *call);
 
-/* Run it, free it, and raise its error if it has one: None, or NULL with an
- * exception. */
+/* Run a call and free it. Returns None, or NULL with its error as the exception. */
 PyObject *mupy_call_finish(struct mupy_call *call);
 
-/* The same of one that makes a mu_value: that as an object, None when it made none. */
+/* The same for a call whose result is a mu_value: returns its object, or None without
+ * one. */
 PyObject *mupy_call_value(struct mupy_call *call);
 
-/* Seconds (None: no limit) to milliseconds (-1: no limit). -1 with an exception. */
+/* Convert seconds (None: no timeout) to milliseconds (-1: no timeout). -1 with an
+ * exception. */
 int mupy_timeout(PyObject *seconds, int64_t *ret_ms);
 
-/* Repeat a wait in pieces, with signals looked at between them. */
+/* A wait that is cut into pieces, with signals handled between them. */
 struct mupy_pieces {
-    int64_t left_ms;        /* negative: no limit */
+    int64_t left_ms;        /* negative: no timeout */
     uint64_t until_ms;
 };
 
 enum { MUPY_PIECE_MS = 100 };
 
-/* Call `wait` in pieces until it returns something else than -MU_EDEADLINE, or an error
- * of a closure, or the time is over: what it returned; 1 with an exception of a signal.
- * `wait` runs without the GIL. */
+/* Call `wait` in pieces until it returns another code than -MU_EDEADLINE, or an error of
+ * a closure, or the timeout has passed; returns its code, or 1 with the exception of a
+ * signal handler. `wait` runs without the GIL. */
 int mupy_pieces_wait(int (*wait)(void *what, int64_t piece_ms, mu_error *error),
                      void *what, int64_t timeout_ms, mu_error *error);
 
 void mupy_pieces_begin(struct mupy_pieces *pieces, int64_t timeout_ms);
-int64_t mupy_pieces_next(struct mupy_pieces *pieces);   /* how long the next one is */
+int64_t mupy_pieces_next(struct mupy_pieces *pieces);   /* length of the next piece */
 bool mupy_pieces_over(struct mupy_pieces *pieces);
 uint64_t mupy_now_ms(void);
 
 /* ---- waiter.c ---- */
 
-/* One thread that waits, and one that tells it something, a positive number; both hold
- * it. */
+/* A one-shot channel: one thread waits for a positive number that another thread sends.
+ * Both hold a reference. */
 struct mupy_waiter;
 struct mupy_waiter *mupy_waiter_new(void);      /* NULL with an exception */
 void mupy_waiter_unref(struct mupy_waiter *waiter);
 
-/* Any thread, once; gives its hold back. */
+/* Send the number, and release the sender's reference. Any thread, once. */
 void mupy_waiter_tell(struct mupy_waiter *waiter, int what);
 
-/* What it was told; waits for that when another thread is about to tell. */
+/* The number that was sent; waits for it when another thread is about to send it. */
 int mupy_waiter_said(struct mupy_waiter *waiter);
 
-/* 0: it was told; 1: the time is over; -1 with an exception of a signal. */
+/* Wait: 0: the number was sent; 1: the timeout has passed; -1 with the exception of a
+ * signal handler. */
 int mupy_waiter_wait(struct mupy_waiter *waiter, struct mupy_pieces *pieces);
 
-/* ---- notice.c: what other threads have for Python ---- */
+/* ---- notice.c: notices of other threads for Python ---- */
 
-/* A reference that is to be dropped by whoever has the GIL next; any thread, without the
+/* Release a reference later, on a thread that has the GIL. Any thread, without the
  * GIL. */
 void mupy_drop_later(PyObject *object);
 
-/* Drop those; with the GIL. */
+/* Release these references now; with the GIL. */
 void mupy_drop_now(void);
 
-/* Something for the thread that drains notices, which calls `tell` with the GIL. It may
- * tell those behind it, too: it returns the first that it did not. */
+/* A notice in the queue of the thread that drains notices, which calls `tell` with the
+ * GIL. `tell` may handle following notices, too: it returns the first one that it did not
+ * handle. */
 struct mupy_notice {
     struct mupy_notice *next;
     struct mupy_notice *(*tell)(struct mupy_notice *notice);
 };
 
-/* Any thread. */
+/* Put a notice into the queue; any thread. */
 void mupy_notice_post(struct mupy_notice *notice);
 
-/* One that calls `callback` with `argument`, of which it takes references. */
+/* A notice that calls `callback` with `argument`, and holds references to both. */
 struct mupy_notice *mupy_notice_new(PyObject *callback, PyObject *argument);
-void mupy_notice_free(struct mupy_notice *notice);  /* one that was not posted */
+void mupy_notice_free(struct mupy_notice *notice);  /* frees one that was not posted */
 
 /* A log line of a node; any thread. */
 void mupy_notice_log(void *user, int level, const char *task, const char *who,
                      const char *line);
 
-/* Start the thread that drains notices, if it is not there. -1 with an exception. */
+/* Start the thread that drains notices, unless it is running. -1 with an exception. */
 int mupy_notice_start(void);
 
 /* ---- nodes/node.c ---- */
 
 struct mupy_node {
     PyObject_HEAD
-    mu_node *node;          /* NULL once it is closed */
-    mu_node *held;          /* the same, valid as long as this object: see mu_node_ref */
-    bool owned;             /* closed by us: not the node of a program */
-    unsigned forks;         /* of this process when it was opened */
-    struct mupy_node *next; /* of all nodes that are open */
-    PyObject *weak;         /* a weak reference to this object, for who finds it there */
-    PyObject *weak_list;    /* all of them */
-    PyObject *functions;    /* list: what was registered is held here */
-    PyObject *resolver;     /* which it uses until it is closed; NULL */
+    mu_node *node;          /* NULL after it is closed */
+    mu_node *held;          /* the same node, by mu_node_ref valid as long as this
+                               object */
+    bool owned;             /* closed by this object; not for nodes that a program owns */
+    unsigned forks;         /* fork count of the process when it was opened */
+    struct mupy_node *next; /* in the list of all open nodes */
+    PyObject *weak;         /* a weak reference to this object, for lookups in that
+                               list */
+    PyObject *weak_list;    /* list of weak references, for the interpreter */
+    PyObject *functions;    /* list: holds the registered functions */
+    PyObject *resolver;     /* used by the node until it is closed; NULL: none */
 };
 
 extern PyTypeObject *mupy_node_type;
 
-/* The node of an object, NULL with an exception when it is none, was closed, or is that
- * of the process that this one was forked by. */
+/* The node of a Node. NULL with an exception when the object is not a Node, was closed,
+ * or belongs to a parent process. */
 mu_node *mupy_node_of(PyObject *object);
 
-/* Whether a Node (NULL: none) is that of the process that this one was forked by; then
- * with a ClosedError that says so. */
+/* Whether a Node (NULL: none) belongs to a parent process; then with a ClosedError. */
 bool mupy_node_is_forked(PyObject *object);
 
-/* The Node of a node: the one that has opened it, or one that stands for a node which is
- * the program's, until mupy_node_forget(). */
+/* The Node of a node: the one that opened it, or, for a node that a program owns, a
+ * wrapper that is valid until mupy_node_forget(). */
 PyObject *mupy_node_wrap(mu_node *node);
 
-/* The program's nodes are closed. */
+/* Mark the wrappers of the program's nodes as closed. */
 void mupy_node_forget(void);
 
-/* nodes/options.c: keyword arguments as options; -1 with an exception. Texts are those of
- * the objects. */
+/* nodes/options.c: convert keyword arguments to options; -1 with an exception. Texts are
+ * borrowed from the objects. */
 int mupy_node_options(mu_node_options *out, PyObject *kwargs);
 PyObject *mupy_node_option_names(void);
 
@@ -347,10 +356,10 @@ struct mupy_remote_value {
     PyObject_HEAD
     mu_remote_value *value;
     PyObject *coordinator;
-    PyObject *function;     /* str, or the entry of a Python function; NULL */
-    bool kept;              /* its result stays on a worker */
-    bool own_error;         /* its result may be an exception, packed */
-    PyObject *result;       /* what was fetched, if it can be changed; NULL */
+    PyObject *function;     /* str, or a mupy_function; NULL */
+    bool kept;              /* the result is pinned on a worker */
+    bool own_error;         /* the result may be an exception (muster._worker.Failed) */
+    PyObject *result;       /* the fetched result, if it is mutable; NULL */
 };
 
 extern PyTypeObject *mupy_remote_value_type;
@@ -358,27 +367,27 @@ extern PyTypeObject *mupy_remote_value_type;
 PyObject *mupy_remote_value_new(mu_remote_value *value, PyObject *coordinator,
                                 PyObject *function, unsigned flags);
 
-/* Wait until all are ready, and signals are looked at. -1 with an exception; 1: the time
- * is over, and *ret_late (borrowed) is one that is not ready. */
+/* Wait until all values are ready, handling signals. -1 with an exception; 1: the timeout
+ * has passed, and *ret_late (borrowed) is a value that is not ready. */
 int mupy_remote_values_wait(PyObject *const *values, size_t count, int64_t timeout_ms,
                             PyObject **ret_late);
 
-/* What fetch() gives at the end of a wait: the words of its error, NULL, or its result,
- * which may have come by now. */
+/* The result of fetch() after its timeout: the result, if it has come by now, or NULL
+ * with the exception that says where the closure is. */
 PyObject *mupy_remote_value_late(PyObject *value, int64_t timeout_ms);
 
-/* The result of one that is ready (or is kept by a worker). NULL with its exception. */
+/* The result of a value that is ready, or pinned on a worker. NULL with its exception. */
 PyObject *mupy_remote_value_take(PyObject *value);
 
-/* Whether an object cannot be changed, and has no other objects in it. */
+/* Whether an object is immutable and contains no other objects. */
 bool mupy_is_constant(PyObject *object);
 
-/* The exception in a result of a closure with an error of its own, as a new reference;
- * NULL: it is none, or, with an exception, that cannot be known. */
+/* The exception in a result that is a Failed, as a new reference; NULL without an
+ * exception: it is not; with one: the check failed. */
 PyObject *mupy_exception_in(PyObject *result);
 
-/* The name of what was scheduled, a str or the entry of a Python function; borrowed from
- * it. NULL when nobody knows. */
+/* The name of a scheduled function (a str or a mupy_function), borrowed from it. NULL
+ * when it is unknown. */
 const char *mupy_function_text(PyObject *function);
 
 /* ---- coordinator/per_worker.c ---- */
@@ -387,19 +396,19 @@ struct mupy_per_worker {
     PyObject_HEAD
     mu_per_worker *per_worker;
     PyObject *coordinator;
-    PyObject *source;       /* what it is made from, for another one like it; may be
+    PyObject *source;       /* its constructor's arguments, for making iterators; may be
                                NULL */
 };
 
 extern PyTypeObject *mupy_per_worker_type;
 
-/* ---- coordinator/function.c: Python functions as closures see them ---- */
+/* ---- coordinator/function.c: Python functions in closures ---- */
 
 struct mupy_function {
     PyObject_HEAD
     mu_per_worker *per_worker;
     mu_value *reference;
-    mu_value *no_args;      /* the arguments of a closure that has none */
+    mu_value *no_args;      /* the arguments of a call without arguments */
     PyObject *name;         /* str */
     char call_name[64];     /* "python.call:NAME" */
     char try_name[64];      /* "python.try:NAME" */
@@ -408,40 +417,41 @@ struct mupy_function {
 
 extern PyTypeObject *mupy_function_type;
 
-/* "python.call:NAME", the end of a name that is too long. */
+/* Write "python.call:NAME", with only the end of a NAME that is too long. */
 void mupy_function_name(const char *registered, const char *name, char *out, size_t size);
 
-/* The arguments of "python.call". NULL with an exception. */
+/* Make the arguments of "python.call". NULL with an exception. */
 mu_value *mupy_encode_call(struct mupy_function *function, PyObject *args,
                            PyObject *kwargs, PyObject *coordinator);
 
-/* [1, pickle, [buffers], [references]] of any object, appended to `list`. */
+/* Append 1, the pickle, [buffers] and [references] of any object to `list`. */
 int mupy_encode_any(mu_value *list, PyObject *object, PyObject *coordinator);
 
-/* What a function returned, and back. `run` is the run that references are of (NULL:
- * none can be there). */
+/* Convert the result of a function to a value, and back. `run` is the run that references
+ * belong to (NULL: there are no references). */
 mu_value *mupy_encode_result(PyObject *object);
 PyObject *mupy_decode_result(const mu_value *value, bool writable, mu_run *run);
 
-/* Arguments of "python.call" and "python.build", from item `first` on: a tuple, and a
- * dict or NULL. -1 with an exception. */
+/* Decode the arguments of "python.call" and "python.build", from item `first` on: a
+ * tuple, and a dict or NULL. -1 with an exception. */
 int mupy_decode_call(const mu_value *args, size_t first, mu_run *run,
                      PyObject **ret_args, PyObject **ret_kwargs);
 
-/* While an object is pickled: stands for it among the references. Borrowed coordinator,
- * NULL when nothing is being pickled. A new reference to what the pickle has. */
+/* __reduce__ of an object that is sent as a reference: adds it to the references of the
+ * current pickle. Returns a new reference; NULL with an exception when no closure is
+ * being pickled. */
 PyObject *mupy_reduce(PyObject *object);
 
 /* ---- coordinator/coordinator.c ---- */
 
 struct mupy_coordinator {
     PyObject_HEAD
-    struct mupy_handle handle;      /* of a mu_coordinator */
+    struct mupy_handle handle;      /* of a mu_coordinator; see mupy_coordinator_begin */
     PyObject *node;
     PyObject *functions;            /* dict: function -> entry, the newest last */
     PyObject *by_hash;              /* dict: content hash -> entry */
     PyObject *last_callable;        /* the function that was scheduled last; NULL; this
-                                       and the next under MUPY_LOCK() */
+                                       and the next field are guarded by MUPY_LOCK() */
     struct mupy_function *last_function;
 };
 
@@ -452,59 +462,60 @@ extern PyTypeObject *mupy_coordinator_type;
 mu_coordinator *mupy_coordinator_begin(PyObject *object);
 void mupy_coordinator_end(PyObject *object);
 
-/* A call on one: call->object is its mu_coordinator. NULL with an exception. */
+/* A call on a coordinator: call->object is its mu_coordinator. NULL with an exception. */
 struct mupy_call *mupy_coordinator_call(PyObject *object,
                                         void (*run)(struct mupy_call *call));
 
-/* Remember what was scheduled last (NULL: nothing); references are taken of its own. */
+/* Remember the function that was scheduled last (NULL: none); takes new references. */
 void mupy_coordinator_remember(struct mupy_coordinator *self, PyObject *callable,
                                PyObject *function);
 
-/* Raise an error that one of its calls gave: NULL. */
+/* Raise an error of one of its calls. Returns NULL. */
 PyObject *mupy_coordinator_raise(struct mupy_coordinator *self, const mu_error *error,
                                  const char *function);
 
-/* coordinator/schedule.c and values/structure.c: methods of it. */
+/* Methods in coordinator/schedule.c and values/structure.c. */
 PyObject *mupy_schedule(PyObject *object, PyObject *const *args, Py_ssize_t count,
                         PyObject *names);
 PyObject *mupy_fetch(PyObject *object, PyObject *args, PyObject *kwargs);
 
-/* coordinator/schedule.c for futures: as schedule(fn, args, kwargs, own_error=True,
- * timeout=0), and `notify` as on_ready of mu_closure_options. *ret_function is a new
- * reference. -1 with an exception. `names` are those of the options at `args[3]` and so
- * on, NULL: none. */
+/* coordinator/schedule.c, for futures: schedule(fn, args, kwargs, own_error=True,
+ * timeout=0), with `notify` as on_ready of mu_closure_options. `names` are the names of
+ * the options args[3], args[4] and so on; NULL: none. *ret_function is a new reference.
+ * -1 with an exception. */
 int mupy_schedule_future(PyObject *object, PyObject *const *args, PyObject *names,
                          void (*notify)(mu_remote_value *value, void *user), void *user,
                          mu_remote_value **ret_value, PyObject **ret_function);
 
 /* ---- process/held.c: Python objects that stay on a worker ---- */
 
-/* Keep an object (a reference is taken) as what the library has as the object of a
- * per-worker value; every one has a number of its own, from 1. NULL with an exception. */
+/* Keep an object for a per-worker value, with a new reference; each gets a number, from
+ * 1. Returns the handle for mu_run_return_object. NULL with an exception. */
 void *mupy_hold(PyObject *object, int64_t *ret_number);
 
-/* The library drops it, on any thread. */
+/* Drop such a handle; called by the library on any thread. */
 void mupy_let_go(void *held);
 
-/* The Python object behind a reference among the arguments of a run, borrowed: it is
- * there until the run ends. NULL without an exception: it is none of ours. */
+/* The Python object that a reference among the arguments of a run stands for, borrowed
+ * until the run ends. NULL without an exception: it is not a Python object. */
 PyObject *mupy_held_object(mu_run *run, const mu_value *reference);
 
-/* Its number, 0 of none of ours; without the GIL. And back: a new reference, NULL without
- * an exception. */
+/* The number of such an object, 0 when it is not a Python object; without the GIL. The
+ * object of a number: a new reference, or NULL without an exception. */
 int64_t mupy_held_number(mu_run *run, const mu_value *reference);
 PyObject *mupy_held_find(int64_t number);
 
 /* ---- coordinator/run.c ---- */
 
-/* Register "python.call" and the like; -1 with an exception. */
+/* Register "python.call" and so on; -1 with an exception. */
 int mupy_run_register(mu_node *node);
 
-/* Register a Python function under a name, for C and Python callers. The reference is
- * the caller's to keep. A negative code, without an exception. */
+/* Register a Python function under a name, for C and Python callers. The caller keeps a
+ * reference to it. Returns 0 or a negative code, without an exception. */
 int mupy_run_register_function(mu_node *node, const char *name, PyObject *function);
 
-/* A thread of the library takes the GIL with a state of its own, and gives it back. */
+/* Acquire and release the GIL on a thread of the library, which has a thread state of its
+ * own. */
 void mupy_enter(void);
 void mupy_leave(void);
 

@@ -1,4 +1,4 @@
-/* The command `muster` with this interpreter inside. */
+/* The command `muster` in this interpreter. */
 #include "extension.h"
 
 #include "muster.h"
@@ -10,7 +10,8 @@
 #include <sys/prctl.h>
 #include <unistd.h>
 
-/* --python MODULE: muster._functions.load_module(node, module) -> None or words. */
+/* --python MODULE: muster._functions.load_module(node, module) -> None or an error's
+ * text. */
 static int load_module(mu_node *node, const char *module, void *user, mu_error *ret_error)
 {
     static PyObject *load;
@@ -56,7 +57,7 @@ static char **words_of(PyObject *list)
     return words;
 }
 
-/* run_command(command, arguments) -> exit code. Both are kept by the process. */
+/* run_command(command, arguments) -> exit code. Both lists are never freed. */
 static PyObject *run_command(PyObject *module, PyObject *args)
 {
     static mu_main_options options = {.load = load_module};
@@ -84,7 +85,8 @@ static PyObject *run_command(PyObject *module, PyObject *args)
     return PyLong_FromLong(code);
 }
 
-/* die_with_parent(pid): get SIGKILL when the parent ends; at once if it has. */
+/* die_with_parent(pid): have the kernel send SIGKILL when the parent ends; at once if it
+ * has ended. */
 static PyObject *die_with_parent(PyObject *module, PyObject *pid)
 {
     long parent = PyLong_AsLong(pid);

@@ -1,4 +1,4 @@
-/* The module muster._muster: a row for each object. */
+/* The module muster._muster. */
 #include "services/services.h"
 
 #include <string.h>

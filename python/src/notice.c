@@ -1,6 +1,6 @@
-/* What threads of the library have for Python: values that are ready, log lines, and
- * references to drop. They put it into a queue and never take the GIL; one Python thread
- * of the process takes it out, many at once. */
+/* Notices of library threads for Python: ready values, log lines, and references to
+ * release. They go through a queue, so that the library's threads never take the GIL; one
+ * Python thread of the process drains it, many at a time. */
 #include "extension.h"
 
 #include <pthread.h>
@@ -18,7 +18,7 @@ struct callback {
 struct line {
     struct mupy_notice notice;
     int level;
-    char text[];            /* task, who and line, each with its zero byte */
+    char text[];            /* task, who and line, each ended by a zero byte */
 };
 
 struct dropped {
@@ -31,8 +31,9 @@ static pthread_cond_t posted = PTHREAD_COND_INITIALIZER;
 static struct mupy_notice *first;
 static struct mupy_notice *last;
 static unsigned log_lines;      /* in the queue */
-static unsigned log_lost;       /* since the queue was full */
-static unsigned lost_before;    /* of those that are being told; with the GIL */
+static unsigned log_lost;       /* dropped since the queue was full */
+static unsigned lost_before;    /* dropped before the line that is passed on; guarded by
+                                   the GIL */
 static struct dropped *dropped;
 static bool stopping;
 static PyObject *log_function;  /* muster._notices.log */
@@ -86,7 +87,7 @@ void mupy_notice_post(struct mupy_notice *notice)
         last->next = notice;
     last = notice;
     (void)pthread_mutex_unlock(&lock);
-    /* Outside of the lock, which the other thread would only wait for. */
+    /* Outside of the lock, on which the woken thread would wait. */
     if (alone)
         (void)pthread_cond_signal(&posted);
 }
@@ -189,7 +190,7 @@ void mupy_notice_log(void *user, int level, const char *task, const char *who,
     mupy_notice_post(&line->notice);
 }
 
-/* ---- the thread that takes them out ---- */
+/* ---- the thread that drains notices ---- */
 
 static struct mupy_notice *take_all(unsigned *ret_lost, bool *ret_stopping)
 {
@@ -209,7 +210,7 @@ static struct mupy_notice *take_all(unsigned *ret_lost, bool *ret_stopping)
     return notices;
 }
 
-/* Returns False once there will be no more. */
+/* drain_notices(): returns False after stop_notices(). */
 static PyObject *drain(PyObject *module, PyObject *unused)
 {
     struct mupy_notice *notices;
@@ -239,8 +240,8 @@ static PyObject *stop(PyObject *module, PyObject *unused)
     Py_RETURN_NONE;
 }
 
-/* In a child that was forked: its parent's threads may have held the lock. What was
- * queued is the parent's to tell. */
+/* In a forked child: the parent's threads may have held the lock, and the queued notices
+ * are the parent's. */
 static PyObject *after_fork(PyObject *module, PyObject *unused)
 {
     (void)module;
@@ -270,10 +271,10 @@ int mupy_notice_init(PyObject *module)
 {
     static PyMethodDef methods[] = {
         {"drain_notices", drain, METH_NOARGS,
-         "Wait for what other threads have for Python, and call it."},
+         "Wait for notices, and run their callbacks."},
         {"stop_notices", stop, METH_NOARGS, "Make drain_notices() return False."},
         {"notices_after_fork", after_fork, METH_NOARGS,
-         "Forget what the parent's threads have."},
+         "Drop the parent's notices."},
         {NULL, NULL, 0, NULL},
     };
 

@@ -1,5 +1,5 @@
-/* What several threads use at the same time: with the GIL one after the other, on a
- * free-threaded interpreter really. */
+/* Objects that several threads use at the same time, which on a free-threaded interpreter
+ * the GIL does not serialize. */
 #include "extension.h"
 
 PyObject *mupy_keep_first(PyObject **cache, PyObject *made)
@@ -46,8 +46,8 @@ PyObject *mupy_dict_find(PyObject *dict, PyObject *key)
 bool mupy_is_only_holder(PyObject *object, Py_ssize_t references)
 {
 #ifdef Py_GIL_DISABLED
-    /* Of an object of another thread the count is two numbers, which are read one after
-     * the other. */
+    /* The reference count of another thread's object is two numbers that cannot be read
+     * at once. */
     if (object->ob_tid != _Py_ThreadId())
         return false;
 #endif

@@ -1,7 +1,7 @@
-/* Waits without the GIL that Ctrl-C ends.
+/* Waits without the GIL that Ctrl-C interrupts.
  *
- * Signals are handled by Python on the main thread alone. There a call of the library
- * runs on a helper thread, and the main thread looks at signals meanwhile. */
+ * Python handles signals on the main thread only. A waiting call of the main thread
+ * therefore runs on a helper thread, while the main thread handles signals. */
 #include "extension.h"
 
 #include <errno.h>
@@ -13,15 +13,15 @@
 struct helper {
     pthread_mutex_t lock;
     pthread_cond_t changed;
-    struct mupy_call *call;     /* what it runs; NULL: it has returned */
+    struct mupy_call *call;     /* the call that it runs; NULL: it has returned */
     bool left;                  /* the caller was interrupted */
-    struct helper *next;        /* among those that have nothing to do */
+    struct helper *next;        /* in the list of idle helpers */
 };
 
 static pthread_mutex_t idle_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct helper *idle;
 static unsigned long main_thread;
-static pid_t helpers_of;        /* the process that the idle helpers are of */
+static pid_t helpers_of;        /* the process that started the idle helpers */
 
 uint64_t mupy_now_ms(void)
 {
@@ -83,7 +83,7 @@ static void forget_call(struct mupy_call *call)
     PyGILState_Release(state);
 }
 
-/* It ends when its caller was interrupted; else it is used again. */
+/* A helper ends when its caller was interrupted, else it is reused. */
 static void *helper_main(void *arg)
 {
     struct helper *helper = arg;
@@ -136,7 +136,7 @@ static struct helper *helper_new(void)
     return helper;
 }
 
-/* A process that was forked has none of its parent's helpers. */
+/* A forked child does not have its parent's helpers. */
 static struct helper *take_helper(void)
 {
     struct helper *helper;
@@ -174,7 +174,7 @@ static struct timespec in_piece(void)
     return until;
 }
 
-/* True when the call has returned; else a piece of time has passed. */
+/* True when the call has returned; false when one piece of the wait has passed. */
 static bool wait_piece(struct helper *helper)
 {
     struct timespec until = in_piece();
@@ -189,7 +189,8 @@ static bool wait_piece(struct helper *helper)
     return over;
 }
 
-/* True when the call had just returned: then it is still the caller's. */
+/* Abandon the call to its helper. True when it has just returned: then it is still the
+ * caller's. */
 static bool leave(struct helper *helper)
 {
     bool over;

@@ -1,4 +1,4 @@
-/* A thread of Python that waits for what another thread tells it. */
+/* A one-shot channel between two threads; see extension.h. */
 #include "extension.h"
 
 #include <pthread.h>
@@ -45,7 +45,7 @@ void mupy_waiter_tell(struct mupy_waiter *waiter, int what)
     (void)pthread_mutex_lock(&waiter->lock);
     waiter->told_what = what;
     (void)pthread_mutex_unlock(&waiter->lock);
-    /* Outside of the lock, which the other thread would only wait for. */
+    /* Outside of the lock, on which the woken thread would wait. */
     (void)pthread_cond_signal(&waiter->told);
     mupy_waiter_unref(waiter);
 }

@@ -1,8 +1,8 @@
-/* Making known where this task is, by all of a tree that can, and taking it back. */
+/* Announcing this task in all registries of a tree, and taking it back. */
 #include "resolver/engine/internal.h"
 
-/* Rounds of announcing may be under way beside others: they have only this of their
- * own. */
+/* Rounds of announcing may run while other rounds of the same tree do: `announced` is
+ * the only state that is theirs. */
 static void begin_announcing(mu_resolver *resolver)
 {
     struct mu__entry *entry;
@@ -20,7 +20,7 @@ static void begin_announcing_if_fresh(mu_resolver *resolver,
         begin_announcing(resolver);
 }
 
-/* Once in a round: what it remembers may be another after it. */
+/* Once in a round, whatever the number of runs: each call may change entry->memory. */
 static int announce_entry(struct mu__entry *entry, struct mu__requests *requests,
                           const mu_announcement *announcement, mu_error *ret_error)
 {
@@ -30,8 +30,8 @@ static int announce_entry(struct mu__entry *entry, struct mu__requests *requests
         int rv;
 
         mu__requests_begin_pass(requests, mu__entry_name(entry));
-        rv = entry->kind->announce(requests, &entry->settings, announcement,
-                                   &entry->announced.error, &entry->memory,
+        rv = entry->kind->announce(&(struct mu__pass){requests, &entry->settings},
+                                   announcement, &entry->announced.error, &entry->memory,
                                    &entry->announced.index, &entry->announced.again_ms);
         if (rv == MU__LATER)
             return rv;
@@ -100,9 +100,9 @@ static int withdraw(mu_resolver *resolver, struct mu__requests *requests,
         entry->announced.known)
         return rv;
     mu__requests_begin_pass(requests, mu__entry_name(entry));
-    rv = entry->kind->withdraw(requests, &entry->settings, announcement, ret_error,
-                               &entry->memory);
-    entry->announced.known = rv == 0;   /* done, in this round */
+    rv = entry->kind->withdraw(&(struct mu__pass){requests, &entry->settings},
+                               announcement, ret_error, &entry->memory);
+    entry->announced.known = rv == 0;   /* it is done in this round */
     return rv;
 }
 

@@ -11,7 +11,7 @@ static void drop(struct mu__cached_answer *row)
     *row = (struct mu__cached_answer){0};
 }
 
-/* A new answer is kept as the answer to the request that wants any. */
+/* The request without `again`, under which its answer is stored. */
 static struct mu__request plain(const struct mu__request *request)
 {
     struct mu__request any = *request;
@@ -43,7 +43,7 @@ const struct mu__cached_answer *mu__answer_cache_find(struct mu__answer_cache *c
     return row != NULL && now_ms < row->end_ms ? row : NULL;
 }
 
-/* A free place, or that of the one that ends first. */
+/* A free row, else the one that expires first. */
 static struct mu__cached_answer *make_room(struct mu__answer_cache *cache)
 {
     struct mu__cached_answer *first = &cache->rows[0];

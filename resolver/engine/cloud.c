@@ -18,6 +18,7 @@ uint32_t mu__cloud_layout(void)
                                    sizeof(struct mu__answer),
                                    sizeof(struct mu__exchange),
                                    sizeof(struct mu__settings),
+                                   sizeof(struct mu__pass),
                                    sizeof(mu_resolution),
                                    sizeof(struct mu__cloud),
                                    sizeof(mu_tpu_state),
@@ -53,14 +54,11 @@ int mu__cloud_need(struct mu__requests *requests, mu_error *ret_error,
     return 0;
 }
 
-int mu__cloud_resolve(enum mu__cloud_resolver resolver, struct mu__requests *requests,
-                      const struct mu__settings *settings, mu_error *ret_error,
-                      mu_resolution *ret_resolution)
+int mu__cloud_resolve(enum mu__cloud_resolver resolver, const struct mu__pass *pass,
+                      mu_error *ret_error, mu_resolution *ret_resolution)
 {
     const struct mu__cloud *cloud;
-    int rv = mu__cloud_need(requests, ret_error, &cloud);
+    int rv = mu__cloud_need(pass->requests, ret_error, &cloud);
 
-    return rv != 0
-               ? rv
-               : cloud->resolve[resolver](requests, settings, ret_error, ret_resolution);
+    return rv != 0 ? rv : cloud->resolve[resolver](pass, ret_error, ret_resolution);
 }

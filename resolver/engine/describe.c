@@ -1,4 +1,4 @@
-/* What was asked and how it ended, in words; and answers that are failures. */
+/* Descriptions of requests and their results for people, and the errors of answers. */
 #include "resolver/engine/exchange.h"
 
 #include "runtime/base/json.h"
@@ -10,9 +10,9 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { SECRET_BYTES = 8 };      /* a shorter word of a header may stand anywhere */
+enum { SECRET_BYTES = 8 };      /* shorter words of a header are not taken for secret */
 
-/* ---- Words ---- */
+/* ---- Descriptions ---- */
 
 static const char *const text_of[MU__REQUEST_KINDS] = {
     [MU__REQUEST_VARIABLE] = "variable ",
@@ -62,7 +62,7 @@ void mu__request_describe(const struct mu__request *request, char *out, size_t s
                    strcmp(method, "GET") == 0 ? "" : " ", url);
 }
 
-/* An error's words without the name of what was asked, with which they begin. */
+/* An error's message without the request's description, with which it begins. */
 static const char *bare_words(const struct mu__exchange *exchange)
 {
     const char *words = exchange->answer.error.message;
@@ -147,7 +147,7 @@ static const struct {
     {INT_MIN, INT_MAX, -MU_EINVALID, "unexpected"},
 };
 
-/* Whether a text has a word of this header's value, a token say. */
+/* Whether a text contains a word of this header's value, which may be a token. */
 static bool has_word_of(const char *text, const char *header)
 {
     const char *at = header + strcspn(header, ":");
@@ -210,7 +210,7 @@ static void pause_words(const struct mu__answer *answer, char *out, size_t size)
 
     mu__retry_time(answer->retry_after_ms, time, sizeof time);
     if (answer->retry_after_ms != 0)
-        (void)snprintf(out, size, "; it wants to be left alone for %s", time);
+        (void)snprintf(out, size, "; Retry-After: %s", time);
 }
 
 int mu__answer_check(const struct mu__answer *answer, const char *what,

@@ -31,15 +31,15 @@ struct mu__dns_records {
 };
 
 /* Whether a name can be sent to a DNS server: 0, or -MU_EINVALID with the position of
- * what is wrong. A dot at its end is as good as none. */
+ * the wrong byte. It may end with a dot. */
 int mu__dns_name_check(const char *name, mu_error *ret_error);
 
 /* Add one address: 4 bytes for MU__DNS_A, 16 for MU__DNS_AAAA. -MU_ENOMEM. */
 int mu__dns_records_add(struct mu__dns_records *records, int type,
                         const uint8_t *address);
 
-/* Add one service; "" is the root, as "." is. -MU_ENOMEM; -MU_EINVALID: its target has
- * bytes that no host's name has. */
+/* Add one SRV record; target "" stands for ".", the root. -MU_ENOMEM; -MU_EINVALID: the
+ * target has bytes that no host name has. */
 int mu__dns_records_add_service(struct mu__dns_records *records, uint16_t priority,
                                 uint16_t weight, uint16_t port, const char *target);
 

@@ -1,5 +1,5 @@
-/* Requests and their answers for those who run resolvers and answer: the query, which
- * says what is tried again, and the requester. */
+/* Exchanges: one request each, with its answer. The view of the request table that the
+ * query has, which retries, and the requester, which answers. */
 #ifndef MU_RESOLVER_EXCHANGE_H
 #define MU_RESOLVER_EXCHANGE_H
 
@@ -8,8 +8,9 @@
 
 struct mu__exchange;
 
-/* Who answers. `ask` may call mu__exchange_answer within it, and does so for those that
- * are answered at once; else later, on the same thread. */
+/* Answers requests. `ops->request` calls mu__exchange_answer before it returns for the
+ * kinds that are answered at once (enum mu__request_kind), else later, on the same
+ * thread. */
 struct mu__requester {
     const struct mu__requester_ops *ops;
 };
@@ -17,8 +18,8 @@ struct mu__requester {
 struct mu__requester_ops {
     void (*request)(struct mu__requester *requester, struct mu__exchange *exchange);
 
-    /* Nobody wants the answer any more; mu__exchange_answer is not called for it. Only of
-     * what is with the requester. */
+    /* The answer is not wanted any more; mu__exchange_answer must not be called for it.
+     * Only called for an exchange that is in flight. */
     void (*cancel)(struct mu__requester *requester, struct mu__exchange *exchange);
 };
 
@@ -30,70 +31,69 @@ struct mu__exchange {
     bool settled;              /* the answer is final */
     bool in_flight;            /* it is with the requester */
     unsigned tries;            /* how often it was answered */
-    uint64_t due_ms;           /* the query's: when it is asked again; 0: not */
-    uint64_t answered_ms;      /* the query's: when it was answered last */
-    char reason[160];          /* why the last try failed that was not the final one */
-    const char *who;           /* the resolver that asked first, static */
+    uint64_t due_ms;           /* of the query: when it is sent again; 0: it is not */
+    uint64_t answered_ms;      /* of the query: when it was answered last */
+    char reason[160];          /* why the last try failed, when it was tried again */
+    const char *who;           /* the resolver that requested it first; static */
     void *own;                 /* the requester's */
     struct mu__requests *requests;
 };
 
-/* `requester` is borrowed. `answered` is called with each answer of those kinds that
- * may come later, and decides: mu__exchange_settle, at once or later, or
- * mu__exchange_retry to try again. NULL: all answers are final. */
+/* `requester` is borrowed. `answered` is called with each answer of the kinds that may
+ * come later; it calls mu__exchange_settle, at once or later, or mu__exchange_retry.
+ * NULL: all answers are final. */
 int mu__requests_new(struct mu__requester *requester,
                      void (*answered)(void *owner, struct mu__exchange *exchange),
                      void *owner, struct mu__requests **ret_requests);
 
-/* Cancels what is under way. NULL is fine. */
+/* Cancels the exchanges in flight. NULL is fine. */
 void mu__requests_free(struct mu__requests *requests);
 
-/* The requester's: fill in exchange->answer first (data from malloc, now the
- * exchange's). */
+/* Called by the requester after it has filled in exchange->answer (data from malloc,
+ * owned by the exchange from now on). */
 void mu__exchange_answer(struct mu__exchange *exchange);
 
 /* The answer is final: resolvers see it. */
 void mu__exchange_settle(struct mu__exchange *exchange);
 
-/* Ask once more; the answer so far is dropped. Of a exchange that is not settled. */
+/* Send the request once more; the answer so far is dropped. Only for an exchange that
+ * is neither settled nor in flight. */
 void mu__exchange_retry(struct mu__exchange *exchange);
 
-/* No more time: what is under way is cancelled, and the exchange settled with the
+/* The time is over: cancel the exchange if it is in flight, and settle it with the
  * answer that it has, else with -MU_EDEADLINE and the reason of the last failure. */
 void mu__exchange_give_up(struct mu__exchange *exchange);
 
-/* The same of all, and of each that is asked from now on: it reaches no requester. Who
- * then asks on and on hears that the answer is not known yet. */
+/* Give up all exchanges, and each new one as it is requested: the requester gets none
+ * of them. After a thousand such requests answers are NULL, not known yet: that ends a
+ * resolver that requests without end. */
 void mu__requests_end(struct mu__requests *requests);
 
-/* Why a try failed, without the name of what was asked: "Connection refused",
- * "status 503". */
+/* Why the last try failed, without the request's name: "Connection refused", "status
+ * 503". */
 void mu__exchange_reason(const struct mu__exchange *exchange, char *out, size_t size);
 
-/* Before each run of a resolver: what was said is forgotten, what is asked from now on is
- * asked by `who` (static). */
+/* With NULL: a run begins, and the explanation of the last one is dropped. With the
+ * name of a resolver (static): the following requests and explanations are its own. */
 void mu__requests_begin_pass(struct mu__requests *requests, const char *who);
 
-/* Whether there was no memory for a request of this run, or for what is answered at
- * once: then what came of it counts for nothing, since a variable that could not be asked
- * for looks as if it were not set. */
+/* Whether there was no memory for a request of this run. The run's result is then
+ * discarded, since a variable that could not be requested looks as if it were not set. */
 bool mu__requests_out_of_memory(const struct mu__requests *requests);
 
-/* How often a run has begun with these requests (mu__requests_begin_pass with NULL). */
+/* How many runs have begun with these requests (mu__requests_begin_pass with NULL). */
 unsigned mu__requests_runs(const struct mu__requests *requests);
 
-/* How many are not settled; the i-th exchange in the order of asking, NULL past the
- * end. */
-size_t mu__requests_pending(const struct mu__requests *requests);
+/* The i-th exchange in the order of requesting; NULL past the end. */
 struct mu__exchange *mu__requests_at(const struct mu__requests *requests, size_t i);
 
-/* What the resolvers have said since mu__requests_begin_pass with NULL; each line is
- * "WHO: words". NULL past the end. */
+/* The i-th line of this run's explanation (mu__requests_explain): "RESOLVER: text".
+ * NULL past the end. */
 const char *mu__requests_explanation(const struct mu__requests *requests, size_t i);
 
-/* Write what a exchange asked and how it ended, for people: `variable TF_CONFIG: not
- * set`, `https://host/path: status 403, 211 bytes, after 3 tries`. Nothing secret: of
- * urls no user and no query. */
+/* Describe a request and its result for people: `variable TF_CONFIG: not set`,
+ * `https://host/path: status 403, 211 bytes, after 3 tries`. Nothing secret: urls
+ * without user and query. */
 void mu__exchange_describe(const struct mu__exchange *exchange, char *out, size_t size);
 
 #endif

@@ -8,7 +8,7 @@
 
 enum { NAMED_MAX = 5, RUN_MIN = 3, WORDS_BYTES = 320 };
 
-/* What no cluster can have is not to be waited for. */
+/* Refuse a shape that no cluster can have: it would be waited for in vain. */
 static int check_single(const struct mu__jobs *shape, const char *source,
                         mu_error *ret_error)
 {
@@ -43,7 +43,7 @@ unsigned mu__expected_count(const struct mu__jobs *shape, const char *type)
     return 0;
 }
 
-/* Those who are missing, the first of them by name. */
+/* The missing tasks; the first of them are named. */
 struct missing {
     unsigned tasks;
     unsigned count;
@@ -117,21 +117,20 @@ int mu__expected_check(const struct mu__jobs *shape, const char *source,
     return 0;
 }
 
-int mu__task_setting(struct mu__requests *requests, const struct mu__settings *settings,
-                     unsigned type_number, mu_error *ret_error,
-                     mu_resolution *ret_resolution)
+int mu__task_setting(const struct mu__pass *pass, unsigned type_number,
+                     mu_error *ret_error, mu_resolution *ret_resolution)
 {
-    const char *name = mu__setting(requests, settings, type_number);
+    const char *name = mu__setting(pass, type_number);
     long index = ret_resolution->task_index;
     char origin[128];
     mu_error inner;
-    int rv = mu__setting_number(requests, settings, type_number + 1, ret_error, &index);
+    int rv = mu__setting_number(pass, type_number + 1, ret_error, &index);
 
     if (rv != 0 || name == NULL)
         return rv;
     rv = mu__task_type_check(name, &inner);
     if (rv != 0) {
-        mu__setting_origin(requests, settings, type_number, origin);
+        mu__setting_origin(pass, type_number, origin);
         return mu_error_set(ret_error, rv, "%s: %s", origin, inner.message);
     }
     MU__COPY_TEXT(ret_resolution->task_type, name);
@@ -139,9 +138,9 @@ int mu__task_setting(struct mu__requests *requests, const struct mu__settings *s
     return 0;
 }
 
-int mu__task_announced(struct mu__requests *requests, const struct mu__settings *settings,
-                       unsigned type_number, const mu_announcement *announcement,
-                       mu_error *ret_error, mu_resolution *ret_task)
+int mu__task_announced(const struct mu__pass *pass, unsigned type_number,
+                       const mu_announcement *announcement, mu_error *ret_error,
+                       mu_resolution *ret_task)
 {
     int rv;
 
@@ -151,7 +150,7 @@ int mu__task_announced(struct mu__requests *requests, const struct mu__settings 
         ret_task->task_index = announcement->index;
         return 0;
     }
-    rv = mu__task_setting(requests, settings, type_number, ret_error, ret_task);
+    rv = mu__task_setting(pass, type_number, ret_error, ret_task);
     if (rv != 0)
         return rv;
     if (announcement->index >= 0)
@@ -161,5 +160,5 @@ int mu__task_announced(struct mu__requests *requests, const struct mu__settings 
                : mu_error_set(ret_error, -MU_EINVALID,
                               "%s: nobody says which task this process is; expected "
                               "setting task_type (variable MUSTER_TYPE)",
-                              settings->resolver);
+                              pass->settings->resolver);
 }

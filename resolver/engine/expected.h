@@ -5,38 +5,38 @@
 
 #include "resolver/engine/kind.h"
 
-/* Read the text of a setting, `source`; NULL or "any": no shape, with no rows. No job may
- * have "*". */
+/* Parse the text of a setting, which `source` names in messages; NULL or "any": a shape
+ * without rows. No job may have "*". */
 int mu__expected_parse(const char *text, const char *source, mu_error *ret_error,
                        struct mu__jobs *ret_shape);
 
 /* How many tasks of a type there are to be; 0 when the shape does not say. */
 unsigned mu__expected_count(const struct mu__jobs *shape, const char *type);
 
-/* Is everybody there? -MU_EUNAVAILABLE naming those who are not ("directory /x: 2 of 4
- * tasks are not there yet: ..."); without a shape when nobody is. More than the shape
- * says is fine: tasks may join. NULL stands for an empty cluster. */
+/* Whether all expected tasks are in the cluster: 0, or -MU_EUNAVAILABLE with the names
+ * of the missing ones ("directory /x: 2 of 4 tasks are not there yet: ..."). Without a
+ * shape one task is enough. More than the shape says is fine: tasks may join. NULL
+ * stands for an empty cluster. */
 int mu__expected_check(const struct mu__jobs *shape, const char *source,
                        const mu_cluster *cluster, mu_error *ret_error);
 
-/* Settings by which sources that know addresses alone learn which task this process is:
- * they stand in a table in this order. */
+/* Settings that say which task this process is, for sources that only know addresses.
+ * Rows of a settings table; the index follows the type. */
 #define MU__TASK_SETTINGS(type_number, index_number)                                    \
     MU__SETTING(type_number, "task_type", "MUSTER_TYPE", NULL,                          \
                 "which task this process is: its type"),                                \
     MU__SETTING_WITHIN(index_number, "task_index", "MUSTER_INDEX", NULL, 0,             \
                        MU_CLUSTER_INDEX_MAX, "and its index")
 
-/* Fill in type and index from them, where they say something. -MU_EINVALID: no such
- * type. */
-int mu__task_setting(struct mu__requests *requests, const struct mu__settings *settings,
-                     unsigned type_number, mu_error *ret_error,
-                     mu_resolution *ret_resolution);
+/* Fill in the task's type and index where these settings say them. -MU_EINVALID: no
+ * such type. */
+int mu__task_setting(const struct mu__pass *pass, unsigned type_number,
+                     mu_error *ret_error, mu_resolution *ret_resolution);
 
-/* Who announces itself: what the announcement says, and where it says nothing (type "",
- * index -1) what these settings say. -MU_EINVALID when nobody says the type. */
-int mu__task_announced(struct mu__requests *requests, const struct mu__settings *settings,
-                       unsigned type_number, const mu_announcement *announcement,
-                       mu_error *ret_error, mu_resolution *ret_task);
+/* The task that announces itself: as the announcement says; where it says nothing (type
+ * "", index -1), as these settings say. -MU_EINVALID: neither has the type. */
+int mu__task_announced(const struct mu__pass *pass, unsigned type_number,
+                       const mu_announcement *announcement, mu_error *ret_error,
+                       mu_resolution *ret_task);
 
 #endif

@@ -1,5 +1,4 @@
-/* What was tried, as a value. Where there is no memory for a part, there is none of
- * it. */
+/* The explanation of what was tried, as a value; NULL when out of memory. */
 #include "resolver/engine/internal.h"
 #include "runtime/base/text.h"
 
@@ -7,7 +6,7 @@
 
 enum { WORDS_BYTES = 1024 };
 
-/* Words may have names from outside, which need not be UTF-8. */
+/* As UTF-8: texts may have names from outside, which need not be that. */
 static mu_value *text(const char *words)
 {
     char clean[WORDS_BYTES];
@@ -46,7 +45,7 @@ static int add_requests(const struct mu__requests *requests, const char *who,
     return rv;
 }
 
-/* What it has put into words itself: "WHO: words". */
+/* The resolver's own lines: "RESOLVER: text". */
 static int add_explanation(const struct mu__requests *requests, const char *who,
                            mu_value *list)
 {

@@ -1,4 +1,4 @@
-/* What a resolver of the program is made of; for resolver/resolver*.c only. */
+/* mu_resolver and its entries; for resolver/engine/ only. */
 #ifndef MU_RESOLVER_RESOLVER_INNER_H
 #define MU_RESOLVER_RESOLVER_INNER_H
 
@@ -12,19 +12,20 @@ enum mu__entry_state {
     MU__ENTRY_FAILED
 };
 
-/* One resolver of ours or of the program's own, and how far it is in this round. */
+/* A leaf of the tree: a built-in resolver or one of the program's own, and its state in
+ * this round. */
 struct mu__entry {
     const struct mu__resolver_kind *kind;   /* one of these two */
     struct mu__own_kind *own;
     struct mu__settings settings;           /* of `kind` */
-    void *memory;                           /* what its announcing remembers */
+    void *memory;                           /* of kind->announce, between calls */
     enum mu__entry_state state;
     char why[512];
     struct mu__own_call *detecting;         /* of `own`, in this round; NULL: not yet */
     struct mu__own_call *resolve_call;
-    struct mu__own_call *stuck;             /* of a round before, when it has not returned
-                                               then; NULL: none */
-    struct {                                /* what its announcing came to */
+    struct mu__own_call *stuck;             /* a call of an earlier round that has not
+                                               returned yet; NULL: none */
+    struct {                                /* the result of announcing in this round */
         bool known;
         int rv;
         mu_error error;
@@ -38,18 +39,20 @@ enum mu__shape { MU__SHAPE_ONE, MU__SHAPE_FIXED, MU__SHAPE_UNION, MU__SHAPE_AUTO
 struct mu_resolver {
     enum mu__shape shape;
 
-    struct mu__entry *entries;      /* ONE: one; AUTO: all of ours, in their order */
+    struct mu__entry *entries;      /* ONE: one; AUTO: all built-in ones, in order */
     size_t entries_count;
-    struct mu__entry *own_entries;  /* AUTO: before those */
+    struct mu__entry *own_entries;  /* AUTO: the program's own, which come first */
     size_t own_count;
-    struct mu__entry *taken;        /* AUTO: by the last run; ONE: its entry */
+    struct mu__entry *taken;        /* AUTO: the one that the last run took; ONE: its
+                                       entry */
 
     mu_resolution fixed;            /* FIXED; with its cluster */
 
     mu_resolver **members;          /* UNION */
     size_t members_count;
 
-    bool has_type;                  /* what stands whatever the source says */
+    bool has_type;                  /* set by the program, in place of what the source
+                                       says */
     bool has_index;
     bool has_rpc_layer;
     bool has_environment;
@@ -68,47 +71,46 @@ struct mu_resolver {
 };
 
 const char *mu__entry_name(const struct mu__entry *entry);
-void mu__entry_done(struct mu__entry *entry);
 
 /* The i-th entry of ONE and AUTO, the program's own first; NULL past the end. */
 struct mu__entry *mu__resolver_entry(const mu_resolver *resolver, size_t i);
 
-/* ---- Asking: resolver_run.c ---- */
+/* ---- Running: run.c ---- */
 
-/* Of an auto-detection: find out which entry it takes. 0 with resolver->taken, which the
- * others have anyway; MU__LATER, or an error. */
+/* For an auto-detection, find out which entry it takes: 0 with resolver->taken,
+ * MU__LATER, or an error. For other shapes, 0. */
 int mu__resolver_need_taken(mu_resolver *resolver, struct mu__requests *requests,
                             mu_error *ret_error);
 
-/* In the words of what was tried, this one has failed. */
+/* Record for the explanation that the entry has failed. */
 void mu__entry_fails(struct mu__entry *entry, const mu_error *error);
 
-/* As before the first mu__resolver_set_watched_paths. */
+/* Free the paths of mu__resolver_set_watched_paths. */
 void mu__resolver_forget_watched_paths(mu_resolver *resolver);
 
-/* There was no memory for a request: what came of the run counts for nothing. */
+/* Sets the error "out of memory"; returns -MU_ENOMEM. */
 int mu__resolver_out_of_memory(mu_error *ret_error);
 
-/* ---- Functions of the program's own: resolver_own.c ---- */
+/* ---- Functions of the program's own: own.c ---- */
 
-/* As the functions of a kind of ours. Each is called once in a round, and not while one
- * of a round before still runs: -MU_EUNAVAILABLE. */
+/* As `detect` and `resolve` of a built-in resolver. Each function is called once in a
+ * round; while a call of an earlier round still runs it is -MU_EUNAVAILABLE. */
 int mu__own_detect(struct mu__entry *entry, struct mu__requests *requests,
                    mu_error *ret_why);
 int mu__own_resolve(struct mu__entry *entry, struct mu__requests *requests,
                     int64_t left_ms, mu_error *ret_error, mu_resolution *ret_resolution);
 
-/* A round begins: nothing was called in it. */
+/* A round begins: no function has been called in it. */
 void mu__own_begin(struct mu__entry *entry);
 
-/* Another entry takes its place, and knows what still runs. */
+/* Hand a call that still runs over to the entry that replaces this one. */
 void mu__own_move(struct mu__entry *from, struct mu__entry *to);
 void mu__own_done(struct mu__entry *entry);
 
 /* ---- Unions ---- */
 
-/* Make one cluster of those of the members: the rules of mu_resolver_new_union. NULL for
- * members without one; *ret_cluster is NULL when none has one. */
+/* Merge the members' clusters by the rules of mu_resolver_new_union. NULL for a member
+ * without one; *ret_cluster is NULL when none has one. */
 int mu__union_clusters(const mu_cluster *const *clusters, size_t count,
                        mu_error *ret_error, mu_cluster **ret_cluster);
 

@@ -1,7 +1,6 @@
-/* What a resolver of ours is: a row of the registry, in resolver/engine/kinds.c.
- *
- * Pure: it asks the requests (ask.h) and concludes. A function here may be called many
- * times in one query. */
+/* A built-in resolver: a row of the registry in resolver/engine/kinds.c. Its functions
+ * are pure: they make requests (request_table.h) and conclude from the answers. Each
+ * may be called many times in one query. */
 #ifndef MU_RESOLVER_KIND_H
 #define MU_RESOLVER_KIND_H
 
@@ -14,49 +13,49 @@ struct mu__resolver_kind {
     const char *summary;        /* one line: where it looks */
     const struct mu__setting_spec *settings;
 
-    /* Whether this process is where the resolver is for: 1; 0 with the reason in *ret_why
-     * ("SLURM_PROCID is not set"); MU__LATER. Cheap, and never over the network unless a
-     * file or variable says that this machine is of that kind. NULL: only by name. */
-    int (*detect)(struct mu__requests *requests, const struct mu__settings *settings,
-                  mu_error *ret_why);
+    /* Whether this process runs where the resolver applies: 1; else 0 with the reason
+     * in *ret_why ("SLURM_PROCID is not set"); MU__LATER. Cheap, and without the
+     * network unless a file or variable says that this machine is of that kind. NULL:
+     * it is taken only by name. */
+    int (*detect)(const struct mu__pass *pass, mu_error *ret_why);
 
     /* Fill in what is known, over mu_resolution_init's state; `source` is set by the
-     * caller. The caller frees ret_resolution->cluster, also after a failure: so a
-     * resolver may write there as it goes. Errors name the source, the place and what was
-     * expected. -MU_EUNAVAILABLE: not now (a pod does not run yet, a task is not there
-     * yet): it is evaluated again while there is time. MU__LATER. */
-    int (*resolve)(struct mu__requests *requests, const struct mu__settings *settings,
-                   mu_error *ret_error, mu_resolution *ret_resolution);
+     * caller. The caller frees ret_resolution->cluster, also after a failure: the
+     * resolver may write there as it goes. Errors name the source, the place and what
+     * was expected. -MU_EUNAVAILABLE: not now (a pod does not run yet, a task is not
+     * there yet): the query begins another round while there is time. MU__LATER. */
+    int (*resolve)(const struct mu__pass *pass, mu_error *ret_error,
+                   mu_resolution *ret_resolution);
 
-    /* For resolvers by which tasks tell each other where they are (etcd, directory): make
-     * known where this task is, or that it still is there. Called again every
-     * *ret_again_ms; NULL: nothing is to be told. *ret_index is the task's index: that of
-     * the announcement, or what was chosen in place of its -1; later calls have it in the
-     * announcement. `*own` is the resolver's between calls, NULL at first: at most 128
-     * bytes, freed with free(); it may be written whatever is returned but MU__LATER.
-     * -MU_EUNAVAILABLE: not now (somebody else may hold the place still); -MU_EEXISTS:
-     * the task is another, living process. MU__LATER. */
-    int (*announce)(struct mu__requests *requests, const struct mu__settings *settings,
-                    const mu_announcement *announcement, mu_error *ret_error, void **own,
-                    int *ret_index, uint32_t *ret_again_ms);
+    /* Of registries (etcd, directory): make known where this task is, or that it still
+     * is there. NULL: the resolver is no registry. It is to be called again after
+     * *ret_again_ms. *ret_index is the task's index: that of the announcement, or the
+     * one chosen in place of its -1; later calls have it in the announcement. `*own` is
+     * the resolver's state between calls, NULL at first: at most 128 bytes, freed with
+     * free(); it may be written whatever is returned but MU__LATER. -MU_EUNAVAILABLE:
+     * not now (another process may still hold the place); -MU_EEXISTS: the task is
+     * another, living process. MU__LATER. */
+    int (*announce)(const struct mu__pass *pass, const mu_announcement *announcement,
+                    mu_error *ret_error, void **own, int *ret_index,
+                    uint32_t *ret_again_ms);
 
-    /* The task leaves: take it back. May be NULL. */
-    int (*withdraw)(struct mu__requests *requests, const struct mu__settings *settings,
-                    const mu_announcement *announcement, mu_error *ret_error, void **own);
+    /* The task leaves: take the announcement back. May be NULL. */
+    int (*withdraw)(const struct mu__pass *pass, const mu_announcement *announcement,
+                    mu_error *ret_error, void **own);
 
     /* The task's type is a setting, and cannot be set otherwise. */
     bool type_is_setting;
 
-    /* The master of an answer is its first task: a task that was set has its own. */
+    /* The source's master is the address of its first task. It is dropped when the
+     * program has set another task, which is then the master. */
     bool master_is_first_task;
 
-    /* What of an query may change while a job runs, and how often to look: ms of the
-     * default; 0: nothing changes, it need not be watched. */
+    /* How often to resolve again while a job runs, ms, by default; 0: the result never
+     * changes, and need not be watched. */
     uint32_t watch_ms;
 
-    /* A path whose change means: look at once. NULL: none. */
-    const char *(*watched_path)(struct mu__requests *requests,
-                                const struct mu__settings *settings);
+    /* A path whose change makes a watch resolve again at once. NULL: none. */
+    const char *(*watched_path)(const struct mu__pass *pass);
 };
 
 /* In the order of auto-detection; a NULL name ends it. */
@@ -83,18 +82,18 @@ extern const struct mu__resolver_kind mu__resolver_aws;
 /* By name; NULL when there is none. */
 const struct mu__resolver_kind *mu__resolver_kind_find(const char *name);
 
-/* Addresses may lack a port, have a name that is no host's, and so on: add a task to the
- * cluster with words that begin with `source` ("SM_HOSTS[2]") on failure. */
+/* Add a task to the resolution's cluster. The address may come from anywhere, and is
+ * checked; messages begin with `source` ("SM_HOSTS[2]"). */
 int mu__resolution_add(mu_resolution *resolution, const char *source, const char *type,
                        int index, const char *address, mu_error *ret_error);
 
-/* What TF_CONFIG says; takes its cluster. */
-void mu__resolution_set_config(mu_resolution *resolution, const mu_tf_config *config);
-
-/* The same of a host and a port: an IPv6 address gets its brackets. */
+/* The same with a host and a port: an IPv6 address gets its brackets. */
 int mu__resolution_add_host(mu_resolution *resolution, const char *source,
                             const char *type, int index, const char *host, unsigned port,
                             mu_error *ret_error);
+
+/* Fill in what TF_CONFIG says; takes its cluster. */
+void mu__resolution_set_config(mu_resolution *resolution, const mu_tf_config *config);
 
 /* ---- Jobs of tasks that only have ranks ----
  *
@@ -109,8 +108,12 @@ struct mu__jobs {
     unsigned rows_count;
 };
 
-/* `tasks` where nobody knows how many there are: the counts say it, and none is "*". */
+/* Value of `tasks` when the number of tasks is not known: it is the sum of the counts,
+ * and no job may have "*". */
 #define MU__JOBS_ANY ((unsigned)-1)
+
+/* Parse a number of tasks: digits without leading zeros, up to the largest index. */
+bool mu__count_parse(const char *text, size_t size, unsigned *ret_count);
 
 /* `source` is where the text comes from. -MU_EINVALID with place and expectation; also
  * when the counts are not `tasks` in sum. `text` NULL: all are workers. */

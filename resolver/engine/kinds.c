@@ -1,4 +1,4 @@
-/* The registry of our resolvers, and what they share. */
+/* The registry of the built-in resolvers, and what they share. */
 #include "resolver/engine/kind.h"
 #include "runtime/message/arguments.h"
 

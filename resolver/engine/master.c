@@ -1,4 +1,4 @@
-/* What a session connects to. */
+/* The master: what a session connects to. */
 #include "resolver/engine/resolver.h"
 #include "resolver/spec/cluster.h"
 
@@ -6,14 +6,14 @@
 #include <string.h>
 
 _Static_assert(sizeof((mu_resolution *)0)->master == MU_MASTER_BYTES,
-               "a master of the source's is as long as one that is asked for");
+               "a resolution's master has MU_MASTER_BYTES");
 
 static bool is_given(const char *type, int index)
 {
     return type != NULL && type[0] != '\0' && index >= 0;
 }
 
-/* "grpc://" before an address that says nothing of the kind itself. */
+/* "grpc://" before an address that has no scheme itself. */
 static void put(const char *rpc_layer, const char *address, char *ret_master)
 {
     bool bare = rpc_layer[0] == '\0' || address[0] == '\0' ||

@@ -1,52 +1,54 @@
-/* One query of a resolver: requests, runs, tries, and an end.
+/* One query of a resolver: it runs the resolver, waits for its requests, retries, and
+ * ends at a deadline.
  *
- * The resolver's function is run; while it says MU__LATER, what it has asked is waited
- * for, and it is run again. Answers that fail for now (no connection, no answer in time,
- * HTTP 408, 429, 500, 502, 503, 504, what is missing where the request calls this
- * passing) are asked again with growing pauses. When the resolver itself concludes "not
- * now" (-MU_EUNAVAILABLE, -MU_EDEADLINE), it begins anew with fresh requests, while
- * there is time.
+ * The resolver's function is run; while it returns MU__LATER, its requests are waited
+ * for, and it is run again. Requests that fail for now (no connection, no answer in
+ * time, HTTP 408, 429, 500, 502, 503, 504, and what is missing if the request has
+ * retry_missing) are sent again with growing pauses. When the resolver itself concludes
+ * "not now" (-MU_EUNAVAILABLE, -MU_EDEADLINE), another round begins with fresh
+ * requests, while there is time.
  *
- * At the limit each request that is still open is answered with its last failure, so
- * that the resolver itself can say what it could not find out, and nothing more is asked;
- * what it then concludes of passing failures is -MU_EDEADLINE, with how long it was
- * tried. Where a round came to its end before, it is what that one has concluded that is
- * said: "pod a-0 is Pending" tells more than that the last look was cut off. A server
- * that wants to be left alone (Retry-After) for longer than there is time for ends the
- * query at once, and no round begins before its time.
+ * At the deadline each request that is still open is settled with its last failure, so
+ * that the resolver itself can say what it could not find out, and no request is sent
+ * any more; a passing failure that it then concludes becomes -MU_EDEADLINE, with how
+ * long it was tried. When an earlier round was complete, its conclusion is reported:
+ * "pod a-0 is Pending" tells more than that the last round was cut off. A Retry-After
+ * that is longer than the time left ends the query at once, and no round begins before
+ * a Retry-After has passed.
  *
- * Pure: whoever owns it calls mu__query_turn when `wake` was called and when the
- * time has come that the last turn has told. Nothing is called back within an requester's
- * answer but `wake`. */
+ * Pure: the owner calls mu__query_turn after `wake` was called, and when the time is
+ * due that the last turn has returned. Within an answer of the requester nothing is
+ * called back but `wake`. */
 #ifndef MU_RESOLVER_QUERY_H
 #define MU_RESOLVER_QUERY_H
 
 #include "resolver/engine/exchange.h"
 
-/* How long a query goes on, and what its lines for people say about that. */
+/* How long a query may take, and what its progress lines say about that. */
 struct mu__query_limits {
-    /* For the whole. 0: one try of everything, nothing is waited for but what each
-     * request itself may take; negative: no limit. */
+    /* Of the whole query. 0: one try of each request, and one round; negative: no
+     * limit. */
     int64_t timeout_ms;
     uint32_t pause_most_ms;     /* the longest pause between rounds; 0: the usual one */
 
-    /* Of one that is a part of something longer: what lines for people tell. */
-    int64_t whole_ms;           /* until the end of the whole; 0: that of timeout_ms;
+    /* Of a query that is a part of something longer: only for the progress lines. */
+    int64_t whole_ms;           /* until the end of the whole; 0: as timeout_ms;
                                    negative: it has none */
-    unsigned rounds_before;     /* that have failed in the parts before */
+    unsigned rounds_before;     /* rounds that failed in the parts before */
 };
 
 struct mu__query_config {
     struct mu__requester *requester; /* borrowed */
 
-    /* 0, MU__LATER, or an error with words. mu__requests_runs() of the requests is 1
- * when they * are fresh. */
+    /* One run of the resolver: 0, MU__LATER, or an error. mu__requests_runs() of the
+     * requests is 1 in the first run of a round. */
     int (*run)(void *owner, struct mu__requests *requests, mu_error *ret_error);
 
-    /* A turn is wanted: at once, but not within this call. */
+    /* mu__query_turn is to be called soon, but not within this call. */
     void (*wake)(void *owner);
 
-    /* A line for people, when something is to be tried again; may be NULL. */
+    /* A progress line for people, when something is going to be tried again; may be
+     * NULL. */
     void (*progress)(void *owner, const char *line);
 
     uint64_t (*now_ms)(void *owner);    /* monotonic */
@@ -58,10 +60,10 @@ struct mu__query_config {
 
 struct mu__query;
 
-/* Nothing is called yet: the first turn begins. -MU_ENOMEM. */
+/* Calls nothing; the query begins with the first turn. -MU_ENOMEM. */
 int mu__query_new(const struct mu__query_config *config, struct mu__query **ret_query);
 
-/* Cancels what is under way. NULL is fine. */
+/* Cancels the requests in flight. NULL is fine. */
 void mu__query_free(struct mu__query *query);
 
 /* Do what can be done now. MU__LATER: not concluded; *ret_due_ms (always written then) is
@@ -69,19 +71,19 @@ void mu__query_free(struct mu__query *query);
  * Otherwise the conclusion: 0 or an error. Not to be called after a conclusion. */
 int mu__query_turn(struct mu__query *query, mu_error *ret_error, uint64_t *ret_due_ms);
 
-/* A file or folder has changed that may be what is waited for: pauses before it is looked
- * at again end now, that of the round under way included; but after a round there is one
- * of four times its length. Wakes. */
+/* A watched file or folder has changed: the pauses before files and folders are read
+ * again and before the next round end now, also those of the round under way; but after
+ * a round at least four times its duration passes. Calls `wake`. */
 void mu__query_hurry(struct mu__query *query);
 
 /* The requests of the last round, for mu__exchange_describe and
  * mu__requests_explanation; NULL before the first turn. Owned by the query. */
 struct mu__requests *mu__query_notes(struct mu__query *query);
 
-/* So many rounds have failed. */
+/* How many rounds have failed. */
 unsigned mu__query_rounds(const struct mu__query *query);
 
-/* How much time is left: negative: no limit. */
+/* The time left, ms; negative: no limit. */
 int64_t mu__query_left_ms(const struct mu__query *query);
 
 #endif

@@ -151,7 +151,7 @@ static bool copy_body(const struct mu__request *request, struct mu__request *cop
     return body != NULL;
 }
 
-/* What could be copied is in *copy also after a failure. */
+/* After a failure *copy has what could be copied. */
 static bool copy_all(const struct mu__request *request, struct mu__request *copy)
 {
     bool whole = true;

@@ -13,7 +13,7 @@
 
 enum {
     ROOM_FIRST = 16,
-    LATE_MAX = 1000, /* who asks for more after the end is not answered */
+    LATE_MAX = 1000, /* requests after mu__requests_end that are answered */
     SAID_MAX = 256,
     SAID_BYTES = 320
 };
@@ -26,13 +26,12 @@ struct mu__requests {
     size_t count;
     size_t room;
     struct mu__hash_table table;   /* of the items, by what was requested */
-    bool has_ended;                /* nothing more is asked */
-    unsigned late;                 /* how often somebody wanted to */
+    bool has_ended;                /* mu__requests_end was called */
+    unsigned late;                 /* new requests since then */
     bool is_out_of_memory;         /* there was no memory for a request of this run */
-    size_t pending;
     unsigned runs;
     const char *who;
-    char **explanation; /* "WHO: words" */
+    char **explanation; /* lines "RESOLVER: text" */
     size_t explanation_count;
     struct mu__answer no_memory;
     struct mu__answer too_many;
@@ -45,7 +44,7 @@ static bool is_at_once(enum mu__request_kind kind)
            kind == MU__REQUEST_CLOCK;
 }
 
-/* ---- A exchange ---- */
+/* ---- An exchange ---- */
 
 static void answer_done(struct mu__answer *answer)
 {
@@ -53,19 +52,10 @@ static void answer_done(struct mu__answer *answer)
     *answer = (struct mu__answer){0};
 }
 
-/* What was parsed of an answer is freed by the function in front of it. */
-struct parsed_answer {
-    void *parsed;
-    void (*done)(void *parsed);
-};
-
 static void exchange_free(struct mu__exchange *exchange)
 {
-    struct parsed_answer *parsed_answer = exchange->answer.parsed_answer;
-
-    if (parsed_answer != NULL && parsed_answer->done != NULL)
-        parsed_answer->done(parsed_answer->parsed);
-    free(parsed_answer);
+    if (exchange->answer.parsed_done != NULL)
+        exchange->answer.parsed_done(exchange->answer.parsed);
     mu__request_free_copy(&exchange->request);
     answer_done(&exchange->answer);
     free(exchange);
@@ -109,11 +99,10 @@ static struct mu__exchange *add(struct mu__requests *requests,
     exchange->requests = requests;
     exchange->who = requests->who;
     requests->items[requests->count++] = exchange;
-    requests->pending++;
     return exchange;
 }
 
-/* ---- Asking ---- */
+/* ---- Requesting ---- */
 
 void mu__exchange_retry(struct mu__exchange *exchange)
 {
@@ -170,7 +159,6 @@ void mu__exchange_settle(struct mu__exchange *exchange)
     assert(!exchange->settled && !exchange->in_flight);
     exchange->settled = true;
     exchange->due_ms = 0;
-    exchange->requests->pending--;
 }
 
 void mu__exchange_give_up(struct mu__exchange *exchange)
@@ -202,12 +190,24 @@ void mu__requests_end(struct mu__requests *requests)
             mu__exchange_give_up(requests->items[i]);
 }
 
-const char *mu__request_variable(struct mu__requests *requests, const char *name)
+/* Of a request that is answered at once. */
+static const char *text_at_once(struct mu__requests *requests, enum mu__request_kind kind,
+                                const char *name)
 {
-    const struct mu__request request = {.kind = MU__REQUEST_VARIABLE, .name = name};
+    const struct mu__request request = {.kind = kind, .name = name};
     const struct mu__answer *answer = mu__requests_get(requests, &request);
 
     return answer->code == 0 ? answer->data : NULL;
+}
+
+const char *mu__request_variable(struct mu__requests *requests, const char *name)
+{
+    return text_at_once(requests, MU__REQUEST_VARIABLE, name);
+}
+
+const char *mu__request_host_name(struct mu__requests *requests)
+{
+    return text_at_once(requests, MU__REQUEST_HOST_NAME, NULL);
 }
 
 const struct mu__answer *mu__request_file(struct mu__requests *requests, const char *path)
@@ -217,8 +217,8 @@ const struct mu__answer *mu__request_file(struct mu__requests *requests, const c
     return mu__requests_get(requests, &request);
 }
 
-/* A list of pods is read in pages of some megabytes each: the bytes of all of them are
- * not to stay beside what was made of them. */
+/* Free the bytes of an answer that was parsed: a list of pods is many pages of some
+ * megabytes each. */
 static void drop_bytes(struct mu__answer *answer)
 {
     char *less = realloc(answer->data, 1);
@@ -231,16 +231,10 @@ void mu__answer_set_parsed(const struct mu__answer *answer, void *parsed,
                            void (*done)(void *parsed))
 {
     struct mu__answer *own = (struct mu__answer *)(uintptr_t)answer;
-    struct parsed_answer *parsed_answer = malloc(sizeof *parsed_answer);
 
     assert(answer->parsed == NULL);
-    if (parsed_answer == NULL) {
-        done(parsed);
-        return;
-    }
-    *parsed_answer = (struct parsed_answer){parsed, done};
-    own->parsed_answer = parsed_answer;
     own->parsed = parsed;
+    own->parsed_done = done;
     drop_bytes(own);
 }
 
@@ -309,17 +303,12 @@ unsigned mu__requests_runs(const struct mu__requests *requests)
     return requests->runs;
 }
 
-size_t mu__requests_pending(const struct mu__requests *requests)
-{
-    return requests->pending;
-}
-
 struct mu__exchange *mu__requests_at(const struct mu__requests *requests, size_t i)
 {
     return i < requests->count ? requests->items[i] : NULL;
 }
 
-/* What there is no memory or no room for is not said. */
+/* Lines beyond SAID_MAX, and lines without memory, are dropped. */
 void mu__requests_explain(struct mu__requests *requests, const char *format, ...)
 {
     char line[SAID_BYTES];

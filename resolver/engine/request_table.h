@@ -72,13 +72,13 @@ enum {
 
 struct mu__request_call;
 
-/* How an https server is known, and how it knows us; each may be NULL. Texts of PEM. */
+/* TLS of an https request. Certificates and keys are PEM texts; each may be NULL. */
 struct mu__request_tls {
     const char *ca;          /* trusted instead of the system's */
     const char *certificate; /* ours, */
     const char *key;         /* and its key */
     const char *server_name; /* that its certificate must have instead of the url's */
-    bool insecure;           /* whoever it is: only when a person asked for it */
+    bool insecure;           /* accept any certificate: only when a person asked for it */
 };
 
 /* All texts are the caller's, during the call. Two requests are the same, and have one
@@ -87,12 +87,12 @@ struct mu__request_tls {
 struct mu__request {
     enum mu__request_kind kind;
     const char *name;
-    unsigned again; /* 0. Another number asks anew: for a new token, say */
+    unsigned again; /* 0. Another number is another request: for a new token, say */
     uint32_t timeout_ms;
     size_t bytes_max;   /* of the answer; a larger one is -MU_EEXHAUSTED */
     unsigned tries;     /* 1: one; 0: as many as the query's time allows */
-    bool retry_missing; /* what is not found (a name, a file, status 404) may come
-                                   to be: try again */
+    bool retry_missing; /* what is not found (a name, a file, status 404) may appear:
+                           try again */
 
     bool new_only; /* of WRITE: a file that is there already stays as it is:
                                    -MU_EEXISTS */
@@ -127,37 +127,38 @@ struct mu__answer {
     char *data;              /* never NULL when code is 0; a zero byte stands behind it */
     size_t size;
     void *parsed; /* what the resolver has made of it: see mu__answer_set_parsed */
-    void *parsed_answer;   /* the requests' */
+    void (*parsed_done)(void *parsed); /* frees it */
 };
 
 struct mu__requests;
 
 /* The answer, owned by the requests and valid as long as they are; NULL: not known yet.
- * When there is no memory it answers with -MU_ENOMEM, and so it does then for all that
- * is new in the same run: who has asked before all at once may ask again one by one.
- * Who asks on and on is answered with -MU_EEXHAUSTED, after MU__REQUESTS_MAX. */
+ * Out of memory: an answer with -MU_ENOMEM, also to each new request later in the same
+ * run. After MU__REQUESTS_MAX requests: an answer with -MU_EEXHAUSTED. */
 const struct mu__answer *mu__requests_get(struct mu__requests *requests,
                                           const struct mu__request *request);
 
-/* Short forms. The text of a variable, NULL when it is absent; it is answered at once. */
+/* Short forms. The text of a variable, and this machine's name; NULL when there is none.
+ * Both are answered at once. */
 const char *mu__request_variable(struct mu__requests *requests, const char *name);
+const char *mu__request_host_name(struct mu__requests *requests);
 const struct mu__answer *mu__request_file(struct mu__requests *requests,
                                           const char *path);
 
 /* Keep what was parsed of an answer, so that the next call of the resolver finds it in
  * answer->parsed; `done` frees it with the requests. Takes `parsed`; once for each
  * answer. The bytes are freed: answer->data is "", and answer->size still says how many
- * there were. Out of memory: `parsed` is freed and the bytes stay. */
+ * there were. */
 void mu__answer_set_parsed(const struct mu__answer *answer, void *parsed,
                            void (*done)(void *parsed));
 
-/* Put into words what was found: "TF_CONFIG is not set". Part of what was tried; said
- * again when the resolver runs again. */
+/* Add a line to the explanation of what was tried: "TF_CONFIG is not set". Each run of
+ * the resolver begins a new explanation. */
 void mu__requests_explain(struct mu__requests *requests, const char *format, ...)
     MU_PRINTF(2, 3);
 
-/* What is requested, for people: "variable TF_CONFIG", "file /x", "https://host/path".
- * Nothing secret: of urls no user and no query. */
+/* Describe a request for people: "variable TF_CONFIG", "file /x", "https://host/path".
+ * Nothing secret: urls without user and query. */
 void mu__request_describe(const struct mu__request *request, char *out, size_t size);
 
 /* A problem with an answer, as an error of the resolver: if answer->code is not 0, that

@@ -10,7 +10,7 @@
 
 enum { MASTER_BYTES_MAX = 300 };    /* an rpc layer comes before it */
 
-static int out_of_memory(mu_error *ret_error)
+int mu__resolver_out_of_memory(mu_error *ret_error)
 {
     return mu_error_set(ret_error, -MU_ENOMEM, "out of memory");
 }
@@ -18,15 +18,6 @@ static int out_of_memory(mu_error *ret_error)
 const char *mu__entry_name(const struct mu__entry *entry)
 {
     return entry->own != NULL ? entry->own->name : entry->kind->name;
-}
-
-void mu__entry_done(struct mu__entry *entry)
-{
-    mu__settings_done(&entry->settings);
-    mu__own_done(entry);
-    free(entry->memory);
-    if (entry->own != NULL)
-        entry->own->unref(entry->own);
 }
 
 struct mu__entry *mu__resolver_entry(const mu_resolver *resolver, size_t i)
@@ -37,10 +28,19 @@ struct mu__entry *mu__resolver_entry(const mu_resolver *resolver, size_t i)
     return i < resolver->entries_count ? &resolver->entries[i] : NULL;
 }
 
+static void entry_done(struct mu__entry *entry)
+{
+    mu__settings_done(&entry->settings);
+    mu__own_done(entry);
+    free(entry->memory);
+    if (entry->own != NULL)
+        entry->own->unref(entry->own);
+}
+
 static void entries_free(struct mu__entry *entries, size_t count)
 {
     for (size_t i = 0; i < count; i++)
-        mu__entry_done(&entries[i]);
+        entry_done(&entries[i]);
     free(entries);
 }
 
@@ -106,7 +106,7 @@ int mu__resolver_new_kind(const struct mu__resolver_kind *kind, mu_error *ret_er
 
     if (resolver == NULL || add_kind(resolver, kind) != 0) {
         mu_resolver_free(resolver);
-        return out_of_memory(ret_error);
+        return mu__resolver_out_of_memory(ret_error);
     }
     resolver->taken = resolver->entries;
     *ret_resolver = resolver;
@@ -119,7 +119,7 @@ int mu__resolver_new_own(struct mu__own_kind *own, mu_error *ret_error,
     mu_resolver *resolver = new_shape(MU__SHAPE_ONE, 1);
 
     if (resolver == NULL)
-        return out_of_memory(ret_error);
+        return mu__resolver_out_of_memory(ret_error);
     entry_init_own(&resolver->entries[0], own);
     resolver->entries_count = 1;
     resolver->taken = resolver->entries;
@@ -142,12 +142,12 @@ int mu__resolver_new_auto(mu_error *ret_error, mu_resolver **ret_resolver)
         resolver = NULL;
     }
     if (resolver == NULL)
-        return out_of_memory(ret_error);
+        return mu__resolver_out_of_memory(ret_error);
     *ret_resolver = resolver;
     return 0;
 }
 
-/* What still runs of a resolver that was offered before. */
+/* Hand calls that still run over to the new entry of the same resolver. */
 static void move_calls(mu_resolver *resolver, struct mu__entry *entry)
 {
     for (size_t i = 0; i < resolver->own_count; i++)
@@ -155,8 +155,8 @@ static void move_calls(mu_resolver *resolver, struct mu__entry *entry)
             mu__own_move(&resolver->own_entries[i], entry);
 }
 
-/* Resolvers of the program's own keep nothing else between queries, so all are made
- * anew. */
+/* Resolvers of the program's own keep no other state between queries, so all entries
+ * are made anew. */
 static int offer_to_auto(mu_resolver *resolver, struct mu__own_kind *const *kinds,
                          size_t count)
 {
@@ -202,7 +202,7 @@ static int check_type(const char *type, mu_error *ret_error)
     return type == NULL ? 0 : mu__task_type_check(type, ret_error);
 }
 
-/* What stands in a static one: `rv` is that of its type. */
+/* Check the arguments of a static resolver; `rv` is the result for its type. */
 static int check_fixed(int rv, const char *master, int task_index,
                        mu_resolver *const *ret_resolver, mu_error *ret_error)
 {
@@ -238,7 +238,7 @@ int mu_resolver_new_static(const mu_cluster *cluster, const char *master,
         resolver->fixed.cluster = mu_cluster_copy(cluster);
     if (resolver == NULL || (cluster != NULL && resolver->fixed.cluster == NULL)) {
         mu_resolver_free(resolver);
-        return out_of_memory(ret_error);
+        return mu__resolver_out_of_memory(ret_error);
     }
     resolver->fixed.task_index = task_index;
     MU__COPY_TEXT(resolver->fixed.master, master == NULL ? "" : master);
@@ -280,7 +280,7 @@ int mu_resolver_new_union(mu_resolver *const *members, size_t count, mu_error *r
         resolver->members = calloc(count, sizeof(mu_resolver *));
     if (resolver == NULL || resolver->members == NULL) {
         mu_resolver_free(resolver);
-        return out_of_memory(ret_error);
+        return mu__resolver_out_of_memory(ret_error);
     }
     memcpy(resolver->members, members, count * sizeof(mu_resolver *));
     resolver->members_count = count;
@@ -391,7 +391,7 @@ int mu_resolver_set_task_index(mu_resolver *resolver, int index, mu_error *ret_e
     return 0;
 }
 
-/* A word that stands in a resolution: `has` and `room` (16 bytes) are the resolver's. */
+/* Set a word of a resolution: `has` and `room` (16 bytes) are the resolver's. */
 static int set_word(const char *what, const char *word, mu_error *ret_error, bool *has,
                     char *room)
 {
@@ -422,7 +422,7 @@ int mu_resolver_set_environment(mu_resolver *resolver, const char *environment,
                           &resolver->has_environment, resolver->environment);
 }
 
-/* The place of a kind: the one that it has, or the next free one; NULL: all are taken. */
+/* The row of a kind: the one that it has, or the next free one; NULL: all are taken. */
 static mu_accelerator *accelerator_of(mu_resolver *resolver, const char *kind)
 {
     for (int i = 0; i < resolver->accelerators_count; i++)

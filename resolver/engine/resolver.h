@@ -1,9 +1,9 @@
-/* A resolver as the program holds it: a tree. Leaves are resolvers of ours with their
- * settings, fixed answers, and resolvers of the program's own; the inner nodes are unions
- * and auto-detections. Pure: everything it needs is a request (request_table.h), also
- * calls of the program's own functions.
+/* A resolver as the program holds it: a tree. Leaves are built-in resolvers with their
+ * settings, fixed answers, and resolvers of the program's own; the inner nodes are
+ * unions and auto-detections. Pure: it only makes requests (request_table.h), also to
+ * call functions of the program's own.
  *
- * Each node has what was set to stand whatever its source says. */
+ * Each node has the values that the program has set in place of what its source says. */
 #ifndef MU_RESOLVER_RESOLVER_H
 #define MU_RESOLVER_RESOLVER_H
 
@@ -41,51 +41,50 @@ int mu__own_reply_check(const struct mu__own_reply *reply, int code,
 void mu__own_reply_finish(struct mu__own_reply *reply, int code, const mu_error *error,
                           mu_resolution *resolution);
 
-/* The resolvers of the program's own that an auto-detection asks first, in this order,
- * from the next round on; it holds them. Other resolvers ignore it. -MU_ENOMEM: nothing
- * has changed. */
+/* Set the resolvers of the program's own that the auto-detections of the tree try
+ * first, in this order, from the next round on. Each is referenced. -MU_ENOMEM: as
+ * before. */
 int mu__resolver_offer_own(mu_resolver *resolver, struct mu__own_kind *const *kinds,
                            size_t count);
 
-/* ---- Passes ---- */
+/* ---- Running ---- */
 
-/* Evaluate once: 0, MU__LATER, or an error. `left_ms` is the time left for the program's
- * own functions (negative: no limit). On success the caller frees
- * ret_resolution->cluster. */
+/* Run once: 0, MU__LATER, or an error. `left_ms` is the time left for functions that
+ * block (negative: no limit). On success the caller frees ret_resolution->cluster. */
 int mu__resolver_run(mu_resolver *resolver, struct mu__requests *requests,
                      int64_t left_ms, mu_error *ret_error, mu_resolution *ret_resolution);
 
-/* Find out which resolver an auto-detection takes, without evaluating it. 0 at once for
- * other resolvers. */
+/* Only find out which resolvers the auto-detections of the tree take. */
 int mu__resolver_run_detect(mu_resolver *resolver, struct mu__requests *requests,
                             mu_error *ret_error);
 
-/* Announce this task's address with all resolvers that can (an auto-detection: with the
- * one that it takes). *ret_index is the task's index, that of the announcement or what
- * was chosen in place of its -1. *ret_again_ms: when to announce again; 0: never. */
+/* Announce this task in all registries of the tree (for an auto-detection, by the
+ * resolver that it takes). *ret_index is the task's index, that of the announcement or
+ * the one chosen in place of its -1. *ret_again_ms: when to announce again, 0 when
+ * there is no registry. */
 int mu__resolver_run_announce(mu_resolver *resolver, struct mu__requests *requests,
                               const mu_announcement *announcement, mu_error *ret_error,
                               int *ret_index, uint32_t *ret_again_ms);
 int mu__resolver_run_withdraw(mu_resolver *resolver, struct mu__requests *requests,
                               const mu_announcement *announcement, mu_error *ret_error);
 
-/* ---- Known after a pass ---- */
+/* ---- After a run ---- */
 
-/* Whether tasks announce their addresses with this resolver. Of an auto-detection known
- * after a pass, of any kind, that has found out which resolver it takes. */
+/* Whether the tree has a registry, by which tasks announce themselves. For an
+ * auto-detection it is only known after a run, of any kind. */
 bool mu__resolver_announces(const mu_resolver *resolver);
 
-/* How often to look for changes, ms; 0: nothing changes. */
+/* How often to resolve again, ms; 0: the result never changes. */
 uint32_t mu__resolver_watch_ms(const mu_resolver *resolver);
 
-/* After a pass, of any kind: find the paths whose change means to look at once, without
- * repetitions and in the order of a union's members. Changes of further paths are seen at
- * the next look (mu__resolver_watch_ms). */
+/* After a run, of any kind: collect the paths whose change makes a watch resolve at
+ * once, each once, in the order of a union's members. Changes of paths beyond the
+ * maximum are seen after mu__resolver_watch_ms. */
 enum { MU__WATCHED_PATHS_MAX = 16 };
 void mu__resolver_set_watched_paths(mu_resolver *resolver, struct mu__requests *requests);
 
-/* The i-th of these paths; NULL past the end. Owned by the resolver, until the next call
- * of mu__resolver_set_watched_paths. */
+/* The i-th of these paths; NULL past the end. Owned by the resolver, until they are
+ * collected again. */
 const char *mu__resolver_watched_path(const mu_resolver *resolver, size_t i);
 
 /* "slurm", "auto", "union", "static". Owned by the resolver. */
@@ -98,7 +97,7 @@ mu_value *mu__resolver_explained(const mu_resolver *resolver,
 /* Set the value of mu_resolver_explain. Takes `explained`, which may be NULL. */
 void mu__resolver_set_explained(mu_resolver *resolver, mu_value *explained);
 
-/* Pass a line to the program's mu_resolver_progress_fn, if it has set one. */
+/* Pass a progress line to the program's callback, if there is one. */
 void mu__resolver_progress(const mu_resolver *resolver, const char *line);
 
 /* ---- Creation ---- */
@@ -106,22 +105,22 @@ void mu__resolver_progress(const mu_resolver *resolver, const char *line);
 int mu__resolver_new_kind(const struct mu__resolver_kind *kind, mu_error *ret_error,
                           mu_resolver **ret_resolver);
 
-/* One more holder of `own`. */
+/* References `own`. */
 int mu__resolver_new_own(struct mu__own_kind *own, mu_error *ret_error,
                          mu_resolver **ret_resolver);
 int mu__resolver_new_auto(mu_error *ret_error, mu_resolver **ret_resolver);
 
-/* ---- Texts ---- */
+/* ---- Parsing ---- */
 
-/* Read JSON, a cluster alone or a whole TF_CONFIG, into an initialised *ret_resolution,
- * whose cluster the caller frees. */
+/* Parse a cluster as JSON, alone or as in TF_CONFIG, then with its task and what else
+ * is there. Into an initialised *ret_resolution, whose cluster the caller frees. */
 int mu__spec_parse(const char *text, size_t size, const char *source, mu_error *ret_error,
                   mu_resolution *ret_resolution);
 bool mu__spec_is_tf_config(const char *text, size_t size);
 
 /* ---- Rules ---- */
 
-/* mu_resolver_master, of a resolution. */
+/* The master, what a session connects to, from a resolution: mu_resolver_master. */
 int mu__resolution_master(const mu_resolution *resolution, const char *type, int index,
                           const char *rpc_layer, mu_error *ret_error, char *ret_master);
 

@@ -1,5 +1,5 @@
-/* Asking a tree. Every run begins at the root, and goes down in the same way as the last
- * one, until nothing on its way is unknown any more. */
+/* Running a tree. Every run begins at the root and goes down in the same way as the
+ * last one, as far as the answers are known. */
 #include "resolver/engine/internal.h"
 #include "runtime/base/text.h"
 
@@ -34,7 +34,7 @@ static void begin_if_fresh(mu_resolver *resolver, const struct mu__requests *req
         begin(resolver);
 }
 
-/* ---- One ---- */
+/* ---- Leaves ---- */
 
 static int entry_resolve(struct mu__entry *entry, struct mu__requests *requests,
                          int64_t left_ms, mu_error *ret_error,
@@ -42,7 +42,8 @@ static int entry_resolve(struct mu__entry *entry, struct mu__requests *requests,
 {
     if (entry->own != NULL)
         return mu__own_resolve(entry, requests, left_ms, ret_error, ret_resolution);
-    return entry->kind->resolve(requests, &entry->settings, ret_error, ret_resolution);
+    return entry->kind->resolve(&(struct mu__pass){requests, &entry->settings}, ret_error,
+                                ret_resolution);
 }
 
 void mu__entry_fails(struct mu__entry *entry, const mu_error *error)
@@ -51,7 +52,7 @@ void mu__entry_fails(struct mu__entry *entry, const mu_error *error)
     MU__COPY_TEXT(entry->why, error->message);
 }
 
-/* In words, which task it takes this process for. */
+/* Record for the explanation which task the entry takes this process for. */
 static void entry_succeeds(struct mu__entry *entry, const mu_resolution *resolution)
 {
     entry->state = MU__ENTRY_TAKEN;
@@ -63,7 +64,7 @@ static void entry_succeeds(struct mu__entry *entry, const mu_resolution *resolut
                        resolution->task_type, resolution->task_index);
 }
 
-/* These are printed, and put into the environment of others. */
+/* Texts that are printed and put into environment variables must be clean. */
 static int check_texts(const mu_resolution *resolution, mu_error *ret_error)
 {
     const struct {
@@ -79,7 +80,6 @@ static int check_texts(const mu_resolution *resolution, mu_error *ret_error)
     };
 
     for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++) {
-
         if (!mu__has_control(texts[i].text))
             continue;
         return mu__refuse(ret_error, texts[i].text, strlen(texts[i].text),
@@ -117,9 +117,9 @@ static int run_entry(struct mu__entry *entry, struct mu__requests *requests,
     return 0;
 }
 
-/* ---- The first that fits ---- */
+/* ---- Auto-detection ---- */
 
-/* 1: it is this one; 0: not; MU__LATER or an error. */
+/* 1: the entry applies here; 0: it does not; MU__LATER or an error. */
 static int detect_entry(struct mu__entry *entry, struct mu__requests *requests,
                         mu_error *ret_error)
 {
@@ -130,7 +130,7 @@ static int detect_entry(struct mu__entry *entry, struct mu__requests *requests,
     if (entry->own != NULL)
         rv = mu__own_detect(entry, requests, &why);
     else if (entry->kind->detect != NULL)
-        rv = entry->kind->detect(requests, &entry->settings, &why);
+        rv = entry->kind->detect(&(struct mu__pass){requests, &entry->settings}, &why);
     else
         rv = mu_error_set(&why, 0, "it is taken only by its name");
     if (rv == 0)
@@ -192,12 +192,13 @@ int mu__resolver_need_taken(mu_resolver *resolver, struct mu__requests *requests
                                              : 0;
 }
 
-/* ---- Several ---- */
+/* ---- Unions ---- */
 
 static int run(mu_resolver *resolver, struct mu__requests *requests, int64_t left_ms,
                mu_error *ret_error, mu_resolution *ret_resolution);
 
-/* A member whose own task is not in its cluster has none. */
+/* The master of the first member that has one. A member whose own task is not in its
+ * cluster has none. */
 static void first_master(const mu_resolution *members, size_t count, char *ret_master)
 {
     ret_master[0] = '\0';
@@ -230,8 +231,8 @@ static int unite(const mu_resolution *members, size_t count, mu_error *ret_error
     return 0;
 }
 
-/* All are asked before any is waited for. A failure is told once all before it are
- * known, so that it does not depend on who answers first. */
+/* All members are run before any is waited for. A failure is reported once all members
+ * before it are known, so that it does not depend on the order of the answers. */
 static int run_union(mu_resolver *resolver, struct mu__requests *requests,
                      int64_t left_ms, mu_error *ret_error, mu_resolution *ret_resolution)
 {
@@ -277,7 +278,7 @@ static int run_fixed(const mu_resolver *resolver, mu_error *ret_error,
 
 /* ---- The tree ---- */
 
-/* What was set stands, whatever the source says. */
+/* Put in what the program has set, in place of what the source says. */
 static void override(const mu_resolver *resolver, mu_resolution *resolution)
 {
     if (resolver->has_type)
@@ -302,8 +303,8 @@ static void override(const mu_resolver *resolver, mu_resolution *resolution)
     }
 }
 
-/* "Not found" of auto-detection is that nobody recognises this place, which the one that
- * was taken does. */
+/* -MU_ENOTFOUND of an auto-detection means that no resolver applies here; the one that
+ * was taken does, so its own becomes -MU_EPRECONDITION. */
 static int taken_misses(mu_error *ret_error)
 {
     if (ret_error != NULL)
@@ -329,11 +330,6 @@ static int run(mu_resolver *resolver, struct mu__requests *requests, int64_t lef
     if (rv == 0)
         override(resolver, ret_resolution);
     return rv;
-}
-
-int mu__resolver_out_of_memory(mu_error *ret_error)
-{
-    return mu_error_set(ret_error, -MU_ENOMEM, "out of memory");
 }
 
 int mu__resolver_run(mu_resolver *resolver, struct mu__requests *requests,
@@ -401,7 +397,7 @@ static bool is_watched(const mu_resolver *resolver, const char *path)
     return false;
 }
 
-/* Without memory it is not watched, and seen when it is looked again. */
+/* Out of memory the path is not watched: a change is seen after watch_ms. */
 static void add_watched_path(mu_resolver *whole, const char *path)
 {
     char *copy;
@@ -420,7 +416,7 @@ static void add_watched_of(mu_resolver *whole, const mu_resolver *resolver,
     const char *path = NULL;
 
     if (entry != NULL && entry->kind != NULL && entry->kind->watched_path != NULL)
-        path = entry->kind->watched_path(requests, &entry->settings);
+        path = entry->kind->watched_path(&(struct mu__pass){requests, &entry->settings});
     if (path != NULL)
         add_watched_path(whole, path);
     for (size_t i = 0; i < resolver->members_count; i++)

@@ -37,7 +37,7 @@ void mu__settings_done(struct mu__settings *settings)
     *settings = (struct mu__settings){0};
 }
 
-/* ---- What a text may be ---- */
+/* ---- Values ---- */
 
 static bool read_switch(const char *text, long *ret_number)
 {
@@ -167,61 +167,57 @@ static const char *of_variable(struct mu__requests *requests,
     return spec->variable == NULL ? NULL : mu__request_variable(requests, spec->variable);
 }
 
-const char *mu__setting(struct mu__requests *requests,
-                        const struct mu__settings *settings, unsigned number)
+const char *mu__setting(const struct mu__pass *pass, unsigned number)
 {
-    const struct mu__setting_spec *spec = &settings->specs[number];
-    const char *text = settings->values[number];
+    const struct mu__setting_spec *spec = &pass->settings->specs[number];
+    const char *text = pass->settings->values[number];
 
     if (text == NULL)
-        text = of_variable(requests, spec);
+        text = of_variable(pass->requests, spec);
     return text == NULL ? spec->initial : text;
 }
 
-bool mu__setting_given(struct mu__requests *requests, const struct mu__settings *settings,
-                       unsigned number)
+bool mu__setting_given(const struct mu__pass *pass, unsigned number)
 {
-    return settings->values[number] != NULL ||
-           of_variable(requests, &settings->specs[number]) != NULL;
+    return pass->settings->values[number] != NULL ||
+           of_variable(pass->requests, &pass->settings->specs[number]) != NULL;
 }
 
-void mu__setting_origin(struct mu__requests *requests,
-                        const struct mu__settings *settings, unsigned number, char *out)
+void mu__setting_origin(const struct mu__pass *pass, unsigned number, char *out)
 {
-    const struct mu__setting_spec *spec = &settings->specs[number];
+    const struct mu__setting_spec *spec = &pass->settings->specs[number];
 
-    if (settings->values[number] != NULL)
+    if (pass->settings->values[number] != NULL)
         (void)snprintf(out, 128, "setting %.40s of resolver %.40s", spec->name,
-                       settings->resolver);
-    else if (of_variable(requests, spec) != NULL)
+                       pass->settings->resolver);
+    else if (of_variable(pass->requests, spec) != NULL)
         (void)snprintf(out, 128, "%.100s", spec->variable);
     else
         (void)snprintf(out, 128, "the default of %.40s", spec->name);
 }
 
-int mu__setting_number(struct mu__requests *requests, const struct mu__settings *settings,
-                       unsigned number, mu_error *ret_error, long *ret_number)
+int mu__setting_number(const struct mu__pass *pass, unsigned number, mu_error *ret_error,
+                       long *ret_number)
 {
-    const char *text = mu__setting(requests, settings, number);
+    const char *text = mu__setting(pass, number);
     char origin[128];
 
-    if (text == NULL || read_number(&settings->specs[number], text, ret_number))
+    if (text == NULL || read_number(&pass->settings->specs[number], text, ret_number))
         return 0;
-    mu__setting_origin(requests, settings, number, origin);
-    return bad_value(&settings->specs[number], origin, text, ret_error);
+    mu__setting_origin(pass, number, origin);
+    return bad_value(&pass->settings->specs[number], origin, text, ret_error);
 }
 
-int mu__setting_required(struct mu__requests *requests,
-                         const struct mu__settings *settings, unsigned number,
-                         const char *what, mu_error *ret_error, const char **ret_text)
+int mu__setting_required(const struct mu__pass *pass, unsigned number, const char *what,
+                         mu_error *ret_error, const char **ret_text)
 {
-    const struct mu__setting_spec *spec = &settings->specs[number];
-    const char *text = mu__setting(requests, settings, number);
+    const struct mu__setting_spec *spec = &pass->settings->specs[number];
+    const char *text = mu__setting(pass, number);
 
     if (text == NULL || text[0] == '\0')
         return mu_error_set(ret_error, -MU_EINVALID,
                             "%s: setting %s (variable %s) is not set, expected %s",
-                            settings->resolver, spec->name, spec->variable, what);
+                            pass->settings->resolver, spec->name, spec->variable, what);
     *ret_text = text;
     return 0;
 }
@@ -232,12 +228,11 @@ static int explain_not_set(const char *variable, mu_error *ret_why)
     return 0;
 }
 
-int mu__setting_detect(struct mu__requests *requests, const struct mu__settings *settings,
-                       unsigned number, mu_error *ret_why)
+int mu__setting_detect(const struct mu__pass *pass, unsigned number, mu_error *ret_why)
 {
-    return mu__setting(requests, settings, number) != NULL
+    return mu__setting(pass, number) != NULL
                ? 1
-               : explain_not_set(settings->specs[number].variable, ret_why);
+               : explain_not_set(pass->settings->specs[number].variable, ret_why);
 }
 
 int mu__variable_detect(struct mu__requests *requests, const char *variable,

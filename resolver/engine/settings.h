@@ -1,4 +1,5 @@
-/* The settings of a resolver: texts by name, from a table that says what there is. */
+/* The settings of a resolver: texts by name, and a table of specs that says which there
+ * are. */
 #ifndef MU_RESOLVER_SETTINGS_H
 #define MU_RESOLVER_SETTINGS_H
 
@@ -28,7 +29,7 @@ struct mu__setting_spec {
 #define MU__SETTING_FLAG(at, name, variable, initial, help)                             \
     [at] = {name, MU__SETTING_SWITCH, variable, initial, 0, 1, help}
 
-/* What was set by hand, in the order of the specs. */
+/* The values that the program has set, in the order of the specs. */
 struct mu__settings {
     const char *resolver;   /* for messages */
     const struct mu__setting_spec *specs;
@@ -45,35 +46,38 @@ void mu__settings_done(struct mu__settings *settings);
 int mu__settings_set(struct mu__settings *settings, const char *name, const char *value,
                      mu_error *ret_error);
 
-/* A setting by its place in the table: what was set, else the variable's text, else the
- * default; NULL when there is none. Valid as long as requests and settings. */
-const char *mu__setting(struct mu__requests *requests,
-                        const struct mu__settings *settings, unsigned number);
+/* One pass of a resolver: one call of its function, with the requests and the settings
+ * that it is given. Both are borrowed. */
+struct mu__pass {
+    struct mu__requests *requests;
+    const struct mu__settings *settings;
+};
+
+/* A setting by its index in the table: the value that was set, else that of its
+ * environment variable, else the default; NULL when there is none. Valid as long as the
+ * pass's requests and settings. */
+const char *mu__setting(const struct mu__pass *pass, unsigned number);
 
 /* The same of a number or switch. A variable that is no such number is -MU_EINVALID,
  * naming it; without any value *ret_number is left as it is. */
-int mu__setting_number(struct mu__requests *requests, const struct mu__settings *settings,
-                       unsigned number, mu_error *ret_error, long *ret_number);
+int mu__setting_number(const struct mu__pass *pass, unsigned number, mu_error *ret_error,
+                       long *ret_number);
 
 /* Where its value comes from, for messages: "setting port", "variable SM_PORT", "the
  * default". `out` has 128 bytes. */
-void mu__setting_origin(struct mu__requests *requests,
-                        const struct mu__settings *settings, unsigned number, char *out);
+void mu__setting_origin(const struct mu__pass *pass, unsigned number, char *out);
 
-/* Whether it was set, by hand or by its variable. */
-bool mu__setting_given(struct mu__requests *requests, const struct mu__settings *settings,
-                       unsigned number);
+/* Whether it was set, by the program or by its environment variable. */
+bool mu__setting_given(const struct mu__pass *pass, unsigned number);
 
-/* A setting that there must be; -MU_EINVALID where it is not: "file: setting path
- * (variable X) is not set, expected WHAT". */
-int mu__setting_required(struct mu__requests *requests,
-                         const struct mu__settings *settings, unsigned number,
-                         const char *what, mu_error *ret_error, const char **ret_text);
+/* A setting that must be set; else -MU_EINVALID: "file: setting path (variable X) is
+ * not set, expected WHAT". */
+int mu__setting_required(const struct mu__pass *pass, unsigned number, const char *what,
+                         mu_error *ret_error, const char **ret_text);
 
-/* What `detect` of a resolver says that is there when one setting is, or one variable of
- * the environment. */
-int mu__setting_detect(struct mu__requests *requests, const struct mu__settings *settings,
-                       unsigned number, mu_error *ret_why);
+/* For `detect` of a resolver that only needs one setting, or one environment variable:
+ * 1 when it is set, else 0 with the reason. */
+int mu__setting_detect(const struct mu__pass *pass, unsigned number, mu_error *ret_why);
 int mu__variable_detect(struct mu__requests *requests, const char *variable,
                         mu_error *ret_why);
 

@@ -1,9 +1,10 @@
 /* Clusters of several resolvers as one. */
 #include "resolver/engine/internal.h"
+#include "resolver/spec/cluster.h"
 
 #include <string.h>
 
-/* A list without gaps. One task with index 0 is a list, too. */
+/* Whether the indices of a job have no gaps. */
 static bool is_list(const mu_cluster *cluster, const char *type)
 {
     return (size_t)mu_cluster_job_end(cluster, type) ==
@@ -30,15 +31,13 @@ static int add_one(mu_cluster *whole, const char *type, int index, const char *a
 static int add_job(mu_cluster *whole, const mu_cluster *cluster, const char *type,
                    int offset, size_t member, mu_error *ret_error)
 {
-    const char *address;
-    const char *other;
     int index;
     int rv = 0;
 
-    for (size_t i = 0;
-         rv == 0 && mu_cluster_task_at(cluster, i, &other, &index, &address) == 0; i++)
-        if (strcmp(other, type) == 0)
-            rv = add_one(whole, type, index + offset, address, member, ret_error);
+    for (size_t i = 0; rv == 0 && (index = mu__cluster_job_index(cluster, type, i)) >= 0;
+         i++)
+        rv = add_one(whole, type, index + offset,
+                     mu_cluster_address(cluster, type, index), member, ret_error);
     return rv;
 }
 

@@ -1,6 +1,6 @@
 /* The resolver directory: a folder that all machines see, with one file for each task,
- * "worker-3", in which stands where it is (resolver/source/entry.h). Written by people,
- * by a script, or by the nodes themselves. */
+ * "worker-3", which has its address (resolver/source/entry.h). Persons, scripts and the
+ * nodes themselves write them. */
 #include "resolver/engine/expected.h"
 #include "resolver/source/entry.h"
 #include "resolver/spec/cluster.h"
@@ -24,37 +24,33 @@ static const struct mu__setting_spec settings_of[] = {
     {.name = NULL},
 };
 
-static int detect(struct mu__requests *requests, const struct mu__settings *settings,
-                  mu_error *ret_why)
+static int detect(const struct mu__pass *pass, mu_error *ret_why)
 {
-    return mu__setting_detect(requests, settings, PATH, ret_why);
+    return mu__setting_detect(pass, PATH, ret_why);
 }
 
-/* One run: what every step needs. */
+/* The state of one pass. */
 struct look {
-    struct mu__requests *requests;
-    const struct mu__settings *settings;
+    const struct mu__pass *pass;
     const char *path;
     char source[SOURCE_BYTES];  /* "directory /x" */
     struct mu__jobs shape;
     uint64_t now_s;
-    unsigned removed;                /* entries whose time is over, */
-    uint64_t removed_s;              /* for how long the one is that was heard of last, */
+    unsigned removed;                /* entries that have expired, */
+    uint64_t removed_s;              /* how long ago the last of them did, */
     char removed_path[SOURCE_BYTES]; /* and its file */
     mu_error *error;
 };
 
-static int begin(struct mu__requests *requests, const struct mu__settings *settings,
-                 mu_error *ret_error, struct look *look)
+static int begin(const struct mu__pass *pass, mu_error *ret_error, struct look *look)
 {
     const struct mu__request clock = {.kind = MU__REQUEST_CLOCK};
     const struct mu__answer *now;
     char origin[128];
     int rv;
 
-    *look = (struct look){requests, settings, .error = ret_error};
-    rv = mu__setting_required(requests, settings, PATH, "a folder", ret_error,
-                              &look->path);
+    *look = (struct look){pass, .error = ret_error};
+    rv = mu__setting_required(pass, PATH, "a folder", ret_error, &look->path);
     if (rv != 0)
         return rv;
     if (strlen(look->path) > 255)
@@ -62,16 +58,15 @@ static int begin(struct mu__requests *requests, const struct mu__settings *setti
                             "directory: expected a path of at most 255 bytes, got %zu",
                             strlen(look->path));
     (void)snprintf(look->source, sizeof look->source, "directory %s", look->path);
-    now = mu__requests_get(requests, &clock);
+    now = mu__requests_get(pass->requests, &clock);
     if (now->code != 0)
         return mu_error_set(ret_error, now->code, "directory: %s", now->error.message);
     look->now_s = strtoull(now->data, NULL, 10);
-    mu__setting_origin(requests, settings, TASKS, origin);
-    return mu__expected_parse(mu__setting(requests, settings, TASKS), origin, ret_error,
-                              &look->shape);
+    mu__setting_origin(pass, TASKS, origin);
+    return mu__expected_parse(mu__setting(pass, TASKS), origin, ret_error, &look->shape);
 }
 
-/* The files' names, one each line. A folder that is not there may yet come. */
+/* The files' names, one each line. A folder that is missing may still be made. */
 static int request_names(const struct look *look, const char **ret_names)
 {
     const struct mu__request request = {
@@ -79,7 +74,7 @@ static int request_names(const struct look *look, const char **ret_names)
         .name = look->path,
         .retry_missing = true,
     };
-    const struct mu__answer *answer = mu__requests_get(look->requests, &request);
+    const struct mu__answer *answer = mu__requests_get(look->pass->requests, &request);
 
     if (answer == NULL)
         return MU__LATER;
@@ -106,12 +101,13 @@ static const struct mu__answer *request_file(const struct look *look, const char
     };
 
     file_path(look, name, size, path);
-    return mu__requests_get(look->requests, &request);
+    return mu__requests_get(look->pass->requests, &request);
 }
 
-/* ---- Who is there ---- */
+/* ---- Reading ---- */
 
-/* Files that begin with a point, or end like an editor's or a half-written one. */
+/* Whether a file is no entry: its name begins with a point, or ends like an editor's or
+ * a half-written one. */
 static bool is_passed_over(const char *name, size_t size)
 {
     return size == 0 || name[0] == '.' || name[size - 1] == '~' ||
@@ -128,7 +124,7 @@ static void record_removed(struct look *look, const char *path,
 {
     uint64_t since_s = look->now_s - entry->until_s;
 
-    mu__requests_explain(look->requests, "%s was not heard of for %llu s", path,
+    mu__requests_explain(look->pass->requests, "%s was not heard of for %llu s", path,
                          (unsigned long long)since_s);
     if (look->removed++ > 0 && since_s >= look->removed_s)
         return;
@@ -136,7 +132,7 @@ static void record_removed(struct look *look, const char *path,
     MU__COPY_TEXT(look->removed_path, path);
 }
 
-/* What is not there any more, or is still empty, is nobody. */
+/* A file that is not there any more, or is still empty, adds no task. */
 static int read_task(struct look *look, const char *name, size_t size,
                      mu_resolution *resolution)
 {
@@ -183,7 +179,7 @@ static const char *next_name(const char *at, const char **ret_name, size_t *ret_
     return NULL;
 }
 
-/* All are asked before one is read. */
+/* All files are requested before the first is read. */
 static int read_tasks(struct look *look, const char *names, mu_resolution *resolution)
 {
     const char *name;
@@ -209,7 +205,8 @@ static int read_tasks(struct look *look, const char *names, mu_resolution *resol
     return rv;
 }
 
-/* Who is missing; and who was there, since that is another matter. */
+/* Check for missing tasks. The error also counts those whose entries have expired: they
+ * had been there. */
 static int check_expected(const struct look *look, const mu_cluster *cluster)
 {
     int rv = mu__expected_check(&look->shape, look->source, cluster, look->error);
@@ -226,16 +223,16 @@ static int check_expected(const struct look *look, const mu_cluster *cluster)
                         (unsigned long long)look->removed_s);
 }
 
-static int resolve(struct mu__requests *requests, const struct mu__settings *settings,
-                   mu_error *ret_error, mu_resolution *ret_resolution)
+static int resolve(const struct mu__pass *pass, mu_error *ret_error,
+                   mu_resolution *ret_resolution)
 {
     const char *names = "";
     struct look look;
     mu_error inner;
-    int rv = begin(requests, settings, ret_error, &look);
+    int rv = begin(pass, ret_error, &look);
 
     if (rv == 0)
-        rv = mu__task_setting(requests, settings, TASK_TYPE, ret_error, ret_resolution);
+        rv = mu__task_setting(pass, TASK_TYPE, ret_error, ret_resolution);
     if (rv != 0)
         return rv;
     rv = request_names(&look, &names);
@@ -246,12 +243,12 @@ static int resolve(struct mu__requests *requests, const struct mu__settings *set
     return rv != 0 ? rv : check_expected(&look, ret_resolution->cluster);
 }
 
-/* ---- Telling the others ---- */
+/* ---- Announcing ---- */
 
-/* Between calls. */
+/* State between calls. */
 struct own {
-    bool taken;             /* the place was ours */
-    uint64_t holder_until_s;    /* what another one's file said when it was first seen */
+    bool taken;             /* this process has held the place */
+    uint64_t holder_until_s;    /* of another process's entry, when it was first seen */
     char holder[MU__ENTRY_WHO_BYTES];
 };
 
@@ -262,7 +259,7 @@ static struct own *own_of(void **own)
     return *own;
 }
 
-/* The first index that has no file, or that of a process which is gone. */
+/* The first index without a file, or with an expired one. */
 static int choose_index(const struct look *look, const char *names, const char *type,
                         int *ret_index)
 {
@@ -310,8 +307,8 @@ static int find_index(const struct look *look, const mu_resolution *task, int *r
     return rv != 0 ? rv : choose_index(look, names, task->task_type, ret_index);
 }
 
-/* A file of somebody else's is in the place. One that is written anew while we look is
- * that of a living process. */
+/* The error when another process's file is in the place. If it is written anew while we
+ * look, that process lives. */
 static int refuse(const struct look *look, const char *path,
                   const struct mu__task_entry *entry, struct own *own)
 {
@@ -352,7 +349,7 @@ static int write_location(const struct look *look, const char *path,
     MU__COPY_TEXT(entry.who, announcement->incarnation);
     mu__entry_write(&entry, text);
     request.body_size = strlen(text);
-    answer = mu__requests_get(look->requests, &request);
+    answer = mu__requests_get(look->pass->requests, &request);
     if (answer == NULL)
         return MU__LATER;
     if (answer->code == -MU_EEXISTS)
@@ -388,9 +385,9 @@ static int take(const struct look *look, const mu_announcement *announcement,
     return rv != 0 ? rv : write_location(look, path, announcement, ttl_s, !is_there);
 }
 
-static int announce(struct mu__requests *requests, const struct mu__settings *settings,
-                    const mu_announcement *announcement, mu_error *ret_error, void **own,
-                    int *ret_index, uint32_t *ret_again_ms)
+static int announce(const struct mu__pass *pass, const mu_announcement *announcement,
+                    mu_error *ret_error, void **own, int *ret_index,
+                    uint32_t *ret_again_ms)
 {
     struct own *state = own_of(own);
     struct look look;
@@ -398,15 +395,14 @@ static int announce(struct mu__requests *requests, const struct mu__settings *se
     char name[32];
     long ttl_s = 0;
     int index = 0;
-    int rv = begin(requests, settings, ret_error, &look);
+    int rv = begin(pass, ret_error, &look);
 
     if (state == NULL)
         return mu_error_set(ret_error, -MU_ENOMEM, "directory: out of memory");
     if (rv == 0)
-        rv = mu__setting_number(requests, settings, TTL, ret_error, &ttl_s);
+        rv = mu__setting_number(pass, TTL, ret_error, &ttl_s);
     if (rv == 0)
-        rv = mu__task_announced(requests, settings, TASK_TYPE, announcement, ret_error,
-                                &task);
+        rv = mu__task_announced(pass, TASK_TYPE, announcement, ret_error, &task);
     if (rv == 0)
         rv = find_index(&look, &task, &index);
     if (rv != 0)
@@ -421,8 +417,8 @@ static int announce(struct mu__requests *requests, const struct mu__settings *se
     return 0;
 }
 
-static int withdraw(struct mu__requests *requests, const struct mu__settings *settings,
-                    const mu_announcement *announcement, mu_error *ret_error, void **own)
+static int withdraw(const struct mu__pass *pass, const mu_announcement *announcement,
+                    mu_error *ret_error, void **own)
 {
     char path[SOURCE_BYTES];
     const struct mu__request request = {
@@ -432,12 +428,11 @@ static int withdraw(struct mu__requests *requests, const struct mu__settings *se
     struct look look;
     mu_resolution task;
     char name[32];
-    int rv = begin(requests, settings, ret_error, &look);
+    int rv = begin(pass, ret_error, &look);
 
     if (rv != 0 || *own == NULL || !((struct own *)*own)->taken)
         return rv;
-    rv =
-        mu__task_announced(requests, settings, TASK_TYPE, announcement, ret_error, &task);
+    rv = mu__task_announced(pass, TASK_TYPE, announcement, ret_error, &task);
     if (rv != 0)
         return rv;
     (void)snprintf(name, sizeof name, "%s-%d", task.task_type, task.task_index);
@@ -449,7 +444,7 @@ static int withdraw(struct mu__requests *requests, const struct mu__settings *se
         mu__entry_parse(answer->data, answer->size, path, NULL, &entry) != 0 ||
         strcmp(entry.who, announcement->incarnation) != 0)
         return 0;
-    answer = mu__requests_get(requests, &request);
+    answer = mu__requests_get(pass->requests, &request);
     if (answer == NULL)
         return MU__LATER;
     return answer->code == -MU_ENOTFOUND
@@ -457,10 +452,9 @@ static int withdraw(struct mu__requests *requests, const struct mu__settings *se
                : mu__answer_check(answer, look.source, ret_error);
 }
 
-static const char *watched_path(struct mu__requests *requests,
-                                const struct mu__settings *settings)
+static const char *watched_path(const struct mu__pass *pass)
 {
-    return mu__setting(requests, settings, PATH);
+    return mu__setting(pass, PATH);
 }
 
 const struct mu__resolver_kind mu__resolver_directory = {

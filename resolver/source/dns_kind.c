@@ -1,8 +1,8 @@
-/* The resolver dns: the tasks of a job are the addresses of a name, or the targets of its
- * SRV records.
+/* The resolver dns: the tasks of a job are the addresses of a name, or the targets of
+ * its SRV records.
  *
- * An query asks all names of its plan at once, makes a list of tasks of the answers,
- * and looks for this machine in it. */
+ * All names of the plan are requested at once; a list of tasks is made of the answers,
+ * and this machine is looked for in it. */
 #include "resolver/source/dns_plan.h"
 #include "runtime/base/text.h"
 #include "runtime/base/array.h"
@@ -13,7 +13,7 @@
 #include <string.h>
 
 enum {
-    OWN_NAME_MS = 3000, /* to find out this machine's addresses */
+    OWN_NAME_MS = 3000, /* timeout for this machine's addresses */
     WATCH_MS = 5000
 };
 
@@ -26,35 +26,38 @@ struct task {
     char address[48];              /* "" when it is only known by name */
 };
 
-struct tasks {
-    struct task *items;
+/* The state of one pass. */
+struct dns_pass {
+    struct mu__requests *requests;
+    struct mu__dns_plan *plan;
+    mu_error *error;
+    struct task *items; /* owned, as the plan is */
     size_t count;
     size_t room;
-    int next[MU__DNS_TYPES_MAX];
+    int next[MU__DNS_TYPES_MAX]; /* by type: the index of its next task */
 };
 
-/* ---- Asking ---- */
+/* ---- Requesting ---- */
 
-static const struct mu__answer *request_name(struct mu__requests *requests,
-                                             const struct mu__dns_plan *plan,
+static const struct mu__answer *request_name(const struct dns_pass *dns,
                                              enum mu__request_kind kind, const char *name)
 {
-    const struct mu__request request = {
-        .kind = kind, .name = name, .retry_missing = true, .dns_server = plan->server};
+    const struct mu__request request = {.kind = kind,
+                                        .name = name,
+                                        .retry_missing = true,
+                                        .dns_server = dns->plan->server};
 
-    return mu__requests_get(requests, &request);
+    return mu__requests_get(dns->requests, &request);
 }
 
-static const struct mu__answer *request_row(struct mu__requests *requests,
-                                            const struct mu__dns_plan *plan,
+static const struct mu__answer *request_row(const struct dns_pass *dns,
                                             const struct mu__dns_row *row)
 {
-    return request_name(requests, plan,
-                        row->port == 0 ? MU__REQUEST_SERVICES : MU__REQUEST_ADDRESSES,
-                        row->name);
+    return request_name(
+        dns, row->port == 0 ? MU__REQUEST_SERVICES : MU__REQUEST_ADDRESSES, row->name);
 }
 
-/* What the resolver looks at, for messages: "worker: workers.example". */
+/* Describe a row for messages: "worker: workers.example". */
 static void text_of(const struct mu__dns_row *row, char *out, size_t size)
 {
     (void)snprintf(out, size, "%s: %s", row->type_name, row->name);
@@ -62,12 +65,12 @@ static void text_of(const struct mu__dns_row *row, char *out, size_t size)
 
 /* ---- From answers to tasks ---- */
 
-static struct task *new_task(struct tasks *tasks, const struct mu__dns_row *row)
+static struct task *new_task(struct dns_pass *dns, const struct mu__dns_row *row)
 {
-    if (!MU__ARRAY_RESERVE(&tasks->items, &tasks->room, tasks->count, 64))
+    if (!MU__ARRAY_RESERVE(&dns->items, &dns->room, dns->count, 64))
         return NULL;
-    tasks->items[tasks->count] = (struct task){.row = row, .port = row->port};
-    return &tasks->items[tasks->count++];
+    dns->items[dns->count] = (struct task){.row = row, .port = row->port};
+    return &dns->items[dns->count++];
 }
 
 static bool has_family(const char *text, size_t size, bool v6)
@@ -87,7 +90,7 @@ static bool holds_v4(const char *text)
     return false;
 }
 
-/* The next address that counts, NULL past the end. */
+/* The next address of the plan's family; NULL past the end. */
 static const char *next_address(const struct mu__dns_plan *plan, const char *text,
                                 const char *at, size_t *ret_size)
 {
@@ -109,77 +112,76 @@ static const char *next_address(const struct mu__dns_plan *plan, const char *tex
     return NULL;
 }
 
-static int no_address(const char *what, mu_error *ret_error)
+static int no_address(const struct dns_pass *dns, const char *what)
 {
-    return mu_error_set(ret_error, -MU_EUNAVAILABLE,
+    return mu_error_set(dns->error, -MU_EUNAVAILABLE,
                         "%s: there is no address of the family that is asked for", what);
 }
 
-static int add_addresses(const struct mu__dns_plan *plan, const struct mu__dns_row *row,
-                         const struct mu__answer *answer, mu_error *ret_error,
-                         struct tasks *tasks)
+static int add_addresses(struct dns_pass *dns, const struct mu__dns_row *row,
+                         const struct mu__answer *answer)
 {
     const char *at = answer->data;
-    size_t first = tasks->count;
+    size_t first = dns->count;
     char what[320];
     size_t size;
 
     text_of(row, what, sizeof what);
-    while ((at = next_address(plan, answer->data, at, &size)) != NULL) {
-        struct task *task = new_task(tasks, row);
+    while ((at = next_address(dns->plan, answer->data, at, &size)) != NULL) {
+        struct task *task = new_task(dns, row);
 
         if (task == NULL)
-            return mu_error_set(ret_error, -MU_ENOMEM, "%s: out of memory", what);
+            return mu_error_set(dns->error, -MU_ENOMEM, "%s: out of memory", what);
         (void)snprintf(task->address, sizeof task->address, "%.*s", (int)size, at);
         at += size;
     }
-    if (tasks->count == first)
-        return no_address(what, ret_error);
-    if (plan->as_name && tasks->count == first + 1)
-        MU__COPY_TEXT(tasks->items[first].name, row->name);
+    if (dns->count == first)
+        return no_address(dns, what);
+    if (dns->plan->as_name && dns->count == first + 1)
+        MU__COPY_TEXT(dns->items[first].name, row->name);
     return 0;
 }
 
 /* "PRIORITY WEIGHT PORT TARGET". */
 static bool read_service(const char *text, size_t size, struct task *task)
 {
-    int numbers[3];
+    unsigned numbers[3];
     const char *end = text + size;
 
     for (int i = 0; i < 3; i++) {
         const char *space = memchr(text, ' ', (size_t)(end - text));
 
-        if (space == NULL || !mu__dns_number(text, (size_t)(space - text), &numbers[i]))
+        if (space == NULL || !mu__count_parse(text, (size_t)(space - text), &numbers[i]))
             return false;
         text = space + 1;
     }
     size = (size_t)(end - text);
     if (size == 0 || size >= sizeof task->name)
         return false;
-    task->priority = (unsigned)numbers[0];
-    task->port = (unsigned)numbers[2];
+    task->priority = numbers[0];
+    task->port = numbers[2];
     memcpy(task->name, text, size);
     task->name[size] = '\0';
     return true;
 }
 
-static int add_services(const struct mu__dns_row *row, const struct mu__answer *answer,
-                        mu_error *ret_error, struct tasks *tasks)
+static int add_services(struct dns_pass *dns, const struct mu__dns_row *row,
+                        const struct mu__answer *answer)
 {
     char what[320];
     size_t size;
 
     text_of(row, what, sizeof what);
     for (const char *at = answer->data; *at != '\0'; at += size + (at[size] == '\n')) {
-        struct task *task = new_task(tasks, row);
+        struct task *task = new_task(dns, row);
 
         size = strcspn(at, "\n");
         if (task == NULL)
-            return mu_error_set(ret_error, -MU_ENOMEM, "%s: out of memory", what);
+            return mu_error_set(dns->error, -MU_ENOMEM, "%s: out of memory", what);
         if (read_service(at, size, task) && task->port > 0 && task->port <= 65535 &&
             strcmp(task->name, ".") != 0)
             continue;
-        return mu__refuse(ret_error, at, size,
+        return mu__refuse(dns->error, at, size,
                           "%s: expected a record with a port and a target", what);
     }
     return 0;
@@ -228,57 +230,53 @@ static int compare_services(const void *left, const void *right)
     return (a->port > b->port) - (a->port < b->port);
 }
 
-static int list_row(struct mu__requests *requests, const struct mu__dns_plan *plan,
-                    const struct mu__dns_row *row, mu_error *ret_error,
-                    struct tasks *tasks)
+static int list_row(struct dns_pass *dns, const struct mu__dns_row *row)
 {
-    const struct mu__answer *answer = request_row(requests, plan, row);
-    size_t first = tasks->count;
+    const struct mu__answer *answer = request_row(dns, row);
+    size_t first = dns->count;
     char what[320];
     int rv;
 
     text_of(row, what, sizeof what);
-    rv = mu__answer_check(answer, what, ret_error);
+    rv = mu__answer_check(answer, what, dns->error);
     if (rv != 0)
         return rv;
-    rv = row->port == 0 ? add_services(row, answer, ret_error, tasks)
-                        : add_addresses(plan, row, answer, ret_error, tasks);
+    rv =
+        row->port == 0 ? add_services(dns, row, answer) : add_addresses(dns, row, answer);
     if (rv != 0)
         return rv;
-    if (row->port == 0 && tasks->count > first)
-        qsort(tasks->items + first, tasks->count - first, sizeof *tasks->items,
+    if (row->port == 0 && dns->count > first)
+        qsort(dns->items + first, dns->count - first, sizeof *dns->items,
               compare_services);
-    for (size_t i = first; i < tasks->count; i++)
-        tasks->items[i].index = tasks->next[row->type]++;
+    for (size_t i = first; i < dns->count; i++)
+        dns->items[i].index = dns->next[row->type]++;
     return 0;
 }
 
-static int list_tasks(struct mu__requests *requests, const struct mu__dns_plan *plan,
-                      mu_error *ret_error, struct tasks *tasks)
+static int list_tasks(struct dns_pass *dns)
 {
+    const struct mu__dns_plan *plan = dns->plan;
     bool later = false;
     int rv = 0;
 
     for (unsigned i = 0; i < plan->rows_count; i++)
-        later |= request_row(requests, plan, &plan->rows[i]) == NULL;
+        later |= request_row(dns, &plan->rows[i]) == NULL;
     for (unsigned i = 0; !later && i < plan->rows_count && rv == 0; i++)
-        rv = list_row(requests, plan, &plan->rows[i], ret_error, tasks);
+        rv = list_row(dns, &plan->rows[i]);
     return later ? MU__LATER : rv;
 }
 
 /* The addresses of tasks that are known by name, the first one of each. */
-static int find_addresses(struct mu__requests *requests, const struct mu__dns_plan *plan,
-                          mu_error *ret_error, struct tasks *tasks)
+static int find_addresses(const struct dns_pass *dns)
 {
     const struct mu__answer *answer;
     bool later = false;
 
-    for (size_t i = 0; i < tasks->count; i++)
-        if (tasks->items[i].address[0] == '\0')
-            later |= request_name(requests, plan, MU__REQUEST_ADDRESSES,
-                                  tasks->items[i].name) == NULL;
-    for (size_t i = 0; !later && i < tasks->count; i++) {
-        struct task *task = &tasks->items[i];
+    for (size_t i = 0; i < dns->count; i++)
+        if (dns->items[i].address[0] == '\0')
+            later |= request_name(dns, MU__REQUEST_ADDRESSES, dns->items[i].name) == NULL;
+    for (size_t i = 0; !later && i < dns->count; i++) {
+        struct task *task = &dns->items[i];
         const char *at;
         char what[640];
         size_t size;
@@ -286,15 +284,15 @@ static int find_addresses(struct mu__requests *requests, const struct mu__dns_pl
 
         if (task->address[0] != '\0')
             continue;
-        answer = request_name(requests, plan, MU__REQUEST_ADDRESSES, task->name);
+        answer = request_name(dns, MU__REQUEST_ADDRESSES, task->name);
         (void)snprintf(what, sizeof what, "%s: %.255s: target %.255s",
                        task->row->type_name, task->row->name, task->name);
-        rv = mu__answer_check(answer, what, ret_error);
+        rv = mu__answer_check(answer, what, dns->error);
         if (rv != 0)
             return rv;
-        at = next_address(plan, answer->data, answer->data, &size);
+        at = next_address(dns->plan, answer->data, answer->data, &size);
         if (at == NULL)
-            return no_address(what, ret_error);
+            return no_address(dns, what);
         (void)snprintf(task->address, sizeof task->address, "%.*s", (int)size, at);
     }
     return later ? MU__LATER : 0;
@@ -318,65 +316,62 @@ static void name_task(const struct mu__dns_plan *plan, const struct task *task, 
                    host, is_v6 ? "]" : "", task->port);
 }
 
-static int check_counts(const struct mu__dns_plan *plan, const struct tasks *tasks,
-                        mu_error *ret_error)
+static int check_counts(const struct dns_pass *dns)
 {
+    const struct mu__dns_plan *plan = dns->plan;
     for (int type = 0; type < plan->types_count; type++)
         if (plan->tasks[type] != MU__DNS_ANY &&
-            plan->tasks[type] != (unsigned)tasks->next[type])
-            return mu_error_set(
-                ret_error, -MU_EUNAVAILABLE, "job %s: DNS has %d of %u tasks",
-                plan->types[type], tasks->next[type], plan->tasks[type]);
+            plan->tasks[type] != (unsigned)dns->next[type])
+            return mu_error_set(dns->error, -MU_EUNAVAILABLE,
+                                "job %s: DNS has %d of %u tasks", plan->types[type],
+                                dns->next[type], plan->tasks[type]);
     return 0;
 }
 
-/* Of some jobs there can be one task: several addresses are a doubt, not a choice. */
-static int check_single(const struct mu__dns_plan *plan, const struct tasks *tasks,
-                        const char *type, mu_error *ret_error)
+/* Refuse several addresses for a job of one task: which one is meant is not known. */
+static int check_single(const struct dns_pass *dns, const char *type)
 {
     const struct task *first = NULL;
     char a[160];
     char b[160];
 
-    for (size_t i = 0; i < tasks->count; i++) {
-        const struct task *task = &tasks->items[i];
+    for (size_t i = 0; i < dns->count; i++) {
+        const struct task *task = &dns->items[i];
 
         if (strcmp(task->row->type_name, type) != 0)
             continue;
         if (first != NULL) {
-            name_task(plan, first, a, sizeof a);
-            name_task(plan, task, b, sizeof b);
-            return mu_error_set(ret_error, -MU_EINVALID,
-                                "%s: %.200s: expected one task, got %s and %s",
-                                type, task->row->name, a, b);
+            name_task(dns->plan, first, a, sizeof a);
+            name_task(dns->plan, task, b, sizeof b);
+            return mu_error_set(dns->error, -MU_EINVALID,
+                                "%s: %.200s: expected one task, got %s and %s", type,
+                                task->row->name, a, b);
         }
         first = task;
     }
     return 0;
 }
 
-static int make_cluster(const struct mu__dns_plan *plan, const struct tasks *tasks,
-                        mu_error *ret_error, mu_resolution *resolution)
+static int make_cluster(const struct dns_pass *dns, mu_resolution *resolution)
 {
     char what[320];
-    int rv = check_counts(plan, tasks, ret_error);
+    int rv = check_counts(dns);
 
     if (rv == 0)
-        rv = check_single(plan, tasks, "chief", ret_error);
+        rv = check_single(dns, "chief");
     if (rv == 0)
-        rv = check_single(plan, tasks, "evaluator", ret_error);
-    for (size_t i = 0; rv == 0 && i < tasks->count; i++) {
-        const struct task *task = &tasks->items[i];
+        rv = check_single(dns, "evaluator");
+    for (size_t i = 0; rv == 0 && i < dns->count; i++) {
+        const struct task *task = &dns->items[i];
 
         text_of(task->row, what, sizeof what);
-        rv = mu__resolution_add_host(resolution, what,
-                                     task->row->type_name, task->index,
-                                     host_of(plan, task), task->port, ret_error);
+        rv = mu__resolution_add_host(resolution, what, task->row->type_name, task->index,
+                                     host_of(dns->plan, task), task->port, dns->error);
     }
     return rv;
 }
 
-/* ---- Who this is ---- */
+/* ---- This task ---- */
 
 /* The same host name, or the first part of it: a machine often calls itself "ps-0" while
  * others call it "ps-0.ps.example". */
@@ -412,25 +407,24 @@ static bool may_be_own(const struct mu__dns_plan *plan, const struct task *task)
            (plan->task_index < 0 || task->index == plan->task_index);
 }
 
-static int find_own(const struct mu__dns_plan *plan, const struct tasks *tasks,
-                    const char *host, const char *addresses, mu_error *ret_error,
+static int find_own(const struct dns_pass *dns, const char *host, const char *addresses,
                     const struct task **ret_task)
 {
     const struct task *found = NULL;
     char a[160];
     char b[160];
 
-    for (size_t i = 0; i < tasks->count; i++) {
-        const struct task *task = &tasks->items[i];
+    for (size_t i = 0; i < dns->count; i++) {
+        const struct task *task = &dns->items[i];
 
-        if (!may_be_own(plan, task) ||
+        if (!may_be_own(dns->plan, task) ||
             !((task->address[0] != '\0' && has_line(addresses, task->address)) ||
               is_own_name(host, task->name)))
             continue;
         if (found != NULL) {
-            name_task(plan, found, a, sizeof a);
-            name_task(plan, task, b, sizeof b);
-            return mu_error_set(ret_error, -MU_EINVALID,
+            name_task(dns->plan, found, a, sizeof a);
+            name_task(dns->plan, task, b, sizeof b);
+            return mu_error_set(dns->error, -MU_EINVALID,
                                 "this machine is both %s and %s: the setting port, or "
                                 "task_type and task_index, must say which",
                                 a, b);
@@ -441,15 +435,15 @@ static int find_own(const struct mu__dns_plan *plan, const struct tasks *tasks,
     return 0;
 }
 
-/* Type and index were said: the cluster must have it, if it has that job. */
-static int check_own(const struct mu__dns_plan *plan, const struct tasks *tasks,
-                     mu_error *ret_error)
+/* The task is set; when the cluster has its job, it must have the task. */
+static int check_own(const struct dns_pass *dns)
 {
-    int count = tasks->next[plan->task_type];
+    const struct mu__dns_plan *plan = dns->plan;
+    int count = dns->next[plan->task_type];
 
     if (count == 0 || plan->task_index < count)
         return 0;
-    return mu_error_set(ret_error, -MU_EUNAVAILABLE,
+    return mu_error_set(dns->error, -MU_EUNAVAILABLE,
                         "this task is %s:%ld, and DNS has %d tasks of job %s",
                         plan->types[plan->task_type], plan->task_index, count,
                         plan->types[plan->task_type]);
@@ -461,13 +455,11 @@ static void be_task(mu_resolution *resolution, const char *type, int index)
     resolution->task_index = index;
 }
 
-/* What is not said is found by this machine's name and addresses. It need not be in the
- * cluster. */
-static int find_task(struct mu__requests *requests, const struct mu__dns_plan *plan,
-                     const struct tasks *tasks, mu_error *ret_error,
-                     mu_resolution *resolution)
+/* Find this task, if it is not set, by this machine's name and addresses. It need not
+ * be in the cluster. */
+static int find_task(const struct dns_pass *dns, mu_resolution *resolution)
 {
-    const struct mu__request name = {.kind = MU__REQUEST_HOST_NAME};
+    const struct mu__dns_plan *plan = dns->plan;
     struct mu__request request = {
         .kind = MU__REQUEST_ADDRESSES, .timeout_ms = OWN_NAME_MS, .tries = 1};
     const struct mu__answer *answer = NULL;
@@ -476,74 +468,65 @@ static int find_task(struct mu__requests *requests, const struct mu__dns_plan *p
 
     if (plan->task_type >= 0 && plan->task_index >= 0) {
         be_task(resolution, plan->types[plan->task_type], (int)plan->task_index);
-        return check_own(plan, tasks, ret_error);
+        return check_own(dns);
     }
-    request.name = plan->host;
-    if (request.name == NULL)
-        answer = mu__requests_get(requests, &name);
-    if (answer != NULL && answer->code == 0)
-        request.name = answer->data;
+    request.name = plan->host == NULL ? mu__request_host_name(dns->requests) : plan->host;
     if (request.name != NULL)
-        answer = mu__requests_get(requests, &request);
+        answer = mu__requests_get(dns->requests, &request);
     if (answer == NULL && request.name != NULL)
         return MU__LATER;
     if (answer != NULL && answer->code == -MU_ENOMEM)
-        return mu_error_set(ret_error, -MU_ENOMEM, "out of memory");
-    rv = find_own(plan, tasks, request.name == NULL ? "" : request.name,
-                  answer == NULL || answer->code != 0 ? "" : answer->data, ret_error,
-                  &own);
+        return mu_error_set(dns->error, -MU_ENOMEM, "out of memory");
+    rv = find_own(dns, request.name == NULL ? "" : request.name,
+                  answer == NULL || answer->code != 0 ? "" : answer->data, &own);
     if (rv == 0 && own != NULL)
         be_task(resolution, own->row->type_name, own->index);
     else if (rv == 0 && plan->task_type >= 0)
         be_task(resolution, plan->types[plan->task_type],
-                tasks->next[plan->task_type] == 1 ? 0 : -1);
+                dns->next[plan->task_type] == 1 ? 0 : -1);
     if (rv == 0 && own == NULL)
-        mu__requests_explain(requests, "this machine (%.100s) is none of the tasks",
+        mu__requests_explain(dns->requests, "this machine (%.100s) is none of the tasks",
                              request.name == NULL ? "without name" : request.name);
     return rv;
 }
 
 /* ---- The resolver ---- */
 
-static int detect(struct mu__requests *requests, const struct mu__settings *settings,
-                  mu_error *ret_why)
+static int detect(const struct mu__pass *pass, mu_error *ret_why)
 {
-    if (mu__dns_plan_given(requests, settings))
+    if (mu__dns_plan_given(pass))
         return 1;
     (void)mu_error_set(ret_why, -MU_ENOTFOUND, "MUSTER_DNS_NAMES is not set");
     return 0;
 }
 
-static int resolve_with(struct mu__requests *requests,
-                        const struct mu__settings *settings, struct mu__dns_plan *plan,
-                        struct tasks *tasks, mu_error *ret_error,
-                        mu_resolution *ret_resolution)
+static int resolve_with(const struct mu__pass *pass, struct dns_pass *dns,
+                        mu_resolution *resolution)
 {
-    int rv = mu__dns_plan_read(requests, settings, ret_error, plan);
+    int rv = mu__dns_plan_read(pass, dns->error, dns->plan);
 
     if (rv == 0)
-        rv = list_tasks(requests, plan, ret_error, tasks);
-    if (rv == 0 && plan->as_address)
-        rv = find_addresses(requests, plan, ret_error, tasks);
+        rv = list_tasks(dns);
+    if (rv == 0 && dns->plan->as_address)
+        rv = find_addresses(dns);
     if (rv == 0)
-        rv = make_cluster(plan, tasks, ret_error, ret_resolution);
-    if (rv == 0)
-        rv = find_task(requests, plan, tasks, ret_error, ret_resolution);
-    return rv;
+        rv = make_cluster(dns, resolution);
+    return rv == 0 ? find_task(dns, resolution) : rv;
 }
 
-static int resolve(struct mu__requests *requests, const struct mu__settings *settings,
-                   mu_error *ret_error, mu_resolution *ret_resolution)
+static int resolve(const struct mu__pass *pass, mu_error *ret_error,
+                   mu_resolution *ret_resolution)
 {
-    struct mu__dns_plan *plan = calloc(1, sizeof *plan);
-    struct tasks tasks = {.items = NULL};
+    struct dns_pass dns = {.requests = pass->requests,
+                           .plan = calloc(1, sizeof *dns.plan),
+                           .error = ret_error};
     int rv;
 
-    if (plan == NULL)
+    if (dns.plan == NULL)
         return mu_error_set(ret_error, -MU_ENOMEM, "out of memory");
-    rv = resolve_with(requests, settings, plan, &tasks, ret_error, ret_resolution);
-    free(tasks.items);
-    free(plan);
+    rv = resolve_with(pass, &dns, ret_resolution);
+    free(dns.items);
+    free(dns.plan);
     return rv;
 }
 

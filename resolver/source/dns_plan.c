@@ -1,6 +1,5 @@
 #include "resolver/source/dns_plan.h"
 
-#include "runtime/base/json.h"
 #include "runtime/base/text.h"
 
 #include <stdio.h>
@@ -55,7 +54,7 @@ static int number_type(struct mu__dns_plan *plan, const char *name)
     return i;
 }
 
-/* TYPE=VALUE: the type, and where the value begins. ret_type has 64 bytes. */
+/* Parse TYPE=VALUE: the type, and where the value begins. ret_type has 64 bytes. */
 static int read_type(const char *source, unsigned position, const char *text, size_t size,
                      const char *expected, mu_error *ret_error, char *ret_type,
                      size_t *ret_value)
@@ -76,17 +75,6 @@ static int read_type(const char *source, unsigned position, const char *text, si
     return 0;
 }
 
-bool mu__dns_number(const char *text, size_t size, int *ret_number)
-{
-    char digits[16];
-
-    if (size == 0 || size >= sizeof digits)
-        return false;
-    memcpy(digits, text, size);
-    digits[size] = '\0';
-    return mu__index_parse(digits, ret_number) == 0;
-}
-
 static int read_name(const char *source, unsigned position, const char *text, size_t size,
                      mu_error *ret_error, void *own)
 {
@@ -96,7 +84,7 @@ static int read_name(const char *source, unsigned position, const char *text, si
     const char *colon;
     char type[64];
     size_t value;
-    int port = 0;
+    unsigned port = 0;
     int rv;
 
     if (plan->rows_count == MU__DNS_ROWS_MAX)
@@ -112,7 +100,7 @@ static int read_name(const char *source, unsigned position, const char *text, si
                         ret_error);
     if (text[value] != '_' &&
         (colon == NULL ||
-         !mu__dns_number(colon + 1, size - (size_t)(colon + 1 - text), &port) ||
+         !mu__count_parse(colon + 1, size - (size_t)(colon + 1 - text), &port) ||
          port == 0 || port > 65535))
         return bad_item(source, position, text, size, expected, ret_error);
     size = (colon == NULL ? size : (size_t)(colon - text)) - value;
@@ -121,7 +109,7 @@ static int read_name(const char *source, unsigned position, const char *text, si
                         ret_error);
     memcpy(row->name, text + value, size);
     row->name[size] = '\0';
-    row->port = (unsigned)port;
+    row->port = port;
     row->type = number_type(plan, type);
     (void)snprintf(row->type_name, sizeof row->type_name, "%.15s", type);
     plan->rows_count++;
@@ -135,13 +123,13 @@ static int read_count(const char *source, unsigned position, const char *text,
     struct mu__dns_plan *plan = own;
     char name[64];
     size_t value;
-    int count;
+    unsigned count;
     int type = 0;
     int rv = read_type(source, position, text, size, expected, ret_error, name, &value);
 
     if (rv != 0)
         return rv;
-    if (!mu__dns_number(text + value, size - value, &count))
+    if (!mu__count_parse(text + value, size - value, &count))
         return bad_item(source, position, text, size, expected, ret_error);
     while (type < plan->types_count && strcmp(plan->types[type], name) != 0)
         type++;
@@ -154,25 +142,24 @@ static int read_count(const char *source, unsigned position, const char *text,
                             "%s: item %u: \"%s\" stands there "
                             "twice",
                             source, position, name);
-    plan->tasks[type] = (unsigned)count;
+    plan->tasks[type] = count;
     return 0;
 }
 
-/* The items of a list, separated by commas; places count from 1. */
-static int read_list(struct mu__requests *requests, const struct mu__settings *settings,
-                     unsigned setting,
+/* Parse a list with commas between; items count from 1. */
+static int read_list(const struct mu__pass *pass, unsigned setting,
                      int (*read)(const char *source, unsigned position, const char *text,
                                  size_t size, mu_error *ret_error, void *own),
                      mu_error *ret_error, struct mu__dns_plan *plan)
 {
-    const char *text = mu__setting(requests, settings, setting);
+    const char *text = mu__setting(pass, setting);
     char source[128];
     unsigned position = 1;
     int rv = 0;
 
     if (text == NULL)
         return 0;
-    mu__setting_origin(requests, settings, setting, source);
+    mu__setting_origin(pass, setting, source);
     for (;; position++) {
         size_t size = strcspn(text, ",");
 
@@ -184,12 +171,12 @@ static int read_list(struct mu__requests *requests, const struct mu__settings *s
     }
 }
 
-/* One of some words; its number. */
-static int read_word(struct mu__requests *requests, const struct mu__settings *settings,
-                     unsigned setting, const char *const *words, const char *expected,
-                     mu_error *ret_error, int *ret_number)
+/* Parse a word of a list as its number there. */
+static int read_word(const struct mu__pass *pass, unsigned setting,
+                     const char *const *words, const char *expected, mu_error *ret_error,
+                     int *ret_number)
 {
-    const char *text = mu__setting(requests, settings, setting);
+    const char *text = mu__setting(pass, setting);
     char source[128];
 
     if (text == NULL)
@@ -199,15 +186,14 @@ static int read_word(struct mu__requests *requests, const struct mu__settings *s
             *ret_number = i;
             return 0;
         }
-    mu__setting_origin(requests, settings, setting, source);
+    mu__setting_origin(pass, setting, source);
     return mu__refuse(ret_error, text, strlen(text), "%s: expected %s", source, expected);
 }
 
-static int read_own_type(struct mu__requests *requests,
-                         const struct mu__settings *settings, mu_error *ret_error,
+static int read_own_type(const struct mu__pass *pass, mu_error *ret_error,
                          struct mu__dns_plan *plan)
 {
-    const char *text = mu__setting(requests, settings, TASK_TYPE);
+    const char *text = mu__setting(pass, TASK_TYPE);
     char source[128];
     mu_error inner;
     int rv;
@@ -215,7 +201,7 @@ static int read_own_type(struct mu__requests *requests,
     plan->task_type = -1;
     if (text == NULL)
         return 0;
-    mu__setting_origin(requests, settings, TASK_TYPE, source);
+    mu__setting_origin(pass, TASK_TYPE, source);
     rv = mu__task_type_check(text, &inner);
     if (rv != 0)
         return mu_error_set(ret_error, rv, "%s: %s", source, inner.message);
@@ -223,8 +209,8 @@ static int read_own_type(struct mu__requests *requests,
     return 0;
 }
 
-int mu__dns_plan_read(struct mu__requests *requests, const struct mu__settings *settings,
-                      mu_error *ret_error, struct mu__dns_plan *plan)
+int mu__dns_plan_read(const struct mu__pass *pass, mu_error *ret_error,
+                      struct mu__dns_plan *plan)
 {
     static const char *const families[] = {"auto", "4", "6", "all", NULL};
     static const char *const forms[] = {"ip", "name", NULL};
@@ -233,32 +219,28 @@ int mu__dns_plan_read(struct mu__requests *requests, const struct mu__settings *
     int rv;
 
     plan->task_index = -1;
-    if (mu__setting(requests, settings, NAMES) == NULL)
+    if (mu__setting(pass, NAMES) == NULL)
         return mu_error_set(ret_error, -MU_EINVALID,
                             "expected names in the setting names or MUSTER_DNS_NAMES, as "
                             "in \"worker=workers.example:2222\", got none");
-    if ((rv = read_list(requests, settings, NAMES, read_name, ret_error, plan)) != 0 ||
-        (rv = read_list(requests, settings, TASKS, read_count, ret_error, plan)) != 0 ||
-        (rv = read_word(requests, settings, FAMILY, families, "4, 6, all or auto",
-                        ret_error, &family)) != 0 ||
-        (rv = read_word(requests, settings, ADDRESS, forms, "ip or name", ret_error,
-                        &form)) != 0 ||
-        (rv = read_own_type(requests, settings, ret_error, plan)) != 0 ||
-        (rv = mu__setting_number(requests, settings, PORT, ret_error, &plan->port)) !=
-            0 ||
-        (rv = mu__setting_number(requests, settings, TASK_INDEX, ret_error,
-                                 &plan->task_index)) != 0)
+    if ((rv = read_list(pass, NAMES, read_name, ret_error, plan)) != 0 ||
+        (rv = read_list(pass, TASKS, read_count, ret_error, plan)) != 0 ||
+        (rv = read_word(pass, FAMILY, families, "4, 6, all or auto", ret_error,
+                        &family)) != 0 ||
+        (rv = read_word(pass, ADDRESS, forms, "ip or name", ret_error, &form)) != 0 ||
+        (rv = read_own_type(pass, ret_error, plan)) != 0 ||
+        (rv = mu__setting_number(pass, PORT, ret_error, &plan->port)) != 0 ||
+        (rv = mu__setting_number(pass, TASK_INDEX, ret_error, &plan->task_index)) != 0)
         return rv;
     plan->family = (enum mu__dns_family)family;
     plan->as_address = form == 0;
     plan->as_name = form == 1;
-    plan->server = mu__setting(requests, settings, SERVER);
-    plan->host = mu__setting(requests, settings, HOST);
+    plan->server = mu__setting(pass, SERVER);
+    plan->host = mu__setting(pass, HOST);
     return 0;
 }
 
-bool mu__dns_plan_given(struct mu__requests *requests,
-                        const struct mu__settings *settings)
+bool mu__dns_plan_given(const struct mu__pass *pass)
 {
-    return mu__setting_given(requests, settings, NAMES);
+    return mu__setting_given(pass, NAMES);
 }

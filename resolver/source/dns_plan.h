@@ -1,4 +1,4 @@
-/* The settings of the resolver dns, read. */
+/* The parsed settings of the resolver dns. */
 #ifndef MU_RESOLVER_DNS_PLAN_H
 #define MU_RESOLVER_DNS_PLAN_H
 
@@ -13,12 +13,13 @@ enum {
     MU__DNS_TYPES_MAX = MU__DNS_ROWS_MAX + 1    /* those of the rows, and this task's */
 };
 
-/* A job and a name. A job may have several names. */
+/* One name that is looked up, and the job that its records are. A job may have several
+ * names. */
 struct mu__dns_row {
     int type;                   /* its number among the plan's types */
     char type_name[MU__TASK_TYPE_BYTES];
     char name[MU__DNS_NAME_BYTES];
-    unsigned port;              /* 0: the SRV records tell */
+    unsigned port;              /* 0: taken from SRV records */
 };
 
 /* Which addresses count; AUTO: IPv4, or IPv6 where there is no IPv4. */
@@ -29,7 +30,7 @@ enum mu__dns_family {
     MU__DNS_ALL
 };
 
-#define MU__DNS_ANY UINT_MAX    /* how many tasks: that was not said */
+#define MU__DNS_ANY UINT_MAX    /* number of tasks: not given */
 
 /* Texts are valid as long as requests and settings. */
 struct mu__dns_plan {
@@ -37,10 +38,10 @@ struct mu__dns_plan {
     unsigned rows_count;
     char types[MU__DNS_TYPES_MAX][MU__TASK_TYPE_BYTES];
     int types_count;
-    unsigned tasks[MU__DNS_TYPES_MAX];  /* by type: how many there are to be */
+    unsigned tasks[MU__DNS_TYPES_MAX];  /* by type: how many are expected */
     enum mu__dns_family family;
     bool as_name;
-    bool as_address;            /* neither: as is usual for the kind of record */
+    bool as_address;            /* neither: the default for the kind of record */
     const char *server;         /* NULL: the system's */
     const char *host;           /* NULL: this machine's name */
     long port;                  /* 0: not given */
@@ -50,15 +51,11 @@ struct mu__dns_plan {
 
 extern const struct mu__setting_spec mu__dns_settings[];
 
-/* Whether there are names. */
-bool mu__dns_plan_given(struct mu__requests *requests,
-                        const struct mu__settings *settings);
+/* Whether the setting with the names is set. */
+bool mu__dns_plan_given(const struct mu__pass *pass);
 
-/* `plan` is all zeros before, and may hold parts of it after a failure. */
-int mu__dns_plan_read(struct mu__requests *requests, const struct mu__settings *settings,
-                      mu_error *ret_error, struct mu__dns_plan *plan);
-
-/* The whole number that a text of `size` bytes is. */
-bool mu__dns_number(const char *text, size_t size, int *ret_number);
+/* Parse the settings. `plan` is all zeros before, and partly filled after a failure. */
+int mu__dns_plan_read(const struct mu__pass *pass, mu_error *ret_error,
+                      struct mu__dns_plan *plan);
 
 #endif

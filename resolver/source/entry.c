@@ -19,7 +19,7 @@ static int bad_line(const char *source, unsigned line, const char *expected,
                       expected);
 }
 
-/* Letters that can be seen, as all that is written here. */
+/* Whether all bytes are visible ASCII. */
 static bool is_plain(const char *text, size_t size)
 {
     for (size_t i = 0; i < size; i++)

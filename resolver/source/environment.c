@@ -1,5 +1,5 @@
-/* The resolver environment: variables by which any launcher or script can say who is
- * there: a list of all hosts, or the address of process 0 alone. */
+/* The resolver environment: variables by which any launcher or script can list all
+ * hosts, or give the address of process 0 alone. */
 #include "resolver/source/ranks.h"
 #include "runtime/base/text.h"
 
@@ -25,7 +25,9 @@ static const struct mu__setting_spec settings_of[] = {
     {.name = NULL},
 };
 
-/* The same things have different names. */
+static const struct mu__rank_settings rank_settings = {JOBS, PORT, RPC_LAYER};
+
+/* Sets of variables with one meaning: muster's, JAX's, torchrun's. */
 static const struct family {
     const char *address;
     const char *port;       /* where the address has none */
@@ -33,7 +35,7 @@ static const struct family {
     const char *id;
     const char *bind;       /* of process 0; NULL: there is no such variable */
     const char *devices;
-    const char *partitions[3];  /* the first that is set; of old the second */
+    const char *partitions[3];  /* the first that is set; the second is an older name */
 } families[] = {
     {"MUSTER_COORDINATOR_ADDRESS", "MUSTER_COORDINATOR_PORT", "MUSTER_NUM_PROCESSES",
      "MUSTER_PROCESS_ID", "MUSTER_COORDINATOR_BIND_ADDRESS", "MUSTER_LOCAL_DEVICE_IDS",
@@ -51,8 +53,9 @@ static bool is_set(struct mu__requests *requests, const char *variable)
     return mu__request_variable(requests, variable) != NULL;
 }
 
-/* One of ours is enough. Of the others' the address and the number of the process: a
- * script often sets an address alone, and leaves the rest to Slurm. */
+/* Whether a set of variables is used. One of muster's is enough; of the others the
+ * address and the number of the process are needed, since scripts often set an address
+ * alone, and leave the rest to Slurm. */
 static bool has_family(struct mu__requests *requests, unsigned number)
 {
     const struct family *family = &families[number];
@@ -71,14 +74,12 @@ static int nothing_is_set(mu_error *ret_error)
         "JAX_COORDINATOR_ADDRESS with JAX_PROCESS_ID, MASTER_ADDR with RANK");
 }
 
-static int detect(struct mu__requests *requests, const struct mu__settings *settings,
-                  mu_error *ret_why)
+static int detect(const struct mu__pass *pass, mu_error *ret_why)
 {
-    (void)settings;
-    if (is_set(requests, "MUSTER_HOSTS"))
+    if (is_set(pass->requests, "MUSTER_HOSTS"))
         return 1;
     for (unsigned i = 0; i < FAMILIES; i++)
-        if (has_family(requests, i))
+        if (has_family(pass->requests, i))
             return 1;
     (void)nothing_is_set(ret_why);
     return 0;
@@ -104,44 +105,35 @@ static int check_count(struct mu__requests *requests, size_t hosts, mu_error *re
                         hosts, variable, count);
 }
 
-static int add_hosts(struct mu__requests *requests, const struct mu__settings *settings,
-                     const struct mu__host_list *hosts, mu_error *ret_error,
-                     mu_resolution *resolution)
+static int add_hosts(const struct mu__pass *pass, const struct mu__host_list *hosts,
+                     mu_error *ret_error, mu_resolution *resolution)
 {
     const char *rank =
-        is_set(requests, "MUSTER_RANK") ? "MUSTER_RANK" : families[OURS].id;
+        is_set(pass->requests, "MUSTER_RANK") ? "MUSTER_RANK" : families[OURS].id;
     struct mu__layout layout = {0};
-    struct mu__jobs jobs;
-    struct mu__ranks ranks = {.source = "MUSTER_HOSTS", .hosts = hosts,
-                              .layout = &layout, .jobs = &jobs};
-    int rv = check_count(requests, hosts->count, ret_error);
+    struct mu__ranks ranks = {
+        .source = "MUSTER_HOSTS", .hosts = hosts, .layout = &layout};
+    int rv = check_count(pass->requests, hosts->count, ret_error);
 
-    if (rv == 0 && !is_set(requests, rank))
+    if (rv == 0 && !is_set(pass->requests, rank))
         rv = mu_error_set(ret_error, -MU_ENOTFOUND,
                           "MUSTER_RANK is not set: the place of this process in "
                           "MUSTER_HOSTS, from 0");
     if (rv == 0)
-        rv = mu__rank_own(requests, rank, "", (unsigned)hosts->count, "MUSTER_HOSTS",
-                          ret_error, &ranks.rank);
-    if (rv == 0)
-        rv = mu__rank_jobs(requests, settings, JOBS, (unsigned)hosts->count, ret_error,
-                           &jobs);
+        rv = mu__rank_own(pass->requests, rank, "", (unsigned)hosts->count,
+                          "MUSTER_HOSTS", ret_error, &ranks.rank);
     if (rv == 0)
         rv = mu__layout_listed(hosts, hosts, "MUSTER_HOSTS", ret_error, &layout);
     if (rv == 0)
-        rv = mu__rank_port(requests, settings, PORT, 0, layout.node_tasks_max, ret_error,
-                           &ranks.port);
-    if (rv == 0)
-        rv = mu__ranks_add(&ranks, ret_error, resolution);
+        rv = mu__ranks_resolve(pass, &rank_settings, &ranks, 0,
+                               mu__setting(pass, BIND_ADDRESS), ret_error, resolution);
     mu__layout_done(&layout);
     return rv;
 }
 
-static int resolve_hosts(struct mu__requests *requests,
-                         const struct mu__settings *settings, const char *text,
+static int resolve_hosts(const struct mu__pass *pass, const char *text,
                          mu_error *ret_error, mu_resolution *resolution)
 {
-    const char *bind = mu__setting(requests, settings, BIND_ADDRESS);
     struct mu__host_list hosts = {0};
     int rv = mu__host_list_parse(text, strlen(text), "MUSTER_HOSTS", ret_error, &hosts);
 
@@ -149,9 +141,7 @@ static int resolve_hosts(struct mu__requests *requests,
         rv = mu_error_set(ret_error, -MU_EINVALID,
                           "MUSTER_HOSTS: expected a host at least");
     if (rv == 0)
-        rv = add_hosts(requests, settings, &hosts, ret_error, resolution);
-    if (rv == 0 && bind != NULL)
-        rv = mu__rank_bind(bind, "bind_address", ret_error, resolution);
+        rv = add_hosts(pass, &hosts, ret_error, resolution);
     mu__host_list_done(&hosts);
     return rv;
 }
@@ -221,45 +211,39 @@ static int take_partition(struct mu__requests *requests, const struct family *fa
     return rv;
 }
 
-static int join(struct mu__requests *requests, const struct mu__settings *settings,
-                const struct family *family, unsigned count, unsigned id,
-                mu_error *ret_error, mu_resolution *resolution)
+static int join(const struct mu__pass *pass, const struct family *family, unsigned count,
+                unsigned id, mu_error *ret_error, mu_resolution *resolution)
 {
-    const char *bind = mu__setting(requests, settings, BIND_ADDRESS);
-    struct mu__jobs jobs;
+    const char *bind = mu__setting(pass, BIND_ADDRESS);
     char address[MU_CLUSTER_ADDRESS_BYTES_MAX + 64];
-    bool has_jobs = mu__setting_given(requests, settings, JOBS);
-    int rv = find_address(requests, family, ret_error, address, sizeof address);
+    int rv = find_address(pass->requests, family, ret_error, address, sizeof address);
 
-    if (rv == 0 && has_jobs)
-        rv = mu__rank_jobs(requests, settings, JOBS, count, ret_error, &jobs);
     if (rv != 0)
         return rv;
     if (bind == NULL && id == 0 && family->bind != NULL)
-        bind = mu__request_variable(requests, family->bind);
-    return mu__ranks_meet(requests, family->address, address, has_jobs ? &jobs : NULL,
-                          count, id, bind, ret_error, resolution);
+        bind = mu__request_variable(pass->requests, family->bind);
+    return mu__ranks_meet(pass, &rank_settings, family->address, address, count, id, bind,
+                          ret_error, resolution);
 }
 
-static int resolve_family(struct mu__requests *requests,
-                          const struct mu__settings *settings,
-                          const struct family *family, mu_error *ret_error,
-                          mu_resolution *resolution)
+static int resolve_family(const struct mu__pass *pass, const struct family *family,
+                          mu_error *ret_error, mu_resolution *resolution)
 {
     unsigned count = 0;
     unsigned id = 0;
-    int rv = mu__rank_number(requests, family->count, ": how many processes there are", 1,
-                             MU_CLUSTER_TASKS_MAX, ret_error, &count);
+    int rv =
+        mu__rank_number(pass->requests, family->count, ": how many processes there are",
+                        1, MU_CLUSTER_TASKS_MAX, ret_error, &count);
 
     if (rv == 0)
-        rv = mu__rank_own(requests, family->id, ": which process this is, from 0", count,
-                          family->count, ret_error, &id);
+        rv = mu__rank_own(pass->requests, family->id, ": which process this is, from 0",
+                          count, family->count, ret_error, &id);
     if (rv == 0)
-        rv = join(requests, settings, family, count, id, ret_error, resolution);
+        rv = join(pass, family, count, id, ret_error, resolution);
     if (rv == 0)
-        rv = take_devices(requests, family->devices, ret_error, resolution);
+        rv = take_devices(pass->requests, family->devices, ret_error, resolution);
     if (rv == 0)
-        rv = take_partition(requests, family, ret_error, resolution);
+        rv = take_partition(pass->requests, family, ret_error, resolution);
     return rv;
 }
 
@@ -278,28 +262,22 @@ static void explain_proxies(struct mu__requests *requests)
                                  names[i]);
 }
 
-static int resolve(struct mu__requests *requests, const struct mu__settings *settings,
-                   mu_error *ret_error, mu_resolution *ret_resolution)
+static int resolve(const struct mu__pass *pass, mu_error *ret_error,
+                   mu_resolution *ret_resolution)
 {
-    const char *hosts = mu__request_variable(requests, "MUSTER_HOSTS");
+    const char *hosts = mu__request_variable(pass->requests, "MUSTER_HOSTS");
     unsigned number = OURS;
-    int rv;
 
-    explain_proxies(requests);
+    explain_proxies(pass->requests);
     for (unsigned i = FAMILIES; i-- > 0;)
-        number = is_set(requests, families[i].address) ? i : number;
+        number = is_set(pass->requests, families[i].address) ? i : number;
     for (unsigned i = FAMILIES; i-- > 0;)
-        number = has_family(requests, i) ? i : number;
-    rv = mu__rank_text(requests, settings, RPC_LAYER, ret_resolution->rpc_layer,
-                       sizeof ret_resolution->rpc_layer, ret_error);
-    if (rv != 0)
-        return rv;
+        number = has_family(pass->requests, i) ? i : number;
     if (hosts != NULL)
-        return resolve_hosts(requests, settings, hosts, ret_error, ret_resolution);
-    if (number == OURS && !has_family(requests, OURS))
+        return resolve_hosts(pass, hosts, ret_error, ret_resolution);
+    if (number == OURS && !has_family(pass->requests, OURS))
         return nothing_is_set(ret_error);
-    return resolve_family(requests, settings, &families[number], ret_error,
-                          ret_resolution);
+    return resolve_family(pass, &families[number], ret_error, ret_resolution);
 }
 
 const struct mu__resolver_kind mu__resolver_environment = {

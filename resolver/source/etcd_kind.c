@@ -1,9 +1,9 @@
-/* The resolver etcd: tasks register themselves under a lease, and nobody lists addresses
- * by hand. Keys are PREFIX/CLUSTER/tasks/TYPE/INDEX, values are entries (resolver/
- * entry.h) without a time: a key goes with its lease.
+/* The resolver etcd: tasks register themselves under a lease. Keys are
+ * PREFIX/CLUSTER/tasks/TYPE/INDEX, values are entries (resolver/source/entry.h) without
+ * a time: a key goes with its lease.
  *
- * The lease's number is made of the process's incarnation, so that granting it twice (an
- * answer was lost, say) is known by etcd as the same lease. */
+ * The lease's number is made of the process's incarnation, so that etcd knows a second
+ * grant (when the answer was lost, say) as the same lease. */
 #include "resolver/engine/expected.h"
 #include "resolver/source/entry.h"
 #include "resolver/source/etcd_talk.h"
@@ -26,10 +26,10 @@ enum {
     TASK_INDEX,
     KEY_BYTES = 512,
     PAGE_TASKS = 4096,
-    CROWD_TASKS = 64,           /* where more are expected, all keys are read only after a
-                                   change */
-    CACHE_MS = 60000,            /* what was read then */
-    CHOICES_MAX = 16,           /* of a free index, until one is not snatched away */
+    CROWD_TASKS = 64,           /* with more expected tasks, all keys are only read
+                                   after a change */
+    CACHE_MS = 60000,            /* of the keys that were read */
+    CHOICES_MAX = 16,           /* tries of a free index, when others take it first */
     WATCH_MS = 3000
 };
 
@@ -48,27 +48,25 @@ static const struct mu__setting_spec settings_of[] = {
     {.name = NULL},
 };
 
-static int detect(struct mu__requests *requests, const struct mu__settings *settings,
-                  mu_error *ret_why)
+static int detect(const struct mu__pass *pass, mu_error *ret_why)
 {
-    return mu__setting_detect(requests, settings, MU__TALK_ENDPOINTS, ret_why);
+    return mu__setting_detect(pass, MU__TALK_ENDPOINTS, ret_why);
 }
 
 /* ---- One run ---- */
 
-/* What every step needs. */
+/* The state of one pass. */
 struct talk {
     struct mu__etcd_talk etcd;
     char folder[KEY_BYTES / 2]; /* "PREFIX/CLUSTER/tasks/" */
     struct mu__jobs shape;
 };
 
-/* A '/' in a cluster's name would make its keys those of another's. */
+/* A '/' in a cluster's name is escaped: its keys must not be those of another cluster. */
 static int write_folder(struct talk *talk)
 {
-    const char *prefix = mu__setting(talk->etcd.requests, talk->etcd.settings, PREFIX);
-    const char *name =
-        mu__setting(talk->etcd.requests, talk->etcd.settings, CLUSTER_NAME);
+    const char *prefix = mu__setting(talk->etcd.pass, PREFIX);
+    const char *name = mu__setting(talk->etcd.pass, CLUSTER_NAME);
     size_t room = sizeof talk->folder;
     size_t at = strlen(prefix);
 
@@ -87,21 +85,19 @@ static int write_folder(struct talk *talk)
     return 0;
 }
 
-static int begin(struct mu__requests *requests, const struct mu__settings *settings,
-                 mu_error *ret_error, struct talk *talk)
+static int begin(const struct mu__pass *pass, mu_error *ret_error, struct talk *talk)
 {
     char origin[128];
     int rv;
 
     memset(talk, 0, sizeof *talk);
-    rv = mu__etcd_talk_begin(requests, settings, ret_error, &talk->etcd);
+    rv = mu__etcd_talk_begin(pass, ret_error, &talk->etcd);
     if (rv == 0)
         rv = write_folder(talk);
     if (rv != 0)
         return rv;
-    mu__setting_origin(requests, settings, TASKS, origin);
-    return mu__expected_parse(mu__setting(requests, settings, TASKS), origin, ret_error,
-                              &talk->shape);
+    mu__setting_origin(pass, TASKS, origin);
+    return mu__expected_parse(mu__setting(pass, TASKS), origin, ret_error, &talk->shape);
 }
 
 static int post(struct talk *talk, const char *path, struct mu__build *body,
@@ -119,7 +115,7 @@ static int post(struct talk *talk, const char *path, struct mu__build *body,
                         inner.message, talk->folder);
 }
 
-/* ---- Who is there ---- */
+/* ---- Reading ---- */
 
 static int read_task(struct talk *talk, const struct mu__etcd_entry *at,
                      mu_resolution *resolution)
@@ -146,7 +142,7 @@ static int read_task(struct talk *talk, const struct mu__etcd_entry *at,
                                         resolution);
 }
 
-/* The key that follows, or the end. */
+/* Where the next page begins, if there is one. */
 struct key_page {
     char from[KEY_BYTES];
     size_t from_size;
@@ -174,9 +170,9 @@ static int read_page(struct talk *talk, const struct mu__etcd_answer *answer,
     return rv;
 }
 
-/* All keys below the folder. */
+/* A read of all keys below the folder, page by page. */
 struct range {
-    struct key_page page;           /* from where on */
+    struct key_page page;           /* what is read next */
     char end[KEY_BYTES];
     size_t end_size;
     uint64_t limit;
@@ -198,9 +194,10 @@ static struct mu__view view_of(const char *bytes, size_t size)
     return (struct mu__view){bytes, (uint32_t)size};
 }
 
-/* Which key was written last, and how many there are, tells every change: keys are made
- * and deleted, and each new one is the newest. A limit that is made of both reads the
- * same as any other, and the request is another one after a change alone. */
+/* Find out whether the keys have changed: the newest revision and the number of keys
+ * tell every change, since keys are only made and deleted. The limit of the read is
+ * made of both: it reads the same as any other, but makes it the same request, which
+ * the cache answers, until there is a change. */
 static int look_for_change(struct talk *talk, struct range *range)
 {
     struct mu__etcd_answer *answer = NULL;
@@ -259,16 +256,16 @@ static int read_tasks(struct talk *talk, mu_resolution *resolution)
     return rv;
 }
 
-static int resolve(struct mu__requests *requests, const struct mu__settings *settings,
-                   mu_error *ret_error, mu_resolution *ret_resolution)
+static int resolve(const struct mu__pass *pass, mu_error *ret_error,
+                   mu_resolution *ret_resolution)
 {
     struct talk talk;
     char source[KEY_BYTES];
     mu_error inner;
-    int rv = begin(requests, settings, ret_error, &talk);
+    int rv = begin(pass, ret_error, &talk);
 
     if (rv == 0)
-        rv = mu__task_setting(requests, settings, TASK_TYPE, ret_error, ret_resolution);
+        rv = mu__task_setting(pass, TASK_TYPE, ret_error, ret_resolution);
     if (rv == 0)
         rv = read_tasks(&talk, ret_resolution);
     if (rv != 0)
@@ -280,15 +277,15 @@ static int resolve(struct mu__requests *requests, const struct mu__settings *set
     return mu__expected_check(&talk.shape, source, ret_resolution->cluster, ret_error);
 }
 
-/* ---- Telling the others ---- */
+/* ---- Announcing ---- */
 
-/* Between calls. */
+/* State between calls. */
 struct own_key {
-    bool taken;                 /* the place was ours */
-    unsigned endpoint;          /* that answered last: one that hangs is not waited for
-                                   each time, the lease would end meanwhile */
-    uint64_t holder_lease;      /* of another one in the place, */
-    uint64_t holder_term;       /* and the reign of etcd's leader that this is from: */
+    bool taken;                 /* this process has held the place */
+    unsigned endpoint;          /* that answered last: waiting for one that hangs each
+                                   time would take longer than the lease lives */
+    uint64_t holder_lease;      /* of another process in the place, */
+    uint64_t holder_term;       /* and the raft term in which that was read: */
     uint64_t holder_ttl_s;      /* how long it had to live when it was last seen, */
     uint64_t holder_end_s;      /* and when it would have ended when it was first seen */
 };
@@ -296,7 +293,7 @@ struct own_key {
 /* One announcement under way. */
 struct slot {
     const mu_announcement *announcement;
-    mu_resolution task;         /* who that is */
+    mu_resolution task;         /* type and index */
     uint64_t lease;
     long ttl_s;
     struct own_key *own;
@@ -322,7 +319,7 @@ static void write_key(struct talk *talk, struct slot *slot, int index)
                    slot->task.task_type, index);
 }
 
-/* Keep the lease; *ret_stored is false when there is none any more. */
+/* Renew the lease; *ret_stored is false when it has ended. */
 static int keep(struct talk *talk, const struct slot *slot, bool *ret_stored)
 {
     struct mu__etcd_answer *answer = NULL;
@@ -348,7 +345,8 @@ static int grant(struct talk *talk, const struct slot *slot)
     mu__etcd_grant(&body, slot->lease, (uint64_t)slot->ttl_s);
     rv = post(talk, MU__ETCD_GRANT, &body, 0, &answer);
     mu__etcd_answer_free(answer);
-    return rv == -MU_EPRECONDITION ? 0 : rv;    /* granted before, and the answer lost */
+    return rv == -MU_EPRECONDITION ? 0 : rv;    /* it was granted before, and the answer
+                                                   lost */
 }
 
 static int read_holder(struct talk *talk, const struct slot *slot,
@@ -371,7 +369,7 @@ static int read_holder(struct talk *talk, const struct slot *slot,
                            talk->etcd.error, ret_entry);
 }
 
-/* How long a lease has to live; 0 when it is gone. */
+/* How long a lease still lives, s; 0 when it has ended. */
 static int request_ttl(struct talk *talk, uint64_t lease, uint64_t *ret_term,
                        uint64_t *ret_ttl_s)
 {
@@ -394,14 +392,14 @@ static int request_ttl(struct talk *talk, uint64_t lease, uint64_t *ret_term,
 static uint64_t now_s(struct talk *talk)
 {
     const struct mu__request clock = {.kind = MU__REQUEST_CLOCK};
-    const struct mu__answer *answer = mu__requests_get(talk->etcd.requests, &clock);
+    const struct mu__answer *answer = mu__requests_get(talk->etcd.pass->requests, &clock);
 
     return answer->code == 0 ? strtoull(answer->data, NULL, 10) : 0;
 }
 
-/* Another process holds the place. One whose lease grows longer while we look lives, and
- * so does one whose lease is still there when it should have ended. An etcd that began
- * anew has made all leases longer by itself, and one that stood still has yet to end
+/* The error when another process holds the place. If its lease grows longer while we
+ * look, or is still there when it should have ended, that process lives. An etcd that
+ * has restarted prolongs all leases by itself, and one that stood still has yet to end
  * them: neither says anything of their owners. */
 static int refuse(struct talk *talk, struct slot *slot, uint64_t lease,
                   const struct mu__task_entry *entry)
@@ -455,8 +453,8 @@ static void write_take(const struct slot *slot, struct mu__build *body)
     mu__etcd_txn_end(body);
 }
 
-/* Put the key there if there is none. *ret_taken: it is ours, now or since before; else
- * `ret_lease` and `ret_entry` say whose it is. */
+/* Put the key if there is none. *ret_taken: it is this process's, now or since before;
+ * else `ret_lease` and `ret_entry` are its holder's. */
 static int try_slot(struct talk *talk, const struct slot *slot, bool *ret_taken,
                     uint64_t *ret_lease, struct mu__task_entry *ret_entry)
 {
@@ -466,7 +464,7 @@ static int try_slot(struct talk *talk, const struct slot *slot, bool *ret_taken,
 
     write_take(slot, &body);
     rv = post(talk, MU__ETCD_TXN, &body, 0, &answer);
-    if (rv == -MU_ENOTFOUND)    /* the next try gets another one */
+    if (rv == -MU_ENOTFOUND)    /* the next try grants another one */
         rv = mu_error_set(talk->etcd.error, -MU_EUNAVAILABLE,
                           "etcd: the lease for %s has ended already", slot->key);
     if (rv == 0)
@@ -492,7 +490,7 @@ static int take_given(struct talk *talk, struct slot *slot)
     return rv != 0 || taken ? rv : refuse(talk, slot, lease, &entry);
 }
 
-/* The first index that nobody has. */
+/* Take the first free index. */
 static int take_free(struct talk *talk, struct slot *slot)
 {
     const char *type = slot->task.task_type;
@@ -539,7 +537,8 @@ static int take_slot(struct talk *talk, struct slot *slot)
     return slot->task.task_index >= 0 ? take_given(talk, slot) : take_free(talk, slot);
 }
 
-/* Several endpoints that hang are to be gone through while the lease lives. */
+/* Timeout of a request, short enough to try several endpoints that hang while the lease
+ * lives. */
 static uint32_t request_ms(const struct slot *slot, const struct talk *talk)
 {
     uint32_t part_ms = (uint32_t)slot->ttl_s * 1000 / 4;
@@ -556,26 +555,25 @@ static int begin_slot(struct talk *talk, struct slot *slot, void **own)
     slot->own = *own;
     if (slot->own == NULL)
         return mu_error_set(talk->etcd.error, -MU_ENOMEM, "etcd: out of memory");
-    rv = mu__setting_number(talk->etcd.requests, talk->etcd.settings, TTL,
-                            talk->etcd.error, &slot->ttl_s);
+    rv = mu__setting_number(talk->etcd.pass, TTL, talk->etcd.error, &slot->ttl_s);
     if (rv != 0)
         return rv;
     talk->etcd.first = slot->own->endpoint;
     talk->etcd.request_ms = request_ms(slot, talk);
-    return mu__task_announced(talk->etcd.requests, talk->etcd.settings, TASK_TYPE,
-                              slot->announcement, talk->etcd.error, &slot->task);
+    return mu__task_announced(talk->etcd.pass, TASK_TYPE, slot->announcement,
+                              talk->etcd.error, &slot->task);
 }
 
-static int announce(struct mu__requests *requests, const struct mu__settings *settings,
-                    const mu_announcement *announcement, mu_error *ret_error, void **own,
-                    int *ret_index, uint32_t *ret_again_ms)
+static int announce(const struct mu__pass *pass, const mu_announcement *announcement,
+                    mu_error *ret_error, void **own, int *ret_index,
+                    uint32_t *ret_again_ms)
 {
     struct slot slot = {
         .announcement = announcement,
         .lease = lease_of(announcement->incarnation),
     };
     struct talk talk;
-    int rv = begin(requests, settings, ret_error, &talk);
+    int rv = begin(pass, ret_error, &talk);
 
     if (rv == 0)
         rv = begin_slot(&talk, &slot, own);
@@ -593,13 +591,13 @@ static int announce(struct mu__requests *requests, const struct mu__settings *se
 }
 
 /* The key goes with the lease. */
-static int withdraw(struct mu__requests *requests, const struct mu__settings *settings,
-                    const mu_announcement *announcement, mu_error *ret_error, void **own)
+static int withdraw(const struct mu__pass *pass, const mu_announcement *announcement,
+                    mu_error *ret_error, void **own)
 {
     struct mu__etcd_answer *answer = NULL;
     struct mu__build body = {0};
     struct talk talk;
-    int rv = begin(requests, settings, ret_error, &talk);
+    int rv = begin(pass, ret_error, &talk);
 
     if (rv != 0 || *own == NULL)
         return rv;

@@ -1,8 +1,7 @@
-/* Without a user every request is one request. With one, a token is asked for first, of
- * the endpoint that is to take it; the requester may have one from before. A token that
- * is not taken (it is too old, or etcd has begun anew) is asked for once more in each
- * run: what is asked from there on has other numbers, since the requests know requests
- * by their numbers and not by their headers. */
+/* Without a user each request is sent once. With one, a token is requested first, from
+ * the same endpoint; it may come from the requester's cache. When etcd refuses a token
+ * (it is too old, or etcd has restarted), another one is requested, once in a run; the
+ * requests after that have other numbers in `again`, to be sent anew. */
 #include "resolver/source/etcd_talk.h"
 
 #include "resolver/spec/address.h"
@@ -13,20 +12,19 @@
 
 enum {
     REQUEST_MS = 3000,
-    NEXT_MS = 1000,         /* where there is another endpoint to ask */
-    TOKEN_VALID_MS = 240000, /* etcd's simple tokens end 5 minutes after their last
-                                   use, as it comes */
+    NEXT_MS = 1000,         /* timeout where there is another endpoint */
+    TOKEN_VALID_MS = 240000, /* etcd's simple tokens end 5 minutes after their last use */
     TOKEN_BYTES = 4096,     /* a JWT has some hundreds */
     PASSWORD_BYTES_MAX = 4096,
     PATH_ROOM = 40,
-    RENEWED = 1000 /* on top of the numbers of requests */
+    RENEWED = 1000 /* added to `again` with a new token */
 };
 
 /* ---- Settings ---- */
 
 static const char *setting(const struct mu__etcd_talk *talk, unsigned number)
 {
-    return mu__setting(talk->requests, talk->settings, number);
+    return mu__setting(talk->pass, number);
 }
 
 static int add_endpoint(struct mu__etcd_talk *talk, const char *text, size_t size)
@@ -87,11 +85,12 @@ static int read_file(struct mu__etcd_talk *talk, unsigned number, const char **r
 
     if (path == NULL)
         return 0;
-    answer = mu__requests_get(talk->requests, &request);
+    answer = mu__requests_get(talk->pass->requests, &request);
     if (answer == NULL)
         return MU__LATER;
     *ret_text = answer->data;
-    (void)snprintf(what, sizeof what, "etcd: %s", talk->settings->specs[number].name);
+    (void)snprintf(what, sizeof what, "etcd: %s",
+                   talk->pass->settings->specs[number].name);
     return mu__answer_check(answer, what, talk->error);
 }
 
@@ -135,7 +134,7 @@ static int read_user(struct mu__etcd_talk *talk)
     return 0;
 }
 
-/* All files are asked for before any is waited for. */
+/* All files are requested before any is waited for. */
 static int read_tls(struct mu__etcd_talk *talk)
 {
     struct mu__request_tls *tls = &talk->tls;
@@ -160,13 +159,12 @@ static int read_tls(struct mu__etcd_talk *talk)
     return 0;
 }
 
-int mu__etcd_talk_begin(struct mu__requests *requests,
-                        const struct mu__settings *settings, mu_error *ret_error,
+int mu__etcd_talk_begin(const struct mu__pass *pass, mu_error *ret_error,
                         struct mu__etcd_talk *talk)
 {
     int rv;
 
-    *talk = (struct mu__etcd_talk){requests, settings, .error = ret_error,
+    *talk = (struct mu__etcd_talk){.pass = pass, .error = ret_error,
                                    .request_ms = REQUEST_MS};
     rv = read_endpoints(talk);
     if (rv == 0)
@@ -182,7 +180,7 @@ static int fail(struct mu__etcd_talk *talk, const char *endpoint, int code,
     return mu_error_set(talk->error, code, "etcd at %s: %.400s", endpoint, words);
 }
 
-/* Of what etcd or its gateway answers while it starts, stops, or stands still. */
+/* Errors that etcd or its gateway return while etcd starts, stops, or stands still. */
 static bool is_passing(int code)
 {
     return code == -MU_EDEADLINE || code == -MU_ECANCELLED;
@@ -193,7 +191,7 @@ static uint32_t timeout_ms(const struct mu__etcd_talk *talk)
     return talk->has_next && talk->request_ms > NEXT_MS ? NEXT_MS : talk->request_ms;
 }
 
-/* MU__LATER; `inner` has words that do not name the endpoint yet. */
+/* MU__LATER; messages in `inner` do not name the endpoint. */
 static int post(struct mu__etcd_talk *talk, const char *endpoint, const char *path,
                 const struct mu__request *form, mu_error *inner,
                 struct mu__etcd_answer **ret_answer)
@@ -211,7 +209,7 @@ static int post(struct mu__etcd_talk *talk, const char *endpoint, const char *pa
     request.timeout_ms = timeout_ms(talk);
     request.tries = 1;
     request.tls = &talk->tls;
-    answer = mu__requests_get(talk->requests, &request);
+    answer = mu__requests_get(talk->pass->requests, &request);
     if (answer == NULL)
         return MU__LATER;
     if (answer->code != 0)
@@ -227,7 +225,7 @@ static int post(struct mu__etcd_talk *talk, const char *endpoint, const char *pa
     return inner->code;
 }
 
-/* ---- What it refuses ---- */
+/* ---- Refusals ---- */
 
 static int explain(struct mu__etcd_talk *talk, const char *endpoint, int code,
                    const mu_error *inner)
@@ -237,7 +235,7 @@ static int explain(struct mu__etcd_talk *talk, const char *endpoint, int code,
                             "etcd at %s has users; expected settings user and "
                             "password_file (variables MUSTER_ETCD_USER, "
                             "MUSTER_ETCD_PASSWORD_FILE)", endpoint);
-    /* Its gateway takes no users from those whose certificate has a name of its own. */
+    /* etcd's gateway takes no user from a client whose certificate has a CommonName. */
     if (strstr(inner->message, "CommonName of client") != NULL)
         return mu_error_set(talk->error, -MU_EUNAUTHENTICATED,
                             "etcd at %s has users, and takes none from a client whose "
@@ -337,7 +335,8 @@ int mu__etcd_talk_post(struct mu__etcd_talk *talk, const char *path,
     int rv = body->failed ? mu_error_set(talk->error, -MU_ENOMEM, "etcd: out of memory")
                           : -MU_EUNAVAILABLE;
 
-    /* One of several may have a certificate that has run out. */
+    /* A certificate may have expired on one of several endpoints only: the next is
+     * tried. */
     for (unsigned i = 0;
          i < talk->endpoints_count &&
          (rv == -MU_EUNAVAILABLE || (i > 0 && rv == -MU_EUNAUTHENTICATED));

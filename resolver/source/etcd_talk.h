@@ -1,12 +1,12 @@
 /* How a resolver talks to etcd: to one endpoint after another, by https where the urls
- * say so, and as a user where one is set. Pure: it asks the requests. */
+ * say so, and as a user where one is set. Pure: it only makes requests. */
 #ifndef MU_RESOLVER_ETCD_TALK_H
 #define MU_RESOLVER_ETCD_TALK_H
 
 #include "resolver/engine/settings.h"
 #include "runtime/base/etcd.h"
 
-/* The first settings of a resolver that talks to etcd stand in this order. */
+/* The settings with which the table of a resolver that talks to etcd begins. */
 enum mu__etcd_setting {
     MU__TALK_ENDPOINTS,
     MU__TALK_CA_FILE,
@@ -38,34 +38,32 @@ enum mu__etcd_setting {
 
 enum { MU__TALK_ENDPOINTS_MAX = 16, MU__TALK_URL_BYTES = 300 };
 
-/* One run of a resolver. Its texts are the requests' and the settings'. */
+/* The state of one pass. Texts belong to the requests and the settings. */
 struct mu__etcd_talk {
-    struct mu__requests *requests;
-    const struct mu__settings *settings;
+    const struct mu__pass *pass;
     mu_error *error;
     char endpoints[MU__TALK_ENDPOINTS_MAX][MU__TALK_URL_BYTES];
     unsigned endpoints_count;
-    unsigned first;             /* the endpoint that is asked first; then the one that
+    unsigned first;             /* the endpoint that is tried first; then the one that
                                    answered last */
-    uint32_t request_ms;        /* at most for each request; where there is another
-                                   endpoint to ask, at most a second */
-    uint32_t cache_ms;          /* for which the same answer may be given again; 0 */
-    bool has_next;              /* there is, after the one that is asked now */
+    uint32_t request_ms;        /* timeout of each request; where there is another
+                                   endpoint, at most a second */
+    uint32_t cache_ms;          /* of the requests: how long an answer may be cached */
+    bool has_next;              /* another endpoint follows the one that is tried now */
     struct mu__request_tls tls;
     const char *user;           /* NULL: none */
     const char *password;
     size_t password_size;
-    bool is_renewed;            /* the token at hand was refused, another one is taken */
+    bool is_renewed;            /* the token was refused, and another one is requested */
 };
 
 /* Read the settings, and the files that they name. Errors begin with "etcd: ". MU__LATER;
  * -MU_EINVALID. */
-int mu__etcd_talk_begin(struct mu__requests *requests,
-                        const struct mu__settings *settings, mu_error *ret_error,
+int mu__etcd_talk_begin(const struct mu__pass *pass, mu_error *ret_error,
                         struct mu__etcd_talk *talk);
 
-/* Ask one endpoint after the other until one answers. Takes what `body` has. Another
- * number in `again` asks anew. MU__LATER; -MU_EUNAVAILABLE: none did;
+/* POST to one endpoint after the other until one answers. Takes the content of `body`.
+ * `again` as of a request. MU__LATER; -MU_EUNAVAILABLE: none answered;
  * -MU_EUNAUTHENTICATED: certificates, or the user; etcd's own codes. */
 int mu__etcd_talk_post(struct mu__etcd_talk *talk, const char *path,
                        struct mu__build *body, unsigned again,

@@ -16,13 +16,13 @@ static const struct mu__setting_spec settings_of[] = {
     {.name = NULL},
 };
 
-static int detect(struct mu__requests *requests, const struct mu__settings *settings,
-                  mu_error *ret_why)
+static int detect(const struct mu__pass *pass, mu_error *ret_why)
 {
-    return mu__setting_detect(requests, settings, PATH, ret_why);
+    return mu__setting_detect(pass, PATH, ret_why);
 }
 
-/* TF_CONFIG's keys are no jobs, so one of them tells the two apart. */
+/* Whether the text is a TF_CONFIG: its keys are no names of jobs, so one of them is
+ * enough. */
 static bool has_tf_config_keys(const cJSON *root)
 {
     static const char *const keys[] = {"cluster", "task", "rpc_layer", "environment",
@@ -34,7 +34,7 @@ static bool has_tf_config_keys(const cJSON *root)
     return false;
 }
 
-/* The words of TF_CONFIG's reader begin with where the text usually is. */
+/* Replace "TF_CONFIG", with which errors of its parser begin, by `source`. */
 static int rename_source(const mu_error *error, const char *source, mu_error *ret_error)
 {
     static const char variable_name[] = "TF_CONFIG";
@@ -89,7 +89,7 @@ static int read_text(const char *text, size_t size, const char *source,
     mu_error inner;
     int rv;
 
-    /* As it is for a moment while something writes it. */
+    /* An empty file is being written. */
     if (strspn(text, " \t\r\n") == size)
         return mu_error_set(ret_error, -MU_EUNAVAILABLE,
                             "%s: the file is empty, expected a cluster as JSON", source);
@@ -100,8 +100,8 @@ static int read_text(const char *text, size_t size, const char *source,
     return rv == 0 ? 0 : mu_error_set(ret_error, rv, "%s: %s", source, inner.message);
 }
 
-static int resolve(struct mu__requests *requests, const struct mu__settings *settings,
-                   mu_error *ret_error, mu_resolution *ret_resolution)
+static int resolve(const struct mu__pass *pass, mu_error *ret_error,
+                   mu_resolution *ret_resolution)
 {
     struct mu__request request = {
         .kind = MU__REQUEST_FILE,
@@ -110,27 +110,24 @@ static int resolve(struct mu__requests *requests, const struct mu__settings *set
     };
     const struct mu__answer *answer;
     char source[SOURCE_BYTES];
-    int rv = mu__setting_required(requests, settings, PATH, "the path of a file",
-                                  ret_error, &request.name);
+    int rv =
+        mu__setting_required(pass, PATH, "the path of a file", ret_error, &request.name);
 
     if (rv != 0)
         return rv;
-    answer = mu__requests_get(requests, &request);
+    answer = mu__requests_get(pass->requests, &request);
     if (answer == NULL)
         return MU__LATER;
     (void)snprintf(source, sizeof source, "%.270s", request.name);
     rv = mu__answer_check(answer, "resolver file", ret_error);
     if (rv == 0)
         rv = read_text(answer->data, answer->size, source, ret_error, ret_resolution);
-    return rv != 0 ? rv
-                   : mu__task_setting(requests, settings, TASK_TYPE, ret_error,
-                                      ret_resolution);
+    return rv != 0 ? rv : mu__task_setting(pass, TASK_TYPE, ret_error, ret_resolution);
 }
 
-static const char *watched_path(struct mu__requests *requests,
-                                const struct mu__settings *settings)
+static const char *watched_path(const struct mu__pass *pass)
 {
-    return mu__setting(requests, settings, PATH);
+    return mu__setting(pass, PATH);
 }
 
 const struct mu__resolver_kind mu__resolver_file = {

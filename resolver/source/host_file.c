@@ -1,4 +1,4 @@
-/* Files of hosts, as MPI's launchers have them. */
+/* Files of hosts, in the form of MPI's launchers. */
 #include "resolver/source/mpi.h"
 
 #include "runtime/base/text.h"
@@ -73,7 +73,7 @@ static int add_hosts(struct host_file *reader, const char *text, size_t size,
     return rv != 0 ? rv : keep_slots(reader, from, slots);
 }
 
-/* "slots=4", and other words that say how to use a host: of no matter here. */
+/* "slots=4"; other words, which say how to use a host, are skipped. */
 static bool read_words(const char *at, const char *end, unsigned *slots)
 {
     while (at < end) {

@@ -1,4 +1,4 @@
-/* What tasks that only have ranks are. */
+/* The jobs of tasks that only have ranks. */
 #include "resolver/engine/kind.h"
 #include "resolver/spec/cluster.h"
 #include "runtime/base/json.h"
@@ -9,7 +9,7 @@
 
 enum { JOBS_MAX = 8 };
 
-/* "the rest" while it is not known how many that are. */
+/* The count of a job with "*", until the rest is known. */
 static const unsigned rest = (unsigned)-1;
 
 static int bad(const char *source, size_t position, const char *text, size_t size,
@@ -41,15 +41,11 @@ static int read_type(const char *source, size_t position, const char *text, size
     return 0;
 }
 
-static bool read_count(const char *text, size_t size, unsigned *ret_count)
+bool mu__count_parse(const char *text, size_t size, unsigned *ret_count)
 {
     char digits[16];
     int count;
 
-    if (size == 1 && text[0] == '*') {
-        *ret_count = rest;
-        return true;
-    }
     if (size == 0 || size >= sizeof digits)
         return false;
     memcpy(digits, text, size);
@@ -66,10 +62,11 @@ static int read_row(const char *source, const char *text, size_t size,
     const char *equals = memchr(text, '=', size);
     size_t position = jobs->rows_count + 1;
     size_t before = equals == NULL ? 0 : (size_t)(equals - text);
-    unsigned count;
+    unsigned count = rest;
     int rv;
 
-    if (equals == NULL || !read_count(equals + 1, size - before - 1, &count))
+    if (equals == NULL || ((size != before + 2 || equals[1] != '*') &&
+                           !mu__count_parse(equals + 1, size - before - 1, &count)))
         return bad(source, position, text, size, ret_error);
     if (jobs->rows_count == JOBS_MAX)
         return mu_error_set(ret_error, -MU_EINVALID, "%s: expected at most %d jobs",
@@ -81,7 +78,7 @@ static int read_row(const char *source, const char *text, size_t size,
     return rv;
 }
 
-/* Put the number that is left in the place of "*", and compare the sum. */
+/* Replace "*" by the number of tasks that are left, and check the sum. */
 static int fill_rest(const char *source, unsigned tasks, struct mu__jobs *jobs,
                      mu_error *ret_error)
 {

@@ -65,14 +65,12 @@ static int add_hosts(struct batch_job *found, const char *name, unsigned count,
 
 static const char lsf_rank[] = "LSF_PM_TASKID";
 
-static int lsf_detect(struct mu__requests *requests, const struct mu__settings *settings,
-                      mu_error *ret_why)
+static int lsf_detect(const struct mu__pass *pass, mu_error *ret_why)
 {
-    (void)settings;
-    if (mu__request_variable(requests, lsf_rank) != NULL)
+    if (mu__request_variable(pass->requests, lsf_rank) != NULL)
         return 1;
     (void)mu_error_set(ret_why, -MU_ENOTFOUND, "%s is not set%s", lsf_rank,
-                       mu__request_variable(requests, "LSB_JOBID") == NULL
+                       mu__request_variable(pass->requests, "LSB_JOBID") == NULL
                            ? ""
                            : ", though LSB_JOBID is; start it with blaunch");
     return 0;
@@ -111,21 +109,21 @@ static int read_pairs(const char *text, mu_error *ret_error, struct batch_job *f
     return rv;
 }
 
-static int lsf_find(struct mu__requests *requests, const struct mu__settings *settings,
-                    mu_error *ret_error, struct batch_job *found)
+static int lsf_find(const struct mu__pass *pass, mu_error *ret_error,
+                    struct batch_job *found)
 {
     static const char hint[] = ": blaunch sets it for each task";
-    const char *text = mu__setting(requests, settings, HOSTS);
+    const char *text = mu__setting(pass, HOSTS);
     int rv;
 
     if (text != NULL) {
-        mu__setting_origin(requests, settings, HOSTS, found->origin);
+        mu__setting_origin(pass, HOSTS, found->origin);
         found->source = found->origin;
         rv = mu__host_list_parse(text, strlen(text), found->source, ret_error,
                                  &found->hosts);
     } else {
         found->source = "LSB_MCPU_HOSTS";
-        text = mu__request_variable(requests, found->source);
+        text = mu__request_variable(pass->requests, found->source);
         rv = text != NULL ? read_pairs(text, ret_error, found)
                           : mu_error_set(ret_error, -MU_ENOTFOUND,
                                          "%s is not set: LSF sets it in its jobs, "
@@ -136,8 +134,8 @@ static int lsf_find(struct mu__requests *requests, const struct mu__settings *se
         rv = mu_error_set(ret_error, -MU_EINVALID, "%s: expected a host at least",
                           found->source);
     if (rv == 0)
-        rv = mu__rank_number(requests, lsf_rank, hint, 1, (unsigned)found->hosts.count,
-                             ret_error, &found->rank);
+        rv = mu__rank_number(pass->requests, lsf_rank, hint, 1,
+                             (unsigned)found->hosts.count, ret_error, &found->rank);
     if (rv == 0)
         found->rank--;
     return rv;
@@ -148,17 +146,16 @@ static int lsf_find(struct mu__requests *requests, const struct mu__settings *se
 static const char pbs_file[] = "PBS_NODEFILE";
 static const char pbs_rank[] = "PBS_VNODENUM";
 
-/* Which host, where a PBS does not tell which place. */
+/* The number of the host, for a PBS without the number of the task's place. */
 static const char pbs_node[] = "PBS_NODENUM";
 
-static int pbs_detect(struct mu__requests *requests, const struct mu__settings *settings,
-                      mu_error *ret_why)
+static int pbs_detect(const struct mu__pass *pass, mu_error *ret_why)
 {
-    bool has_file = mu__request_variable(requests, pbs_file) != NULL ||
-                    mu__setting_given(requests, settings, HOSTS);
+    bool has_file = mu__request_variable(pass->requests, pbs_file) != NULL ||
+                    mu__setting_given(pass, HOSTS);
 
-    if (has_file && (mu__request_variable(requests, pbs_rank) != NULL ||
-                     mu__request_variable(requests, pbs_node) != NULL))
+    if (has_file && (mu__request_variable(pass->requests, pbs_rank) != NULL ||
+                     mu__request_variable(pass->requests, pbs_node) != NULL))
         return 1;
     (void)mu_error_set(ret_why, -MU_ENOTFOUND, "%s is not set",
                        has_file ? pbs_rank : pbs_file);
@@ -207,32 +204,32 @@ static int check_unique(const struct batch_job *found, mu_error *ret_error)
     return rv;
 }
 
-static int pbs_find(struct mu__requests *requests, const struct mu__settings *settings,
-                    mu_error *ret_error, struct batch_job *found)
+static int pbs_find(const struct mu__pass *pass, mu_error *ret_error,
+                    struct batch_job *found)
 {
-    const char *path = mu__setting(requests, settings, HOSTS);
+    const char *path = mu__setting(pass, HOSTS);
     const char *rank = pbs_rank;
     int rv;
 
     found->source = pbs_file;
     if (path == NULL)
-        path = mu__request_variable(requests, pbs_file);
+        path = mu__request_variable(pass->requests, pbs_file);
     else
-        mu__setting_origin(requests, settings, HOSTS, found->origin);
+        mu__setting_origin(pass, HOSTS, found->origin);
     if (found->origin[0] != '\0')
         found->source = found->origin;
     if (path == NULL)
         return mu_error_set(ret_error, -MU_ENOTFOUND,
                             "%s is not set: PBS sets it in its jobs, whose tasks "
                             "pbsdsh starts; elsewhere set hostfile", pbs_file);
-    rv = read_file(requests, path, ret_error, found);
-    if (rv == 0 && mu__request_variable(requests, rank) == NULL &&
-        mu__request_variable(requests, pbs_node) != NULL) {
+    rv = read_file(pass->requests, path, ret_error, found);
+    if (rv == 0 && mu__request_variable(pass->requests, rank) == NULL &&
+        mu__request_variable(pass->requests, pbs_node) != NULL) {
         rank = pbs_node;
         rv = check_unique(found, ret_error);
     }
     if (rv == 0)
-        rv = mu__rank_own(requests, rank, ": pbsdsh sets it for each task",
+        rv = mu__rank_own(pass->requests, rank, ": pbsdsh sets it for each task",
                           (unsigned)found->hosts.count, found->source, ret_error,
                           &found->rank);
     return rv;
@@ -240,83 +237,70 @@ static int pbs_find(struct mu__requests *requests, const struct mu__settings *se
 
 /* ---- Both ---- */
 
-/* The machine knows its own name, which the list may have in another form. */
+/* Check the listed host against this machine's name, which may have another form. */
 static int compare(struct mu__requests *requests, const struct batch_job *found,
                    mu_error *ret_error)
 {
-    const struct mu__request own = {
-        .kind = MU__REQUEST_HOST_NAME, .name = "", .tries = 1};
-    const struct mu__answer *answer = mu__requests_get(requests, &own);
+    const char *own = mu__request_host_name(requests);
     const char *listed = found->hosts.names[found->rank];
 
-    if (answer == NULL)
-        return MU__LATER;
-    if (answer->code != 0 || mu__host_same(answer->data, listed) ||
-        !mu__host_list_has(&found->hosts, answer->data))
+    if (own == NULL || mu__host_same(own, listed) ||
+        !mu__host_list_has(&found->hosts, own))
         return 0;
     return mu_error_set(ret_error, -MU_EPRECONDITION,
                         "%s: task %u is on \"%.80s\" there, but this is \"%.80s\": "
                         "expected a host for each task, in the order in which they were "
                         "started",
-                        found->source, found->rank, listed, answer->data);
+                        found->source, found->rank, listed, own);
 }
 
-static int conclude(struct mu__requests *requests, const struct mu__settings *settings,
-                    const struct batch_job *found, const char *job, mu_error *ret_error,
-                    mu_resolution *resolution)
+static int conclude(const struct mu__pass *pass, const struct batch_job *found,
+                    const char *job, mu_error *ret_error, mu_resolution *resolution)
 {
-    const char *bind = mu__setting(requests, settings, BIND_ADDRESS);
-    const char *id = mu__request_variable(requests, job);
+    static const struct mu__rank_settings settings = {JOBS, PORT_BASE, RPC_LAYER};
+    const char *id = mu__request_variable(pass->requests, job);
     struct mu__layout layout = {0};
-    struct mu__jobs jobs;
-    struct mu__ranks ranks = {.source = found->source, .hosts = &found->hosts,
-                              .layout = &layout, .jobs = &jobs, .rank = found->rank};
+    struct mu__ranks ranks = {.source = found->source,
+                              .hosts = &found->hosts,
+                              .layout = &layout,
+                              .rank = found->rank};
     int rv = mu__layout_listed(&found->hosts, &found->hosts, found->source, ret_error,
                                &layout);
 
     if (rv == 0)
-        rv = mu__rank_jobs(requests, settings, JOBS, layout.tasks, ret_error, &jobs);
-    if (rv == 0)
-        rv = mu__rank_port(requests, settings, PORT_BASE, id == NULL ? 0 : mu__mpi_id(id),
-                           layout.node_tasks_max, ret_error, &ranks.port);
-    if (rv == 0)
-        rv = mu__ranks_add(&ranks, ret_error, resolution);
-    if (rv == 0 && bind != NULL)
-        rv = mu__rank_bind(bind, "bind_address", ret_error, resolution);
+        rv = mu__ranks_resolve(pass, &settings, &ranks, id == NULL ? 0 : mu__mpi_id(id),
+                               mu__setting(pass, BIND_ADDRESS), ret_error, resolution);
     mu__layout_done(&layout);
-    return rv != 0 ? rv
-                   : mu__rank_text(requests, settings, RPC_LAYER, resolution->rpc_layer,
-                                   sizeof resolution->rpc_layer, ret_error);
+    return rv;
 }
 
-typedef int (*find_fn)(struct mu__requests *requests, const struct mu__settings *settings,
-                       mu_error *ret_error, struct batch_job *found);
+typedef int (*find_fn)(const struct mu__pass *pass, mu_error *ret_error,
+                       struct batch_job *found);
 
-static int resolve(struct mu__requests *requests, const struct mu__settings *settings,
-                   find_fn find, const char *job, mu_error *ret_error,
-                   mu_resolution *resolution)
+static int resolve(const struct mu__pass *pass, find_fn find, const char *job,
+                   mu_error *ret_error, mu_resolution *resolution)
 {
     struct batch_job found = {.source = NULL};
-    int rv = find(requests, settings, ret_error, &found);
+    int rv = find(pass, ret_error, &found);
 
     if (rv == 0)
-        rv = compare(requests, &found, ret_error);
+        rv = compare(pass->requests, &found, ret_error);
     if (rv == 0)
-        rv = conclude(requests, settings, &found, job, ret_error, resolution);
+        rv = conclude(pass, &found, job, ret_error, resolution);
     mu__host_list_done(&found.hosts);
     return rv;
 }
 
-static int lsf_resolve(struct mu__requests *requests, const struct mu__settings *settings,
-                       mu_error *ret_error, mu_resolution *ret_resolution)
+static int lsf_resolve(const struct mu__pass *pass, mu_error *ret_error,
+                       mu_resolution *ret_resolution)
 {
-    return resolve(requests, settings, lsf_find, "LSB_JOBID", ret_error, ret_resolution);
+    return resolve(pass, lsf_find, "LSB_JOBID", ret_error, ret_resolution);
 }
 
-static int pbs_resolve(struct mu__requests *requests, const struct mu__settings *settings,
-                       mu_error *ret_error, mu_resolution *ret_resolution)
+static int pbs_resolve(const struct mu__pass *pass, mu_error *ret_error,
+                       mu_resolution *ret_resolution)
 {
-    return resolve(requests, settings, pbs_find, "PBS_JOBID", ret_error, ret_resolution);
+    return resolve(pass, pbs_find, "PBS_JOBID", ret_error, ret_resolution);
 }
 
 const struct mu__resolver_kind mu__resolver_lsf = {

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Hosts, and how many tasks each may have; 0: it does not say. */
+/* The hosts, and how many tasks each may have; 0: not given. */
 struct nodes {
     const char *source;
     char origin[MU__ORIGIN_BYTES];
@@ -22,22 +22,20 @@ static void nodes_done(struct nodes *nodes)
     free(nodes->slots);
 }
 
-/* ---- Where hosts come from ---- */
+/* ---- Hosts ---- */
 
 static int read_file(struct mu__requests *requests, const char *path, mu_error *ret_error,
                      struct nodes *nodes)
 {
     const struct mu__answer *answer = mu__request_file(requests, path);
-    mu_error inner;
     int rv;
 
     if (answer == NULL)
         return MU__LATER;
-    rv = mu__answer_check(answer, nodes->source, &inner);
-    if (rv != 0)
-        return mu_error_set(ret_error, rv, "%s", inner.message);
-    return mu__host_file_parse(answer->data, answer->size, nodes->source, ret_error,
-                               &nodes->hosts, &nodes->slots);
+    rv = mu__answer_check(answer, nodes->source, ret_error);
+    return rv != 0 ? rv
+                   : mu__host_file_parse(answer->data, answer->size, nodes->source,
+                                         ret_error, &nodes->hosts, &nodes->slots);
 }
 
 static int read_list(const char *text, mu_error *ret_error, struct nodes *nodes)
@@ -56,24 +54,23 @@ static int read_list(const char *text, mu_error *ret_error, struct nodes *nodes)
     return 0;
 }
 
-/* No hosts: nobody says them. */
-static int find_nodes(struct mu__requests *requests, const struct mu__settings *settings,
-                      const struct mu__mpi_task *task, mu_error *ret_error,
-                      struct nodes *nodes)
+/* No source lists hosts: the list stays empty. */
+static int find_nodes(const struct mu__pass *pass, const struct mu__mpi_task *task,
+                      mu_error *ret_error, struct nodes *nodes)
 {
-    const char *text = mu__setting(requests, settings, MU__MPI_HOSTS);
+    const char *text = mu__setting(pass, MU__MPI_HOSTS);
 
     nodes->source = nodes->origin;
     if (text != NULL) {
-        mu__setting_origin(requests, settings, MU__MPI_HOSTS, nodes->origin);
+        mu__setting_origin(pass, MU__MPI_HOSTS, nodes->origin);
         return read_list(text, ret_error, nodes);
     }
-    text = mu__setting(requests, settings, MU__MPI_HOST_FILE);
+    text = mu__setting(pass, MU__MPI_HOST_FILE);
     if (text != NULL) {
-        mu__setting_origin(requests, settings, MU__MPI_HOST_FILE, nodes->origin);
-        return read_file(requests, text, ret_error, nodes);
+        mu__setting_origin(pass, MU__MPI_HOST_FILE, nodes->origin);
+        return read_file(pass->requests, text, ret_error, nodes);
     }
-    if (mu__setting_given(requests, settings, MU__MPI_COORDINATOR_ADDRESS))
+    if (mu__setting_given(pass, MU__MPI_COORDINATOR_ADDRESS))
         return 0;
     if (task->one_node) {
         nodes->source = task->has_local ? task->local_variable : "the launcher";
@@ -81,16 +78,16 @@ static int find_nodes(struct mu__requests *requests, const struct mu__settings *
     }
     nodes->source = "OMPI_MCA_orte_default_hostfile";
     if (task->host_file != NULL)
-        return read_file(requests, task->host_file, ret_error, nodes);
+        return read_file(pass->requests, task->host_file, ret_error, nodes);
     nodes->source = "SLURM_STEP_NODELIST";
     if (task->daemons != NULL)
         return read_list(task->daemons, ret_error, nodes);
     return 0;
 }
 
-/* ---- Which rank is where ---- */
+/* ---- Layout ---- */
 
-/* Each node as many as it takes, in their order, until all have a place. */
+/* Fill each node up to its slots, in their order, until all tasks have a place. */
 static int fill_slots(const struct mu__mpi_task *task, const struct nodes *nodes,
                       mu_error *ret_error, unsigned *counts)
 {
@@ -120,10 +117,10 @@ static int fill_slots(const struct mu__mpi_task *task, const struct nodes *nodes
                         nodes->source, nodes->hosts.count, task->size - left, task->size);
 }
 
-static int find_layout(struct mu__requests *requests, const struct mu__settings *settings,
-                     mu_error *ret_error, enum mu__distribution *ret_distribution)
+static int find_layout(const struct mu__pass *pass, mu_error *ret_error,
+                       enum mu__distribution *ret_distribution)
 {
-    const char *text = mu__setting(requests, settings, MU__MPI_MAPPING);
+    const char *text = mu__setting(pass, MU__MPI_MAPPING);
     char origin[MU__ORIGIN_BYTES];
 
     if (strcmp(text, "block") == 0 || strcmp(text, "cyclic") == 0) {
@@ -131,18 +128,18 @@ static int find_layout(struct mu__requests *requests, const struct mu__settings 
             text[0] == 'b' ? MU__DISTRIBUTION_BLOCK : MU__DISTRIBUTION_CYCLIC;
         return 0;
     }
-    mu__setting_origin(requests, settings, MU__MPI_MAPPING, origin);
+    mu__setting_origin(pass, MU__MPI_MAPPING, origin);
     return mu__refuse(ret_error, text, strlen(text), "%s: expected block or cyclic",
                       origin);
 }
 
-static int lay_out(struct mu__requests *requests, const struct mu__settings *settings,
-                   const struct mu__mpi_task *task, const struct nodes *nodes,
-                   mu_error *ret_error, struct mu__layout *ret_layout)
+static int lay_out(const struct mu__pass *pass, const struct mu__mpi_task *task,
+                   const struct nodes *nodes, mu_error *ret_error,
+                   struct mu__layout *ret_layout)
 {
     enum mu__distribution distribution = MU__DISTRIBUTION_BLOCK;
     unsigned *counts;
-    int rv = find_layout(requests, settings, ret_error, &distribution);
+    int rv = find_layout(pass, ret_error, &distribution);
 
     if (rv != 0)
         return rv;
@@ -162,7 +159,7 @@ static int lay_out(struct mu__requests *requests, const struct mu__settings *set
     return rv;
 }
 
-/* The launcher may call the hosts by other names than those here. */
+/* Check this rank's host against the launcher's; it may call the hosts by other names. */
 static int compare_host(const struct mu__mpi_task *task, const struct nodes *nodes,
                         const char *mine, mu_error *ret_error)
 {
@@ -176,8 +173,8 @@ static int compare_host(const struct mu__mpi_task *task, const struct nodes *nod
                         nodes->source, task->rank, mine, task->host_variable, task->host);
 }
 
-/* The launcher says the host of this task, and its number there: another one means that
- * the hosts are in another order, or mapped in another way. */
+/* Check this rank's place against the launcher's variables: a difference means that the
+ * hosts are in another order, or mapped in another way. */
 static int compare(const struct mu__mpi_task *task, const struct nodes *nodes,
                    const struct mu__layout *layout, mu_error *ret_error)
 {
@@ -200,44 +197,30 @@ static int compare(const struct mu__mpi_task *task, const struct nodes *nodes,
         task->local_size);
 }
 
-static int add_all(struct mu__requests *requests, const struct mu__settings *settings,
-                   const struct mu__mpi_task *task, const struct nodes *nodes,
-                   const struct mu__layout *layout, mu_error *ret_error,
-                   mu_resolution *resolution)
-{
-    const char *bind = mu__setting(requests, settings, MU__MPI_BIND_ADDRESS);
-    struct mu__jobs jobs;
-    struct mu__ranks ranks = {.source = nodes->source, .hosts = &nodes->hosts,
-                              .layout = layout, .jobs = &jobs, .rank = task->rank};
-    int rv =
-        mu__rank_jobs(requests, settings, MU__MPI_JOBS, task->size, ret_error, &jobs);
+static const struct mu__rank_settings rank_settings = {MU__MPI_JOBS, MU__MPI_PORT_BASE,
+                                                       MU__MPI_RPC_LAYER};
 
-    if (rv == 0)
-        rv = mu__rank_port(requests, settings, MU__MPI_PORT_BASE, mu__mpi_job(requests),
-                           layout->node_tasks_max, ret_error, &ranks.port);
-    if (rv == 0)
-        rv = mu__ranks_add(&ranks, ret_error, resolution);
-    if (rv == 0 && bind != NULL)
-        rv = mu__rank_bind(bind, "bind_address", ret_error, resolution);
-    return rv;
-}
-
-static int list(struct mu__requests *requests, const struct mu__settings *settings,
-                const struct mu__mpi_task *task, const struct nodes *nodes,
-                mu_error *ret_error, mu_resolution *resolution)
+static int list(const struct mu__pass *pass, const struct mu__mpi_task *task,
+                const struct nodes *nodes, mu_error *ret_error, mu_resolution *resolution)
 {
     struct mu__layout layout = {0};
-    int rv = lay_out(requests, settings, task, nodes, ret_error, &layout);
+    struct mu__ranks ranks = {.source = nodes->source,
+                              .hosts = &nodes->hosts,
+                              .layout = &layout,
+                              .rank = task->rank};
+    int rv = lay_out(pass, task, nodes, ret_error, &layout);
 
     if (rv == 0)
         rv = compare(task, nodes, &layout, ret_error);
     if (rv == 0)
-        rv = add_all(requests, settings, task, nodes, &layout, ret_error, resolution);
+        rv = mu__ranks_resolve(pass, &rank_settings, &ranks, mu__mpi_job(pass->requests),
+                               mu__setting(pass, MU__MPI_BIND_ADDRESS), ret_error,
+                               resolution);
     mu__layout_done(&layout);
     return rv;
 }
 
-/* ---- Where hosts are not known ---- */
+/* ---- Unknown hosts ---- */
 
 static bool has_port(const char *address)
 {
@@ -246,13 +229,11 @@ static bool has_port(const char *address)
     return last != NULL && (strchr(address, ':') == last || last[-1] == ']');
 }
 
-static int meet(struct mu__requests *requests, const struct mu__settings *settings,
-                const struct mu__mpi_task *task, const char *host, const char *source,
-                mu_error *ret_error, mu_resolution *resolution)
+static int meet(const struct mu__pass *pass, const struct mu__mpi_task *task,
+                const char *host, const char *source, mu_error *ret_error,
+                mu_resolution *resolution)
 {
-    bool has_jobs = mu__setting_given(requests, settings, MU__MPI_JOBS);
     char address[MU__HOST_BYTES_MAX + 16];
-    struct mu__jobs jobs;
     unsigned port = 0;
     bool is_v6;
     int rv = 0;
@@ -263,41 +244,35 @@ static int meet(struct mu__requests *requests, const struct mu__settings *settin
     is_v6 = strchr(host, ':') != NULL && host[0] != '[';
     MU__COPY_TEXT(address, host);
     if (!has_port(host)) {
-        rv = mu__rank_port(requests, settings, MU__MPI_PORT_BASE, mu__mpi_job(requests),
-                           1, ret_error, &port);
+        rv = mu__rank_port(pass, MU__MPI_PORT_BASE, mu__mpi_job(pass->requests), 1,
+                           ret_error, &port);
         (void)snprintf(address, sizeof address, "%s%s%s:%u", is_v6 ? "[" : "", host,
                        is_v6 ? "]" : "", port);
     }
-    if (rv == 0 && has_jobs)
-        rv =
-            mu__rank_jobs(requests, settings, MU__MPI_JOBS, task->size, ret_error, &jobs);
     if (rv != 0)
         return rv;
-    mu__requests_explain(requests,
+    mu__requests_explain(pass->requests,
                          "the hosts of the tasks are not known: rank 0 is the chief, and "
                          "the others join it");
-    return mu__ranks_meet(
-        requests, source, address, has_jobs ? &jobs : NULL, task->size, task->rank,
-        mu__setting(requests, settings, MU__MPI_BIND_ADDRESS), ret_error, resolution);
+    return mu__ranks_meet(pass, &rank_settings, source, address, task->size, task->rank,
+                          mu__setting(pass, MU__MPI_BIND_ADDRESS), ret_error, resolution);
 }
 
-static int find_first(struct mu__requests *requests, const struct mu__settings *settings,
-                      const struct mu__mpi_task *task, mu_error *ret_error,
-                      mu_resolution *resolution)
+static int find_first(const struct mu__pass *pass, const struct mu__mpi_task *task,
+                      mu_error *ret_error, mu_resolution *resolution)
 {
-    const char *set = mu__setting(requests, settings, MU__MPI_COORDINATOR_ADDRESS);
+    const char *set = mu__setting(pass, MU__MPI_COORDINATOR_ADDRESS);
     char host[MU__HOST_BYTES_MAX + 1] = "";
     const char *source = NULL;
     int rv;
 
     if (set != NULL)
-        return meet(requests, settings, task, set, "coordinator_address", ret_error,
-                    resolution);
-    rv = mu__mpi_launcher(requests, task, ret_error, host, &source);
+        return meet(pass, task, set, "coordinator_address", ret_error, resolution);
+    rv = mu__mpi_launcher(pass->requests, task, ret_error, host, &source);
     if (rv != 0)
         return rv;
     if (host[0] != '\0')
-        return meet(requests, settings, task, host, source, ret_error, resolution);
+        return meet(pass, task, host, source, ret_error, resolution);
     return mu_error_set(ret_error, -MU_ENOTFOUND,
                         "the launcher says that this is rank %u of %u, but not where the "
                         "others are: set hosts, hostfile or coordinator_address",
@@ -334,20 +309,15 @@ int mu__mpi_local(struct mu__requests *requests, const char *rank_variable,
     return rv;
 }
 
-int mu__mpi_resolve(struct mu__requests *requests, const struct mu__settings *settings,
-                    const struct mu__mpi_task *task, mu_error *ret_error,
-                    mu_resolution *resolution)
+int mu__mpi_resolve(const struct mu__pass *pass, const struct mu__mpi_task *task,
+                    mu_error *ret_error, mu_resolution *resolution)
 {
     struct nodes nodes = {.source = NULL};
-    int rv = find_nodes(requests, settings, task, ret_error, &nodes);
+    int rv = find_nodes(pass, task, ret_error, &nodes);
 
     if (rv == 0)
-        rv = nodes.hosts.count > 0
-                 ? list(requests, settings, task, &nodes, ret_error, resolution)
-                 : find_first(requests, settings, task, ret_error, resolution);
+        rv = nodes.hosts.count > 0 ? list(pass, task, &nodes, ret_error, resolution)
+                                   : find_first(pass, task, ret_error, resolution);
     nodes_done(&nodes);
-    if (rv == 0)
-        rv = mu__rank_text(requests, settings, MU__MPI_RPC_LAYER, resolution->rpc_layer,
-                           sizeof resolution->rpc_layer, ret_error);
     return rv;
 }

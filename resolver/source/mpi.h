@@ -5,7 +5,7 @@
 
 #include "resolver/source/ranks.h"
 
-/* The first settings of both. */
+/* The settings of both; their tables begin with these. */
 enum mu__mpi_setting {
     MU__MPI_JOBS,
     MU__MPI_HOSTS,
@@ -43,7 +43,7 @@ enum mu__mpi_setting {
     MU__SETTING(MU__MPI_RPC_LAYER, "rpc_layer", "MUSTER_" PREFIX "_RPC_LAYER", "grpc",  \
                 "in front of the master")
 
-/* What the launcher has said. */
+/* What the launcher's variables say. */
 struct mu__mpi_task {
     unsigned rank;
     unsigned size;
@@ -60,23 +60,22 @@ struct mu__mpi_task {
     const char *daemons;        /* the hosts of its daemons, as a list; NULL */
 };
 
-/* Read what is told of this node: its name, and by these two variables (NULL: there are
- * none) which one this task is of how many there. Rank, size and local_is_loose are known
- * already. */
+/* Read this node's name, and from these two variables (NULL: the launcher has none) the
+ * task's local rank and the number of tasks on the node. task->rank, size and
+ * local_is_loose are set before. */
 int mu__mpi_local(struct mu__requests *requests, const char *rank_variable,
                   const char *size_variable, mu_error *ret_error,
                   struct mu__mpi_task *task);
 
-/* May be MU__LATER. */
-int mu__mpi_resolve(struct mu__requests *requests, const struct mu__settings *settings,
-                    const struct mu__mpi_task *task, mu_error *ret_error,
-                    mu_resolution *resolution);
+/* Fill in the resolution. MU__LATER. */
+int mu__mpi_resolve(const struct mu__pass *pass, const struct mu__mpi_task *task,
+                    mu_error *ret_error, mu_resolution *resolution);
 
 /* ---- The launcher itself: mpi_launcher.c ---- */
 
-/* The host that the launcher runs on, where it says so, which is taken to be rank 0's;
- * "" when it does not. `ret_host` has MU__HOST_BYTES_MAX + 1, and *ret_source is the
- * variable. -MU_EPRECONDITION: this is rank 0, and it is elsewhere. */
+/* The host that the launcher runs on, if its variables say so; it is taken to be rank
+ * 0's. "" when they do not. `ret_host` has MU__HOST_BYTES_MAX + 1, and *ret_source is
+ * the variable. -MU_EPRECONDITION: this process is rank 0, and on another host. */
 int mu__mpi_launcher(struct mu__requests *requests, const struct mu__mpi_task *task,
                      mu_error *ret_error, char *ret_host, const char **ret_source);
 

@@ -1,4 +1,4 @@
-/* Where a launcher of MPI's tasks runs, and the id of its job. */
+/* The host of an MPI launcher, and the id of its job. */
 #include "resolver/source/mpi.h"
 
 #include "runtime/base/text.h"
@@ -15,8 +15,7 @@ static const char space_variable[] = "PMIX_NAMESPACE";
 
 /* ---- The job ---- */
 
-/* FNV-1a; a text that begins with a number, and no other letters after it, is that
- * number. */
+/* A leading number if no letters follow; else the text's FNV-1a hash. */
 uint64_t mu__mpi_id(const char *text)
 {
     uint64_t hash = UINT64_C(14695981039346656037);
@@ -46,7 +45,7 @@ uint64_t mu__mpi_job(struct mu__requests *requests)
     return 0;
 }
 
-/* ---- Its host ---- */
+/* ---- The host ---- */
 
 static int elsewhere(const char *source, mu_error *ret_error)
 {
@@ -78,8 +77,9 @@ static int read_uri(const char *uri, mu_error *ret_error, char *ret_host)
                       "%s: expected JOB.0;tcp://ADDRESS:PORT", uri_variable);
 }
 
-/* "prterun-HOST-4711@1": what began, where, its process, and which of its jobs this is. A
- * host's name may have a "-", too. Other launchers' names are of other forms. */
+/* "prterun-HOST-4711@1": the program, its host and process id, and the number of the
+ * job. The host's name may have a "-", too. Names of other launchers have other forms,
+ * and give nothing. */
 static void read_space(const char *space, char *ret_host)
 {
     size_t before = strcspn(space, "-");
@@ -97,7 +97,8 @@ static void read_space(const char *space, char *ret_host)
                    (int)(end - digits - before - 2), space + before + 1);
 }
 
-/* That rank 0 is on the launcher's host is the usual case, and rank 0 itself knows. */
+/* Rank 0 is taken to be on the launcher's host, as is usual; rank 0 itself can check
+ * it. */
 int mu__mpi_launcher(struct mu__requests *requests, const struct mu__mpi_task *task,
                      mu_error *ret_error, char *ret_host, const char **ret_source)
 {

@@ -11,15 +11,13 @@ static const struct mu__setting_spec settings_of[] = {
 static const char rank_variable[] = "OMPI_COMM_WORLD_RANK";
 static const char hint[] = ": mpirun sets it for each task";
 
-static int detect(struct mu__requests *requests, const struct mu__settings *settings,
-                  mu_error *ret_why)
+static int detect(const struct mu__pass *pass, mu_error *ret_why)
 {
-    (void)settings;
-    return mu__variable_detect(requests, rank_variable, ret_why);
+    return mu__variable_detect(pass->requests, rank_variable, ret_why);
 }
 
-/* Up to Open MPI 4 the variables of ORTE are there; in Open MPI 5 PRRTE is in its
- * place. */
+/* Whether all tasks are on one node. Only ORTE, up to Open MPI 4, has the variable;
+ * PRRTE of Open MPI 5 does not. */
 static int read_nodes(struct mu__requests *requests, mu_error *ret_error,
                       struct mu__mpi_task *task)
 {
@@ -36,25 +34,26 @@ static int read_nodes(struct mu__requests *requests, mu_error *ret_error,
     return rv;
 }
 
-static int resolve(struct mu__requests *requests, const struct mu__settings *settings,
-                   mu_error *ret_error, mu_resolution *ret_resolution)
+static int resolve(const struct mu__pass *pass, mu_error *ret_error,
+                   mu_resolution *ret_resolution)
 {
     struct mu__mpi_task task = {
-        .local_is_loose = mu__request_variable(requests, "PRTE_LAUNCHED") != NULL,
-        .host_file = mu__request_variable(requests, "OMPI_MCA_orte_default_hostfile")};
-    int rv = mu__rank_number(requests, "OMPI_COMM_WORLD_SIZE", hint, 1,
+        .local_is_loose = mu__request_variable(pass->requests, "PRTE_LAUNCHED") != NULL,
+        .host_file =
+            mu__request_variable(pass->requests, "OMPI_MCA_orte_default_hostfile")};
+    int rv = mu__rank_number(pass->requests, "OMPI_COMM_WORLD_SIZE", hint, 1,
                              MU_CLUSTER_TASKS_MAX, ret_error, &task.size);
 
     if (rv == 0)
-        rv = mu__rank_own(requests, rank_variable, hint, task.size,
+        rv = mu__rank_own(pass->requests, rank_variable, hint, task.size,
                           "OMPI_COMM_WORLD_SIZE", ret_error, &task.rank);
     if (rv == 0)
-        rv = mu__mpi_local(requests, "OMPI_COMM_WORLD_LOCAL_RANK",
+        rv = mu__mpi_local(pass->requests, "OMPI_COMM_WORLD_LOCAL_RANK",
                            "OMPI_COMM_WORLD_LOCAL_SIZE", ret_error, &task);
     if (rv == 0)
-        rv = read_nodes(requests, ret_error, &task);
+        rv = read_nodes(pass->requests, ret_error, &task);
     if (rv == 0)
-        rv = mu__mpi_resolve(requests, settings, &task, ret_error, ret_resolution);
+        rv = mu__mpi_resolve(pass, &task, ret_error, ret_resolution);
     return rv;
 }
 

@@ -1,5 +1,5 @@
-/* The resolver pmix: what any launcher that speaks PMIx or PMI (Hydra of MPICH and Intel
- * MPI) tells its tasks in their environment. */
+/* The resolver pmix: the environment variables of any launcher that speaks PMIx or PMI
+ * (Hydra of MPICH and Intel MPI). */
 #include "resolver/source/mpi.h"
 
 #include <muster/cluster.h>
@@ -20,7 +20,8 @@ static const char *first_set(struct mu__requests *requests, const char *const *v
     return *variables;
 }
 
-/* Its tasks may be in a step of Slurm's that is of its daemons: one for each node. */
+/* Whether PRRTE is the launcher. Its tasks may be in a Slurm step of its daemons, one
+ * for each node, so that step's size is not theirs. */
 static bool is_prrte(struct mu__requests *requests)
 {
     return mu__request_variable(requests, "PRTE_LAUNCHED") != NULL;
@@ -34,26 +35,24 @@ static const char *const local_ranks[] = {"MPI_LOCALRANKID", "PMI_LOCAL_RANK",
 static const char *const local_sizes[] = {"MPI_LOCALNRANKS", "PMI_LOCAL_SIZE",
                                           "OMPI_COMM_WORLD_LOCAL_SIZE", NULL};
 
-static int detect(struct mu__requests *requests, const struct mu__settings *settings,
-                  mu_error *ret_why)
+static int detect(const struct mu__pass *pass, mu_error *ret_why)
 {
-    (void)settings;
-    if (first_set(requests, ranks) != NULL)
+    if (first_set(pass->requests, ranks) != NULL)
         return 1;
     (void)mu_error_set(ret_why, -MU_ENOTFOUND, "neither PMIX_RANK nor PMI_RANK is set");
     return 0;
 }
 
-static int read_size(struct mu__requests *requests, const struct mu__settings *settings,
-                     mu_error *ret_error, unsigned *ret_size, const char **ret_source)
+static int read_size(const struct mu__pass *pass, mu_error *ret_error, unsigned *ret_size,
+                     const char **ret_source)
 {
-    const char *variable = first_set(requests, sizes);
+    const char *variable = first_set(pass->requests, sizes);
     long set = 0;
     int rv;
 
-    if (variable == NULL && !is_prrte(requests))
-        variable = first_set(requests, steps);
-    rv = mu__setting_number(requests, settings, MU__MPI_TASKS, ret_error, &set);
+    if (variable == NULL && !is_prrte(pass->requests))
+        variable = first_set(pass->requests, steps);
+    rv = mu__setting_number(pass, MU__MPI_TASKS, ret_error, &set);
 
     if (rv != 0)
         return rv;
@@ -65,12 +64,12 @@ static int read_size(struct mu__requests *requests, const struct mu__settings *s
         return mu_error_set(ret_error, -MU_ENOTFOUND,
                             "how many tasks there are is not known: PMI_SIZE is not set, "
                             "and PMIx has no variable for it; set tasks");
-    return mu__rank_number(requests, variable, "", 1, MU_CLUSTER_TASKS_MAX, ret_error,
-                           ret_size);
+    return mu__rank_number(pass->requests, variable, "", 1, MU_CLUSTER_TASKS_MAX,
+                           ret_error, ret_size);
 }
 
-/* Hydra starts a daemon on each node, in a step of its own where it is within a job of
- * Slurm's; its tasks have the variables of that. */
+/* The hosts of Hydra's daemons, one for each node: within a Slurm job they are a step
+ * of their own, whose variables the tasks inherit. NULL: not known. */
 static const char *find_daemons(struct mu__requests *requests)
 {
     if (mu__request_variable(requests, "MPI_LOCALRANKID") == NULL)
@@ -78,24 +77,24 @@ static const char *find_daemons(struct mu__requests *requests)
     return mu__request_variable(requests, "SLURM_STEP_NODELIST");
 }
 
-static int resolve(struct mu__requests *requests, const struct mu__settings *settings,
-                   mu_error *ret_error, mu_resolution *ret_resolution)
+static int resolve(const struct mu__pass *pass, mu_error *ret_error,
+                   mu_resolution *ret_resolution)
 {
-    const char *rank = first_set(requests, ranks);
-    struct mu__mpi_task task = {.local_is_loose = is_prrte(requests),
-                                .daemons = find_daemons(requests)};
+    const char *rank = first_set(pass->requests, ranks);
+    struct mu__mpi_task task = {.local_is_loose = is_prrte(pass->requests),
+                                .daemons = find_daemons(pass->requests)};
     const char *source;
-    int rv = read_size(requests, settings, ret_error, &task.size, &source);
+    int rv = read_size(pass, ret_error, &task.size, &source);
 
     if (rv == 0)
-        rv = mu__rank_own(requests, rank == NULL ? ranks[0] : rank,
+        rv = mu__rank_own(pass->requests, rank == NULL ? ranks[0] : rank,
                           ": a launcher that speaks PMIx sets it", task.size, source,
                           ret_error, &task.rank);
     if (rv == 0)
-        rv = mu__mpi_local(requests, first_set(requests, local_ranks),
-                           first_set(requests, local_sizes), ret_error, &task);
+        rv = mu__mpi_local(pass->requests, first_set(pass->requests, local_ranks),
+                           first_set(pass->requests, local_sizes), ret_error, &task);
     if (rv == 0)
-        rv = mu__mpi_resolve(requests, settings, &task, ret_error, ret_resolution);
+        rv = mu__mpi_resolve(pass, &task, ret_error, ret_resolution);
     return rv;
 }
 

@@ -64,26 +64,23 @@ int mu__rank_own(struct mu__requests *requests, const char *variable, const char
 
 /* ---- Settings ---- */
 
-int mu__rank_jobs(struct mu__requests *requests, const struct mu__settings *settings,
-                  unsigned setting, unsigned tasks, mu_error *ret_error,
-                  struct mu__jobs *ret_jobs)
+int mu__rank_jobs(const struct mu__pass *pass, unsigned setting, unsigned tasks,
+                  mu_error *ret_error, struct mu__jobs *ret_jobs)
 {
     char origin[MU__ORIGIN_BYTES];
 
-    mu__setting_origin(requests, settings, setting, origin);
-    return mu__jobs_parse(mu__setting(requests, settings, setting), origin, tasks,
-                          ret_error, ret_jobs);
+    mu__setting_origin(pass, setting, origin);
+    return mu__jobs_parse(mu__setting(pass, setting), origin, tasks, ret_error, ret_jobs);
 }
 
-int mu__rank_port(struct mu__requests *requests, const struct mu__settings *settings,
-                  unsigned setting, uint64_t job, unsigned node_tasks,
-                  mu_error *ret_error, unsigned *ret_port)
+int mu__rank_port(const struct mu__pass *pass, unsigned setting, uint64_t job,
+                  unsigned node_tasks, mu_error *ret_error, unsigned *ret_port)
 {
-    const char *text = mu__setting(requests, settings, setting);
+    const char *text = mu__setting(pass, setting);
     unsigned port = 0;
     char origin[MU__ORIGIN_BYTES];
 
-    mu__setting_origin(requests, settings, setting, origin);
+    mu__setting_origin(pass, setting, origin);
     if (text == NULL ||
         (strcmp(text, "auto") != 0 && !read_whole(text, 1, PORT_MAX, &port)))
         return bad_number(origin, text == NULL ? "" : text, 1, PORT_MAX, ", or \"auto\"",
@@ -99,10 +96,10 @@ int mu__rank_port(struct mu__requests *requests, const struct mu__settings *sett
     return 0;
 }
 
-int mu__rank_text(struct mu__requests *requests, const struct mu__settings *settings,
-                  unsigned setting, char *field, size_t size, mu_error *ret_error)
+int mu__rank_text(const struct mu__pass *pass, unsigned setting, char *field, size_t size,
+                  mu_error *ret_error)
 {
-    const char *text = mu__setting(requests, settings, setting);
+    const char *text = mu__setting(pass, setting);
     char origin[MU__ORIGIN_BYTES];
 
     if (text == NULL)
@@ -111,7 +108,7 @@ int mu__rank_text(struct mu__requests *requests, const struct mu__settings *sett
         memcpy(field, text, strlen(text) + 1);
         return 0;
     }
-    mu__setting_origin(requests, settings, setting, origin);
+    mu__setting_origin(pass, setting, origin);
     return mu_error_set(ret_error, -MU_EINVALID,
                         "%s: expected at most %zu bytes, got %zu", origin, size - 1,
                         strlen(text));
@@ -119,7 +116,8 @@ int mu__rank_text(struct mu__requests *requests, const struct mu__settings *sett
 
 /* ---- Tasks ---- */
 
-void mu__rank_task(const struct mu__jobs *jobs, unsigned rank, mu_resolution *resolution)
+static void set_task(const struct mu__jobs *jobs, unsigned rank,
+                     mu_resolution *resolution)
 {
     const char *type;
 
@@ -165,11 +163,11 @@ int mu__ranks_add(const struct mu__ranks *ranks, mu_error *ret_error,
     for (unsigned rank = 0; rv == 0 && rank < ranks->layout->tasks; rank++)
         rv = add_rank(ranks, rank, ret_error, resolution);
     if (rv == 0)
-        mu__rank_task(ranks->jobs, ranks->rank, resolution);
+        set_task(ranks->jobs, ranks->rank, resolution);
     return rv;
 }
 
-/* ---- Where only rank 0's address is known ---- */
+/* ---- Only rank 0's address is known ---- */
 
 static int check_jobs(const struct mu__jobs *jobs, const char *source,
                       mu_error *ret_error)
@@ -206,14 +204,11 @@ static void write_bind(mu_resolution *resolution, const char *host)
                    "tcp://%s%.255s%s:0", is_v6 ? "[" : "", host, is_v6 ? "]" : "");
 }
 
-/* A task that the cluster lists is dialled at its port: "any" is that one. */
+/* Port 0 of a task that the cluster lists becomes its port there. */
 static void take_port(const mu_resolution *resolution, char *url)
 {
-    const char *own =
-        resolution->cluster == NULL
-            ? NULL
-            : mu_cluster_address(resolution->cluster, resolution->task_type,
-                                 resolution->task_index);
+    const char *own = mu_cluster_address(resolution->cluster, resolution->task_type,
+                                         resolution->task_index);
     const char *port = own == NULL ? NULL : strrchr(own, ':');
     size_t size = strlen(url);
 
@@ -221,15 +216,15 @@ static void take_port(const mu_resolution *resolution, char *url)
         (void)snprintf(url + size - 2, MU__URL_BYTES - (size - 2), "%s", port);
 }
 
-int mu__rank_bind(const char *address, const char *source, mu_error *ret_error,
-                  mu_resolution *resolution)
+/* Take "host:port" as the address to listen at. This task, and the cluster, are known. */
+static int set_bind(const char *address, mu_error *ret_error, mu_resolution *resolution)
 {
     char url[MU__URL_BYTES];
     mu_error inner;
     int rv = mu__address_url(address, &inner, url);
 
     if (rv != 0)
-        return mu_error_set(ret_error, rv, "%s: %s", source, inner.message);
+        return mu_error_set(ret_error, rv, "bind_address: %s", inner.message);
     take_port(resolution, url);
     (void)snprintf(resolution->bind_address, sizeof resolution->bind_address, "%.280s",
                    url);
@@ -239,15 +234,12 @@ int mu__rank_bind(const char *address, const char *source, mu_error *ret_error,
 int mu__rank_host(struct mu__requests *requests, const char *source, mu_error *ret_error,
                   char *ret_host)
 {
-    const struct mu__request own = {
-        .kind = MU__REQUEST_HOST_NAME, .name = "", .tries = 1};
-    struct mu__request found = {.kind = MU__REQUEST_ADDRESSES, .tries = 1};
-    const struct mu__answer *answer = mu__requests_get(requests, &own);
+    const char *name = mu__request_host_name(requests);
+    const struct mu__request found = {.kind = MU__REQUEST_ADDRESSES,
+                                      .name = name == NULL ? "localhost" : name,
+                                      .tries = 1};
+    const struct mu__answer *answer = mu__requests_get(requests, &found);
 
-    if (answer == NULL)
-        return MU__LATER;
-    found.name = answer->code == 0 ? answer->data : "localhost";
-    answer = mu__requests_get(requests, &found);
     if (answer == NULL)
         return MU__LATER;
     for (const char *at = answer->code == 0 ? answer->data : ""; *at != '\0';
@@ -269,8 +261,8 @@ int mu__rank_host(struct mu__requests *requests, const char *source, mu_error *r
                         source, found.name);
 }
 
-/* A free port, where the others reach this host. A chief on loopback has its workers
- * there. */
+/* Listen at a free port of an address at which the others reach this host; on loopback
+ * if the chief is there. */
 static int find_bind(struct mu__requests *requests, const char *source,
                      const char *address, mu_error *ret_error, mu_resolution *resolution)
 {
@@ -289,23 +281,54 @@ static int find_bind(struct mu__requests *requests, const char *source,
     return rv;
 }
 
-int mu__ranks_meet(struct mu__requests *requests, const char *source, const char *address,
-                   const struct mu__jobs *jobs, unsigned tasks, unsigned rank,
+static int set_rpc_layer(const struct mu__pass *pass,
+                         const struct mu__rank_settings *settings, mu_error *ret_error,
+                         mu_resolution *resolution)
+{
+    return mu__rank_text(pass, settings->rpc_layer, resolution->rpc_layer,
+                         sizeof resolution->rpc_layer, ret_error);
+}
+
+int mu__ranks_resolve(const struct mu__pass *pass,
+                      const struct mu__rank_settings *settings, struct mu__ranks *ranks,
+                      uint64_t job, const char *bind_address, mu_error *ret_error,
+                      mu_resolution *resolution)
+{
+    struct mu__jobs jobs;
+    int rv = mu__rank_jobs(pass, settings->jobs, ranks->layout->tasks, ret_error, &jobs);
+
+    ranks->jobs = &jobs;
+    if (rv == 0)
+        rv = mu__rank_port(pass, settings->port, job, ranks->layout->node_tasks_max,
+                           ret_error, &ranks->port);
+    if (rv == 0)
+        rv = mu__ranks_add(ranks, ret_error, resolution);
+    if (rv == 0 && bind_address != NULL)
+        rv = set_bind(bind_address, ret_error, resolution);
+    return rv != 0 ? rv : set_rpc_layer(pass, settings, ret_error, resolution);
+}
+
+int mu__ranks_meet(const struct mu__pass *pass, const struct mu__rank_settings *settings,
+                   const char *source, const char *address, unsigned tasks, unsigned rank,
                    const char *bind_address, mu_error *ret_error,
                    mu_resolution *resolution)
 {
-    struct mu__jobs default_jobs = {.rows = {{"chief", 1}, {"worker", tasks - 1}},
-                             .rows_count = 2};
-    int rv = jobs == NULL ? 0 : check_jobs(jobs, source, ret_error);
+    struct mu__jobs jobs = {.rows = {{"chief", 1}, {"worker", tasks - 1}},
+                            .rows_count = 2};
+    int rv = 0;
 
+    if (mu__setting_given(pass, settings->jobs))
+        rv = mu__rank_jobs(pass, settings->jobs, tasks, ret_error, &jobs);
+    if (rv == 0)
+        rv = check_jobs(&jobs, source, ret_error);
     if (rv == 0)
         rv = mu__resolution_add(resolution, source, "chief", 0, address, ret_error);
     if (rv != 0)
         return rv;
-    mu__rank_task(&default_jobs, rank, resolution);
+    set_task(&jobs, rank, resolution);
     if (bind_address != NULL)
-        rv = mu__rank_bind(bind_address, "bind_address", ret_error, resolution);
+        rv = set_bind(bind_address, ret_error, resolution);
     else if (rank != 0)
-        rv = find_bind(requests, source, address, ret_error, resolution);
-    return rv;
+        rv = find_bind(pass->requests, source, address, ret_error, resolution);
+    return rv != 0 ? rv : set_rpc_layer(pass, settings, ret_error, resolution);
 }

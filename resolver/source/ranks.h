@@ -7,29 +7,28 @@
 
 enum { MU__ORIGIN_BYTES = 128 };
 
-/* A number that a variable has. When it is not set: -MU_ENOTFOUND with `hint` behind it
- * ("; start it with srun"; may be ""); -MU_EINVALID: no whole number of low to high. */
+/* Read a whole number of `low` to `high` from a variable. -MU_ENOTFOUND: it is not set;
+ * `hint` ends the message ("; start it with srun"; may be ""). -MU_EINVALID: it is no
+ * such number. */
 int mu__rank_number(struct mu__requests *requests, const char *variable, const char *hint,
                     unsigned low, unsigned high, mu_error *ret_error,
                     unsigned *ret_number);
 
-/* The same of a rank, below `tasks`, which `tasks_variable` says. */
+/* Read this process's rank, below `tasks`, a number from `tasks_variable`. */
 int mu__rank_own(struct mu__requests *requests, const char *variable, const char *hint,
                  unsigned tasks, const char *tasks_variable, mu_error *ret_error,
                  unsigned *ret_rank);
 
-/* The jobs of a setting, for so many tasks. */
-int mu__rank_jobs(struct mu__requests *requests, const struct mu__settings *settings,
-                  unsigned setting, unsigned tasks, mu_error *ret_error,
-                  struct mu__jobs *ret_jobs);
+/* Parse the jobs in a setting, for `tasks` tasks. */
+int mu__rank_jobs(const struct mu__pass *pass, unsigned setting, unsigned tasks,
+                  mu_error *ret_error, struct mu__jobs *ret_jobs);
 
 /* The port of local task 0, from a setting that is a number or "auto": 61440 and a number
  * made of `job`, the same for all tasks of a job and most likely another for the next
  * one. For one task a node it is the port that JAX takes. All ports of a node, with
  * `node_tasks` tasks, are at most 65535. */
-int mu__rank_port(struct mu__requests *requests, const struct mu__settings *settings,
-                  unsigned setting, uint64_t job, unsigned node_tasks,
-                  mu_error *ret_error, unsigned *ret_port);
+int mu__rank_port(const struct mu__pass *pass, unsigned setting, uint64_t job,
+                  unsigned node_tasks, mu_error *ret_error, unsigned *ret_port);
 
 /* Tasks whose hosts are known. */
 struct mu__ranks {
@@ -42,16 +41,31 @@ struct mu__ranks {
     const char *host_suffix;            /* behind each host; NULL: nothing */
 };
 
-/* Add all tasks, and say which one this is. */
+/* The settings that launchers' resolvers have in common, by their numbers. */
+struct mu__rank_settings {
+    unsigned jobs;
+    unsigned port;
+    unsigned rpc_layer;
+};
+
+/* Add all tasks to the resolution, and set which one this is. */
 int mu__ranks_add(const struct mu__ranks *ranks, mu_error *ret_error,
                   mu_resolution *resolution);
 
-/* Tasks of which one only knows where rank 0 is. It is the chief; the others are workers,
- * which the cluster does not list: they join by calling the chief, and listen at a free
- * port of this host. `jobs` may be NULL; if it is not, it has to be one chief, and
- * workers. `address` is "host:port". May be MU__LATER. */
-int mu__ranks_meet(struct mu__requests *requests, const char *source, const char *address,
-                   const struct mu__jobs *jobs, unsigned tasks, unsigned rank,
+/* Fill in the resolution: ranks->jobs and ranks->port are set by the settings; `job` is
+ * the job's id, for mu__rank_port. `bind_address` is where this task listens; NULL: at
+ * its own address. */
+int mu__ranks_resolve(const struct mu__pass *pass,
+                      const struct mu__rank_settings *settings, struct mu__ranks *ranks,
+                      uint64_t job, const char *bind_address, mu_error *ret_error,
+                      mu_resolution *resolution);
+
+/* Fill in the resolution when only the address of rank 0, "host:port", is known. Rank 0
+ * is the chief; the others are workers, which the cluster does not list: they join by
+ * calling the chief, and listen at `bind_address`; NULL: at a free port of this host.
+ * The setting `jobs`, if it is set, must say one chief, and workers. MU__LATER. */
+int mu__ranks_meet(const struct mu__pass *pass, const struct mu__rank_settings *settings,
+                   const char *source, const char *address, unsigned tasks, unsigned rank,
                    const char *bind_address, mu_error *ret_error,
                    mu_resolution *resolution);
 
@@ -60,17 +74,9 @@ int mu__ranks_meet(struct mu__requests *requests, const char *source, const char
 int mu__rank_host(struct mu__requests *requests, const char *source, mu_error *ret_error,
                   char *ret_host);
 
-/* Take "host:port" as the place to listen at; `source` is for messages. Who we are, and
- * the cluster, are known already: port 0 of a task that is listed is its own port. */
-int mu__rank_bind(const char *address, const char *source, mu_error *ret_error,
-                  mu_resolution *resolution);
-
-/* Say which task a rank is. */
-void mu__rank_task(const struct mu__jobs *jobs, unsigned rank, mu_resolution *resolution);
-
-/* Write a text setting into a field of the resolution: -MU_EINVALID when it does not
+/* Copy a text setting into a field of the resolution: -MU_EINVALID when it does not
  * fit. */
-int mu__rank_text(struct mu__requests *requests, const struct mu__settings *settings,
-                  unsigned setting, char *field, size_t size, mu_error *ret_error);
+int mu__rank_text(const struct mu__pass *pass, unsigned setting, char *field, size_t size,
+                  mu_error *ret_error);
 
 #endif

@@ -1,7 +1,7 @@
 /* The resolver slurm: the variables that srun gives each task of a step.
  *
- * Hosts keep the order that Slurm has them in, and a rank's place on them follows from
- * the distribution that srun used; what Slurm says of this task is compared with it. */
+ * Hosts keep Slurm's order, and a rank's place on them follows from the distribution
+ * that srun used; it is checked against what Slurm says of this task. */
 #include "resolver/source/slurm.h"
 
 #include "runtime/base/text.h"
@@ -43,7 +43,7 @@ static const struct mu__setting_spec settings_of[] = {
 
 static const char hint[] = ": it is for tasks of a Slurm step; start it with srun";
 
-/* Where the variables of the step are, or of the job outside of one. */
+/* Names of the variables: those of the step, or of the job outside of one. */
 struct step_variables {
     const char *tasks;
     const char *hosts;
@@ -51,7 +51,11 @@ struct step_variables {
     bool in_step;
 };
 
+/* The state of one pass. */
 struct slurm_step {
+    const struct mu__pass *pass;
+    struct mu__requests *requests; /* of `pass` */
+    mu_error *error;
     struct step_variables names;
     unsigned tasks;
     unsigned rank;
@@ -61,8 +65,8 @@ struct slurm_step {
     struct mu__layout layout;
 };
 
-/* What other launchers set, within a job's allocation: Slurm's ranks are those of their
- * daemons then. In the order of Open MPI, PRRTE and Hydra. */
+/* The variable of another launcher that runs within a Slurm job; NULL: there is none.
+ * Slurm's ranks are then those of its daemons. Open MPI, PRRTE, Hydra. */
 static const char *find_launcher(struct mu__requests *requests)
 {
     static const char *const variables[] = {"OMPI_COMM_WORLD_RANK", "PRTE_LAUNCHED",
@@ -74,15 +78,13 @@ static const char *find_launcher(struct mu__requests *requests)
     return NULL;
 }
 
-static int detect(struct mu__requests *requests, const struct mu__settings *settings,
-                  mu_error *ret_why)
+static int detect(const struct mu__pass *pass, mu_error *ret_why)
 {
-    const char *launcher = find_launcher(requests);
+    const char *launcher = find_launcher(pass->requests);
 
-    (void)settings;
-    if (mu__request_variable(requests, "SLURM_PROCID") == NULL) {
+    if (mu__request_variable(pass->requests, "SLURM_PROCID") == NULL) {
         (void)mu_error_set(ret_why, -MU_ENOTFOUND, "SLURM_PROCID is not set%s",
-                           mu__request_variable(requests, "SLURM_JOB_ID") == NULL
+                           mu__request_variable(pass->requests, "SLURM_JOB_ID") == NULL
                                ? ""
                                : ", though SLURM_JOB_ID is; start it with srun");
         return 0;
@@ -96,7 +98,7 @@ static int detect(struct mu__requests *requests, const struct mu__settings *sett
     return 1;
 }
 
-/* ---- Which tasks there are ---- */
+/* ---- Tasks ---- */
 
 static struct step_variables find_names(struct mu__requests *requests)
 {
@@ -116,142 +118,136 @@ static struct step_variables find_names(struct mu__requests *requests)
     return in_step || mu__request_variable(requests, job.tasks) == NULL ? step : job;
 }
 
-static int find_hosts(struct mu__requests *requests, struct slurm_step *plan,
-                      mu_error *ret_error)
+static int find_hosts(struct slurm_step *step)
 {
-    const char *text = plan->het.hosts != NULL
-                           ? plan->het.hosts
-                           : mu__request_variable(requests, plan->names.hosts);
+    const char *text = step->het.hosts != NULL
+                           ? step->het.hosts
+                           : mu__request_variable(step->requests, step->names.hosts);
     int rv;
 
     if (text == NULL)
-        return mu_error_set(ret_error, -MU_ENOTFOUND, "%s is not set%s",
-                            plan->names.hosts, hint);
-    rv = mu__host_list_parse(text, strlen(text), plan->names.hosts, ret_error,
-                             &plan->hosts);
-    if (rv == 0 && plan->hosts.count == 0)
-        rv = mu_error_set(ret_error, -MU_EINVALID, "%s: expected a host at least",
-                          plan->names.hosts);
+        return mu_error_set(step->error, -MU_ENOTFOUND, "%s is not set%s",
+                            step->names.hosts, hint);
+    rv = mu__host_list_parse(text, strlen(text), step->names.hosts, step->error,
+                             &step->hosts);
+    if (rv == 0 && step->hosts.count == 0)
+        rv = mu_error_set(step->error, -MU_EINVALID, "%s: expected a host at least",
+                          step->names.hosts);
     return rv;
 }
 
-static int check_counts(const struct slurm_step *plan, const char *source,
-                        mu_error *ret_error)
+static int check_counts(const struct slurm_step *step, const char *source)
 {
     uint64_t sum = 0;
 
-    for (size_t i = 0; i < plan->hosts.count; i++)
-        sum += plan->counts[i];
-    if (sum == plan->tasks)
+    for (size_t i = 0; i < step->hosts.count; i++)
+        sum += step->counts[i];
+    if (sum == step->tasks)
         return 0;
-    return mu_error_set(ret_error, -MU_EINVALID,
-                        "%s: %llu tasks on %zu nodes, but %s is %u", source,
-                        (unsigned long long)sum, plan->hosts.count, plan->names.tasks,
-                        plan->tasks);
+    return mu_error_set(
+        step->error, -MU_EINVALID, "%s: %llu tasks on %zu nodes, but %s is %u", source,
+        (unsigned long long)sum, step->hosts.count, step->names.tasks, step->tasks);
 }
 
-static int find_counts(struct mu__requests *requests, const struct mu__settings *settings,
-                       struct slurm_step *plan, mu_error *ret_error)
+static int find_counts(struct slurm_step *step)
 {
-    const char *text = mu__setting(requests, settings, MU__SLURM_TASKS_PER_NODE);
+    const char *text = mu__setting(step->pass, MU__SLURM_TASKS_PER_NODE);
     char source[MU__ORIGIN_BYTES];
     int rv;
 
     if (text != NULL) {
-        mu__setting_origin(requests, settings, MU__SLURM_TASKS_PER_NODE, source);
-        rv = mu__slurm_set_counts(text, source, &plan->hosts, ret_error, &plan->counts);
-        return rv != 0 ? rv : check_counts(plan, source, ret_error);
+        mu__setting_origin(step->pass, MU__SLURM_TASKS_PER_NODE, source);
+        rv = mu__slurm_set_counts(text, source, &step->hosts, step->error, &step->counts);
+        return rv != 0 ? rv : check_counts(step, source);
     }
-    text = plan->het.counts != NULL ? plan->het.counts
-                                    : mu__request_variable(requests, plan->names.counts);
+    text = step->het.counts != NULL
+               ? step->het.counts
+               : mu__request_variable(step->requests, step->names.counts);
     if (text == NULL)
-        return mu_error_set(ret_error, -MU_ENOTFOUND, "%s is not set%s",
-                            plan->names.counts, hint);
-    rv = mu__task_counts_parse(text, plan->names.counts, plan->hosts.count, ret_error,
-                               &plan->counts);
-    return rv != 0 ? rv : check_counts(plan, plan->names.counts, ret_error);
+        return mu_error_set(step->error, -MU_ENOTFOUND, "%s is not set%s",
+                            step->names.counts, hint);
+    rv = mu__task_counts_parse(text, step->names.counts, step->hosts.count, step->error,
+                               &step->counts);
+    return rv != 0 ? rv : check_counts(step, step->names.counts);
 }
 
-/* ---- Where they are ---- */
+/* ---- Layout ---- */
 
-/* Each line of the file is the host of a rank, by the working directory of srun when the
- * path is relative. */
-static int read_host_file(struct mu__requests *requests, mu_error *ret_error,
-                          struct mu__host_list *ret_ranks)
+/* Read the file with a host for each rank. A relative path starts at srun's working
+ * directory. */
+static int read_host_file(const struct slurm_step *step, struct mu__host_list *ret_ranks)
 {
-    const char *path = mu__request_variable(requests, "SLURM_HOSTFILE");
-    const char *folder = mu__request_variable(requests, "SLURM_SUBMIT_DIR");
+    const char *path = mu__request_variable(step->requests, "SLURM_HOSTFILE");
+    const char *folder = mu__request_variable(step->requests, "SLURM_SUBMIT_DIR");
     const struct mu__answer *answer;
     char full[1024];
     mu_error inner;
     int rv;
 
     if (path == NULL)
-        return mu_error_set(ret_error, -MU_ENOTFOUND,
+        return mu_error_set(step->error, -MU_ENOTFOUND,
                             "SLURM_DISTRIBUTION is arbitrary, but SLURM_HOSTFILE, the "
                             "file with the order of the hosts, is not set");
     (void)snprintf(full, sizeof full, "%s%s%s",
                    path[0] == '/' || folder == NULL ? "" : folder,
                    path[0] == '/' || folder == NULL ? "" : "/", path);
-    answer = mu__request_file(requests, full);
+    answer = mu__request_file(step->requests, full);
     if (answer == NULL)
         return MU__LATER;
     rv = mu__answer_check(answer, "SLURM_HOSTFILE", &inner);
     if (rv != 0)
         return mu_error_set(
-            ret_error, rv,
+            step->error, rv,
             "SLURM_DISTRIBUTION is arbitrary, and the file with the order "
             "of the hosts cannot be read: %s",
             inner.message);
-    return mu__host_list_parse(answer->data, answer->size, "SLURM_HOSTFILE", ret_error,
+    return mu__host_list_parse(answer->data, answer->size, "SLURM_HOSTFILE", step->error,
                                ret_ranks);
 }
 
 /* A step may have fewer tasks than the file has lines. */
-static int lay_out_listed(struct mu__requests *requests, struct slurm_step *plan,
-                          mu_error *ret_error)
+static int lay_out_listed(struct slurm_step *step)
 {
     struct mu__host_list ranks = {0};
-    int rv = read_host_file(requests, ret_error, &ranks);
+    int rv = read_host_file(step, &ranks);
 
     if (rv != 0)
         return rv;
-    if (ranks.count < plan->tasks)
-        rv = mu_error_set(ret_error, -MU_EINVALID,
+    if (ranks.count < step->tasks)
+        rv = mu_error_set(step->error, -MU_EINVALID,
                           "SLURM_HOSTFILE: it has %zu hosts for %u tasks", ranks.count,
-                          plan->tasks);
-    while (ranks.count > plan->tasks)
+                          step->tasks);
+    while (ranks.count > step->tasks)
         free(ranks.names[--ranks.count]);
     if (rv == 0)
-        rv = mu__layout_listed(&ranks, &plan->hosts, "SLURM_HOSTFILE", ret_error,
-                               &plan->layout);
+        rv = mu__layout_listed(&ranks, &step->hosts, "SLURM_HOSTFILE", step->error,
+                               &step->layout);
     mu__host_list_done(&ranks);
     return rv;
 }
 
-static int lay_out_distribution(struct mu__requests *requests,
-                                enum mu__distribution distribution,
-                                struct slurm_step *plan, mu_error *ret_error)
+static int lay_out_distribution(struct slurm_step *step,
+                                enum mu__distribution distribution)
 {
     unsigned plane = 1;
     int rv = 0;
 
     if (distribution == MU__DISTRIBUTION_PLANE)
-        rv = mu__rank_number(requests, "SLURM_DIST_PLANESIZE",
+        rv = mu__rank_number(step->requests, "SLURM_DIST_PLANESIZE",
                              ", though SLURM_DISTRIBUTION is plane", 1,
-                             MU_CLUSTER_TASKS_MAX, ret_error, &plane);
+                             MU_CLUSTER_TASKS_MAX, step->error, &plane);
     if (rv != 0)
         return rv;
-    rv = mu__layout_assign(distribution, plane, plan->counts, plan->hosts.count,
-                           &plan->layout);
-    return rv == 0 ? 0
-                   : mu_error_set(ret_error, rv, "%s: out of memory", plan->names.hosts);
+    rv = mu__layout_assign(distribution, plane, step->counts, step->hosts.count,
+                           &step->layout);
+    return rv == 0
+               ? 0
+               : mu_error_set(step->error, rv, "%s: out of memory", step->names.hosts);
 }
 
-/* "block:cyclic,pack": what stands behind ":" is about the sockets of a node, and what
- * stands behind "," about how many tasks a node gets. */
-static int lay_out(struct mu__requests *requests, struct slurm_step *plan,
-                   mu_error *ret_error)
+/* The layout by SLURM_DISTRIBUTION, as in "block:cyclic,pack": the part behind ":" is
+ * about the sockets of a node, that behind "," about how many tasks a node gets. */
+static int lay_out(struct slurm_step *step)
 {
     static const struct {
         const char *word;
@@ -259,73 +255,68 @@ static int lay_out(struct mu__requests *requests, struct slurm_step *plan,
     } distributions[] = {{"block", MU__DISTRIBUTION_BLOCK},
                          {"cyclic", MU__DISTRIBUTION_CYCLIC},
                          {"plane", MU__DISTRIBUTION_PLANE}};
-    const char *text = mu__request_variable(requests, "SLURM_DISTRIBUTION");
+    const char *text = mu__request_variable(step->requests, "SLURM_DISTRIBUTION");
     size_t size;
 
-    if (text == NULL || plan->hosts.count == 1 || plan->het.hosts != NULL)
-        return lay_out_distribution(requests, MU__DISTRIBUTION_BLOCK, plan, ret_error);
+    if (text == NULL || step->hosts.count == 1 || step->het.hosts != NULL)
+        return lay_out_distribution(step, MU__DISTRIBUTION_BLOCK);
     size = strcspn(text, ":,=");
     for (size_t i = 0; i < sizeof distributions / sizeof distributions[0]; i++)
         if (strlen(distributions[i].word) == size &&
             memcmp(distributions[i].word, text, size) == 0)
-            return lay_out_distribution(requests, distributions[i].distribution, plan,
-                                        ret_error);
+            return lay_out_distribution(step, distributions[i].distribution);
     if (size == 9 && memcmp(text, "arbitrary", size) == 0)
-        return lay_out_listed(requests, plan, ret_error);
-    return mu__refuse(ret_error, text, strlen(text),
+        return lay_out_listed(step);
+    return mu__refuse(step->error, text, strlen(text),
                       "SLURM_DISTRIBUTION: expected block, cyclic, plane or arbitrary");
 }
 
-/* Slurm says where this task is: when it is elsewhere than by the layout, the addresses
- * of others would be wrong, too. */
-static int compare(struct mu__requests *requests, const struct slurm_step *plan,
-                   const char *variable, unsigned mine, mu_error *ret_error)
+/* Check this task's place against Slurm's variable: if the layout is wrong here, the
+ * addresses of others are, too. */
+static int compare(const struct slurm_step *step, const char *variable, unsigned mine)
 {
     unsigned exported;
     int rv;
 
-    if (!plan->names.in_step || mu__request_variable(requests, variable) == NULL)
+    if (!step->names.in_step || mu__request_variable(step->requests, variable) == NULL)
         return 0;
-    rv = mu__rank_number(requests, variable, "", 0, MU_CLUSTER_TASKS_MAX - 1, ret_error,
-                         &exported);
+    rv = mu__rank_number(step->requests, variable, "", 0, MU_CLUSTER_TASKS_MAX - 1,
+                         step->error, &exported);
     if (rv != 0 || exported == mine)
         return rv;
     return mu_error_set(
-        ret_error, -MU_EPRECONDITION,
+        step->error, -MU_EPRECONDITION,
         "%s is %u, but rank %u would have %u by %s and the distribution "
         "(%s): the addresses of the tasks cannot be told; start srun with "
         "--distribution=block, or set tasks_per_node",
-        variable, exported, plan->rank, mine, plan->names.counts,
-        mu__request_variable(requests, "SLURM_DISTRIBUTION") == NULL
+        variable, exported, step->rank, mine, step->names.counts,
+        mu__request_variable(step->requests, "SLURM_DISTRIBUTION") == NULL
             ? "SLURM_DISTRIBUTION is not set"
-            : mu__request_variable(requests, "SLURM_DISTRIBUTION"));
+            : mu__request_variable(step->requests, "SLURM_DISTRIBUTION"));
 }
 
-static int make_plan(struct mu__requests *requests, const struct mu__settings *settings,
-                     struct slurm_step *plan, mu_error *ret_error)
+static int read_step(struct slurm_step *step)
 {
     int rv;
 
-    plan->names = find_names(requests);
-    rv = mu__rank_number(requests, plan->names.tasks, hint, 1, MU_CLUSTER_TASKS_MAX,
-                         ret_error, &plan->tasks);
+    step->names = find_names(step->requests);
+    rv = mu__rank_number(step->requests, step->names.tasks, hint, 1, MU_CLUSTER_TASKS_MAX,
+                         step->error, &step->tasks);
     if (rv == 0)
-        rv = mu__rank_own(requests, "SLURM_PROCID", hint, plan->tasks, plan->names.tasks,
-                          ret_error, &plan->rank);
-    if (rv == 0 && plan->names.in_step)
-        rv = mu__slurm_het(requests, ret_error, &plan->het);
+        rv = mu__rank_own(step->requests, "SLURM_PROCID", hint, step->tasks,
+                          step->names.tasks, step->error, &step->rank);
+    if (rv == 0 && step->names.in_step)
+        rv = mu__slurm_het(step->requests, step->error, &step->het);
     if (rv == 0)
-        rv = find_hosts(requests, plan, ret_error);
+        rv = find_hosts(step);
     if (rv == 0)
-        rv = find_counts(requests, settings, plan, ret_error);
+        rv = find_counts(step);
     if (rv == 0)
-        rv = lay_out(requests, plan, ret_error);
+        rv = lay_out(step);
     if (rv == 0)
-        rv = compare(requests, plan, "SLURM_NODEID", plan->layout.nodes[plan->rank],
-                     ret_error);
+        rv = compare(step, "SLURM_NODEID", step->layout.nodes[step->rank]);
     if (rv == 0)
-        rv = compare(requests, plan, "SLURM_LOCALID", plan->layout.locals[plan->rank],
-                     ret_error);
+        rv = compare(step, "SLURM_LOCALID", step->layout.locals[step->rank]);
     return rv;
 }
 
@@ -338,50 +329,40 @@ static uint64_t job_of(struct mu__requests *requests)
     return text == NULL ? 0 : strtoull(text, NULL, 10);
 }
 
-static int conclude(struct mu__requests *requests, const struct mu__settings *settings,
-                    const struct slurm_step *plan, mu_error *ret_error,
-                    mu_resolution *resolution)
+static int conclude(const struct slurm_step *step, mu_resolution *resolution)
 {
-    uint32_t node = plan->layout.nodes[plan->rank];
-    struct mu__jobs jobs;
+    static const struct mu__rank_settings settings = {MU__SLURM_JOBS, MU__SLURM_PORT_BASE,
+                                                      MU__SLURM_RPC_LAYER};
+    uint32_t node = step->layout.nodes[step->rank];
     struct mu__ranks ranks = {
-        .source = plan->names.hosts,
-        .hosts = &plan->hosts,
-        .layout = &plan->layout,
-        .jobs = &jobs,
-        .rank = plan->rank,
-        .host_suffix = mu__setting(requests, settings, MU__SLURM_HOST_SUFFIX),
+        .source = step->names.hosts,
+        .hosts = &step->hosts,
+        .layout = &step->layout,
+        .rank = step->rank,
+        .host_suffix = mu__setting(step->pass, MU__SLURM_HOST_SUFFIX),
     };
-    int rv =
-        mu__rank_jobs(requests, settings, MU__SLURM_JOBS, plan->tasks, ret_error, &jobs);
+    int rv = mu__ranks_resolve(step->pass, &settings, &ranks, job_of(step->requests),
+                               NULL, step->error, resolution);
 
-    if (rv == 0)
-        rv = mu__rank_port(requests, settings, MU__SLURM_PORT_BASE, job_of(requests),
-                           plan->layout.node_tasks_max, ret_error, &ranks.port);
-    if (rv == 0)
-        rv = mu__ranks_add(&ranks, ret_error, resolution);
-    if (rv == 0)
-        rv = mu__rank_text(requests, settings, MU__SLURM_RPC_LAYER, resolution->rpc_layer,
-                           sizeof resolution->rpc_layer, ret_error);
     if (rv != 0)
         return rv;
-    return mu__slurm_gpus(requests, settings, plan->layout.locals[plan->rank],
-                          plan->counts[node], plan->layout.node_tasks_max, ret_error,
-                          resolution);
+    return mu__slurm_gpus(step->pass, step->layout.locals[step->rank], step->counts[node],
+                          step->layout.node_tasks_max, step->error, resolution);
 }
 
-static int resolve(struct mu__requests *requests, const struct mu__settings *settings,
-                   mu_error *ret_error, mu_resolution *ret_resolution)
+static int resolve(const struct mu__pass *pass, mu_error *ret_error,
+                   mu_resolution *ret_resolution)
 {
-    struct slurm_step plan = {.counts = NULL};
-    int rv = make_plan(requests, settings, &plan, ret_error);
+    struct slurm_step step = {
+        .pass = pass, .requests = pass->requests, .error = ret_error};
+    int rv = read_step(&step);
 
     if (rv == 0)
-        rv = conclude(requests, settings, &plan, ret_error, ret_resolution);
-    mu__layout_done(&plan.layout);
-    mu__host_list_done(&plan.hosts);
-    mu__slurm_het_done(&plan.het);
-    free(plan.counts);
+        rv = conclude(&step, ret_resolution);
+    mu__layout_done(&step.layout);
+    mu__host_list_done(&step.hosts);
+    mu__slurm_het_done(&step.het);
+    free(step.counts);
     return rv;
 }
 

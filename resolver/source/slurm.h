@@ -15,8 +15,8 @@ enum mu__slurm_setting {
     MU__SLURM_HOST_SUFFIX
 };
 
-/* Hosts and their numbers of tasks, as texts, when the step is of all components of a
- * heterogeneous job; else NULL both. Each component is dealt out in blocks. */
+/* Hosts and their numbers of tasks, as texts, when the step spans all components of a
+ * heterogeneous job; else both are NULL. Each component is distributed in blocks. */
 struct mu__slurm_het {
     char *hosts;
     char *counts;
@@ -30,9 +30,8 @@ void mu__slurm_het_done(struct mu__slurm_het *het);
 
 /* Which GPUs this task has of those of its node, which has `node_tasks` tasks; `local` is
  * its number among them, `tasks_max` the tasks of the fullest node. May be MU__LATER. */
-int mu__slurm_gpus(struct mu__requests *requests, const struct mu__settings *settings,
-                   unsigned local, unsigned node_tasks, unsigned tasks_max,
-                   mu_error *ret_error, mu_resolution *resolution);
+int mu__slurm_gpus(const struct mu__pass *pass, unsigned local, unsigned node_tasks,
+                   unsigned tasks_max, mu_error *ret_error, mu_resolution *resolution);
 
 /* How many tasks each host has, by the setting tasks_per_node: a number, or "host=count"
  * with commas between. The caller frees *ret_counts. */

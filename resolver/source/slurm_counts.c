@@ -1,7 +1,6 @@
 /* The setting tasks_per_node. */
 #include "resolver/source/slurm.h"
 
-#include "runtime/base/json.h"
 #include "runtime/base/text.h"
 
 #include <muster/cluster.h>
@@ -11,20 +10,11 @@
 
 static bool read_count(const char *text, size_t size, unsigned *ret_count)
 {
-    char digits[16];
-    int count;
-
-    if (size == 0 || size >= sizeof digits)
-        return false;
-    memcpy(digits, text, size);
-    digits[size] = '\0';
-    if (mu__index_parse(digits, &count) != 0 || count < 1 || count > MU_CLUSTER_TASKS_MAX)
-        return false;
-    *ret_count = (unsigned)count;
-    return true;
+    return mu__count_parse(text, size, ret_count) && *ret_count >= 1 &&
+           *ret_count <= MU_CLUSTER_TASKS_MAX;
 }
 
-/* Up to the comma that is not within brackets. */
+/* The bytes up to a comma that is not within brackets. */
 static size_t row_size(const char *text)
 {
     size_t size = 0;

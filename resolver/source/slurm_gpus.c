@@ -8,14 +8,14 @@ enum { GPUS_MAX = 1024 };
 
 static const char folder[] = "/proc/driver/nvidia/gpus";
 
-/* What is known of this node. */
+/* The GPUs of this node. */
 struct gpus {
-    unsigned count;             /* of the node, as far as the job has them */
+    unsigned count;             /* of the node, those of this job */
     const char *visible;        /* CUDA_VISIBLE_DEVICES, NULL when it is not set */
     unsigned visible_count;
 };
 
-/* What tools write into CUDA_VISIBLE_DEVICES when there is no GPU. */
+/* Whether CUDA_VISIBLE_DEVICES has one of the words for no GPU. */
 static bool means_none(const char *text)
 {
     static const char *const words[] = {"-1", "none", "void", "NoDevFiles"};
@@ -52,32 +52,33 @@ static int count_folder(struct mu__requests *requests, unsigned *ret_count)
     return 0;
 }
 
-/* What was set, else what Slurm says, else what is visible, else what the driver has. */
-static int find_gpus(struct mu__requests *requests, const struct mu__settings *settings,
-                     mu_error *ret_error, struct gpus *ret_gpus)
+/* Count the GPUs: by the setting, else by Slurm, else the visible ones, else the
+ * driver's. */
+static int find_gpus(const struct mu__pass *pass, mu_error *ret_error,
+                     struct gpus *ret_gpus)
 {
     struct gpus gpus = {.visible =
-                            mu__request_variable(requests, "CUDA_VISIBLE_DEVICES")};
+                            mu__request_variable(pass->requests, "CUDA_VISIBLE_DEVICES")};
     long set = -1;
-    int rv =
-        mu__setting_number(requests, settings, MU__SLURM_GPUS_PER_NODE, ret_error, &set);
+    int rv = mu__setting_number(pass, MU__SLURM_GPUS_PER_NODE, ret_error, &set);
 
     if (rv == 0 && gpus.visible != NULL && !means_none(gpus.visible))
         gpus.visible_count = count_parts(gpus.visible, ',');
     gpus.count = gpus.visible_count;
     if (rv == 0 && set >= 0)
         gpus.count = (unsigned)set;
-    else if (rv == 0 && mu__request_variable(requests, "SLURM_GPUS_ON_NODE") != NULL)
-        rv = mu__rank_number(requests, "SLURM_GPUS_ON_NODE", "", 0, GPUS_MAX, ret_error,
-                             &gpus.count);
+    else if (rv == 0 &&
+             mu__request_variable(pass->requests, "SLURM_GPUS_ON_NODE") != NULL)
+        rv = mu__rank_number(pass->requests, "SLURM_GPUS_ON_NODE", "", 0, GPUS_MAX,
+                             ret_error, &gpus.count);
     else if (rv == 0 && gpus.visible == NULL)
-        rv = count_folder(requests, &gpus.count);
+        rv = count_folder(pass->requests, &gpus.count);
     if (rv == 0)
         *ret_gpus = gpus;
     return rv;
 }
 
-/* The i-th part of what is visible, or the number i itself. */
+/* Append the name of a visible GPU, or its number when all are visible. */
 static void append_device(const struct gpus *gpus, unsigned number, char *out,
                           size_t size)
 {
@@ -115,7 +116,7 @@ static int slice(const struct gpus *gpus, unsigned first, unsigned count,
     return 0;
 }
 
-/* Slurm itself has given this task a part of the node's GPUs: that is what it has. */
+/* Slurm itself has given this task a part of the node's GPUs: it keeps that part. */
 static int keep_bound(struct mu__requests *requests, const struct gpus *gpus,
                       long per_task, mu_error *ret_error, mu_resolution *resolution)
 {
@@ -132,28 +133,25 @@ static int keep_bound(struct mu__requests *requests, const struct gpus *gpus,
     return 0;
 }
 
-int mu__slurm_gpus(struct mu__requests *requests, const struct mu__settings *settings,
-                   unsigned local, unsigned node_tasks, unsigned tasks_max,
-                   mu_error *ret_error, mu_resolution *resolution)
+int mu__slurm_gpus(const struct mu__pass *pass, unsigned local, unsigned node_tasks,
+                   unsigned tasks_max, mu_error *ret_error, mu_resolution *resolution)
 {
-    bool is_set = mu__setting_given(requests, settings, MU__SLURM_GPUS_PER_NODE);
+    bool is_set = mu__setting_given(pass, MU__SLURM_GPUS_PER_NODE);
     unsigned sharing = is_set ? tasks_max : node_tasks;
     struct gpus gpus;
     long per_task = -1;
     long takes = 1;
-    int rv = find_gpus(requests, settings, ret_error, &gpus);
+    int rv = find_gpus(pass, ret_error, &gpus);
 
     if (rv == 0)
-        rv = mu__setting_number(requests, settings, MU__SLURM_GPUS_PER_TASK, ret_error,
-                                &per_task);
+        rv = mu__setting_number(pass, MU__SLURM_GPUS_PER_TASK, ret_error, &per_task);
     if (rv == 0)
-        rv = mu__setting_number(requests, settings, MU__SLURM_AUTO_SET_GPU, ret_error,
-                                &takes);
+        rv = mu__setting_number(pass, MU__SLURM_AUTO_SET_GPU, ret_error, &takes);
     if (rv != 0)
         return rv;
     (void)snprintf(resolution->accelerator, sizeof resolution->accelerator, "GPU");
     if (gpus.visible_count > 0 && gpus.visible_count < gpus.count)
-        return keep_bound(requests, &gpus, per_task, ret_error, resolution);
+        return keep_bound(pass->requests, &gpus, per_task, ret_error, resolution);
     if (per_task < 0)
         per_task = (long)(gpus.count / tasks_max);
     if ((uint64_t)per_task * sharing > gpus.count)
@@ -163,7 +161,7 @@ int mu__slurm_gpus(struct mu__requests *requests, const struct mu__settings *set
                             sharing, per_task, gpus.count);
     resolution->accelerators = (int)per_task;
     if (per_task == 0 && gpus.count > 0)
-        mu__requests_explain(requests,
+        mu__requests_explain(pass->requests,
                              "%u GPUs are too few for the %u tasks of a node: none is "
                              "given to this task alone",
                              gpus.count, tasks_max);

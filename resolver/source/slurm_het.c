@@ -1,9 +1,11 @@
-/* Steps that are of several components of a heterogeneous job.
+/* Steps that span several components of a heterogeneous job.
  *
- * Slurm numbers their tasks component by component, but lists the hosts of the step in an
- * order of its own, and one component's distribution for all. What salloc and sbatch say
- * of each component is in the right order. */
+ * Slurm numbers the tasks component by component, but lists the hosts of the step in an
+ * order of its own, and one component's distribution for all. The variables of each
+ * component, from salloc and sbatch, are in the right order. */
 #include "resolver/source/slurm.h"
+
+#include "runtime/base/build.h"
 
 #include <muster/cluster.h>
 
@@ -23,33 +25,26 @@ static void name_of(const char *what, unsigned number, char *out, size_t size)
 static int join(struct mu__requests *requests, const char *what, unsigned components,
                 mu_error *ret_error, char **ret_text)
 {
-    char *whole = calloc(1, 1);
+    struct mu__build whole = {0};
     char name[64];
 
-    for (unsigned i = 0; whole != NULL && i < components; i++) {
+    for (unsigned i = 0; i < components; i++) {
         const char *text;
-        size_t used = strlen(whole);
-        char *more;
 
         name_of(what, i, name, sizeof name);
         text = mu__request_variable(requests, name);
         if (text == NULL) {
-            free(whole);
+            mu__build_done(&whole);
             return mu_error_set(ret_error, -MU_ENOTFOUND,
                                 "%s is not set, though SLURM_HET_SIZE is %u", name,
                                 components);
         }
-        more = realloc(whole, used + strlen(text) + 2);
-        if (more == NULL)
-            free(whole);
-        else
-            (void)snprintf(more + used, strlen(text) + 2, "%s%s", i == 0 ? "" : ",",
-                           text);
-        whole = more;
+        mu__build_add(&whole, i == 0 ? "" : ",");
+        mu__build_add(&whole, text);
     }
-    if (whole == NULL)
+    if (!mu__build_whole(&whole))
         return mu_error_set(ret_error, -MU_ENOMEM, "SLURM_HET_SIZE: out of memory");
-    *ret_text = whole;
+    *ret_text = whole.text;
     return 0;
 }
 

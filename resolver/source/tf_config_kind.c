@@ -11,11 +11,9 @@ static const struct mu__setting_spec settings_of[] = {
     {.name = NULL},
 };
 
-static int detect(struct mu__requests *requests, const struct mu__settings *settings,
-                  mu_error *ret_why)
+static int detect(const struct mu__pass *pass, mu_error *ret_why)
 {
-    return mu__variable_detect(requests, mu__setting(requests, settings, VARIABLE),
-                               ret_why);
+    return mu__variable_detect(pass->requests, mu__setting(pass, VARIABLE), ret_why);
 }
 
 void mu__resolution_set_config(mu_resolution *resolution, const mu_tf_config *config)
@@ -30,12 +28,11 @@ void mu__resolution_set_config(mu_resolution *resolution, const mu_tf_config *co
     MU__COPY_TEXT(resolution->master, config->session_master);
 }
 
-/* Absent is as good as {}: a process that is alone. */
-static int resolve(struct mu__requests *requests, const struct mu__settings *settings,
-                   mu_error *ret_error, mu_resolution *ret_resolution)
+/* Without the variable, as with {}, the process is alone. */
+static int resolve(const struct mu__pass *pass, mu_error *ret_error,
+                   mu_resolution *ret_resolution)
 {
-    const char *text =
-        mu__request_variable(requests, mu__setting(requests, settings, VARIABLE));
+    const char *text = mu__request_variable(pass->requests, mu__setting(pass, VARIABLE));
     mu_tf_config config;
     int rv;
 

@@ -16,20 +16,6 @@ enum {
     PORT_MAX = 65535
 };
 
-/* Each of these checks one part of an address. They return NULL, or why it is none. */
-static const char *check_port(const char *port);
-static const char *check_host(const char *host);
-static const char *tcp_url(const char *rest, char *url);
-static const char *ipc_url(const char *rest, char *url);
-
-static const struct scheme {
-    const char *prefix;
-    const char *(*to_url)(const char *rest, char *url);
-} schemes[] = {
-    {"tcp://", tcp_url},
-    {"ipc://", ipc_url},
-};
-
 static bool is_digit(char c)
 {
     return c >= '0' && c <= '9';
@@ -40,6 +26,7 @@ static char lower(char c)
     return c >= 'A' && c <= 'Z' ? (char)(c - 'A' + 'a') : c;
 }
 
+/* The functions for parts of an address return NULL, or what is wrong with the part. */
 static const char *check_port(const char *port)
 {
     size_t digits = strspn(port, "0123456789");
@@ -181,6 +168,11 @@ static const char *ipc_url(const char *path, char *url)
 
 static const char *any_url(const char *address, char *url)
 {
+    static const struct {
+        const char *prefix;
+        const char *(*to_url)(const char *rest, char *url);
+    } schemes[] = {{"tcp://", tcp_url}, {"ipc://", ipc_url}};
+
     if (address[0] == '\0')
         return "it is empty";
     if (strlen(address) > MU_CLUSTER_ADDRESS_BYTES_MAX)

@@ -5,8 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* What a job that runs cannot take. Variables are placed by the number of servers, and
- * closures are the chief's. */
+/* Changes that a running job cannot take. Variables are placed by the number of
+ * servers, and closures are the chief's. */
 static const struct {
     enum mu__change_kind kind;
     const char *type;

@@ -22,7 +22,7 @@ struct mu__change {
     const char *refused;    /* why a job that runs cannot take it; NULL: it can */
 };
 
-/* Borrows from both specs, and ends with the first of them. */
+/* Borrows from both specs: valid as long as both are. */
 struct mu__changes {
     struct mu__change *rows;    /* by type (alphabetically), then index */
     size_t count;
@@ -35,9 +35,9 @@ int mu__changes_find(const mu_cluster *before, const mu_cluster *after,
                      struct mu__changes *ret_changes);
 void mu__changes_done(struct mu__changes *changes);
 
-/* The spec `after` without what is refused: tasks that may not come are not in it, those
- * that may not go are. The caller owns it. -MU_EEXISTS: one that stays has an address
- * that another task has now; -MU_ENOMEM. */
+/* The spec `after` without the refused changes: tasks that may not be added are not in
+ * it, those that may not be removed are. The caller owns it. -MU_EEXISTS: a task that
+ * stays has an address that another task has now; -MU_ENOMEM. */
 int mu__changes_take(const mu_cluster *after, const struct mu__changes *changes,
                      mu_error *ret_error, mu_cluster **ret_cluster);
 

@@ -64,7 +64,7 @@ void mu_cluster_free(mu_cluster *cluster)
     free(cluster);
 }
 
-/* Where the job of a type stands, or would stand. */
+/* The index of a type's job, or where it would be inserted. */
 static size_t find_job_position(const mu_cluster *cluster, const char *type)
 {
     size_t i = 0;
@@ -111,7 +111,7 @@ static int need_job(mu_cluster *cluster, const char *type, mu_error *ret_error,
     return 0;
 }
 
-/* Where `index` stands in the job, or would stand. */
+/* The position of the task `index` in the job, or where it would be inserted. */
 static size_t find_position(const struct cluster_job *job, int index)
 {
     size_t low = 0;
@@ -200,7 +200,7 @@ static int address_taken(const struct cluster_task *task, const char *address,
                         shown, name);
 }
 
-/* Whether a new task with this index may come in at all, and where. */
+/* Whether a task with this index can be added, and at which position. */
 static int check_index(const mu_cluster *cluster, const struct cluster_job *job,
                        int index, mu_error *ret_error, size_t *ret_position)
 {
@@ -263,7 +263,7 @@ static int insert_into(mu_cluster *cluster, struct cluster_job *job, int index,
     return 0;
 }
 
-/* A job that was made for a task that did not come in. */
+/* Remove the job that was made for a task which was then refused. */
 static void drop_empty_job(mu_cluster *cluster, struct cluster_job *job)
 {
     size_t i = find_job_position(cluster, job->type);
@@ -289,7 +289,7 @@ int mu__cluster_insert(mu_cluster *cluster, const char *type, int index,
     return rv;
 }
 
-/* What is in a cluster is as it should be. */
+/* Without checks: the tasks of a cluster have passed them. */
 static int copy_job(mu_cluster *copy, const struct cluster_job *from)
 {
     struct cluster_job *job;
@@ -505,6 +505,13 @@ const char *mu__cluster_url(const mu_cluster *cluster, const char *type, int ind
     const struct cluster_task *task = find_task(cluster, type, index);
 
     return task != NULL ? url_of(task) : NULL;
+}
+
+int mu__cluster_job_index(const mu_cluster *cluster, const char *type, size_t i)
+{
+    const struct cluster_job *job = cluster == NULL ? NULL : find_job(cluster, type);
+
+    return job == NULL || i >= job->count ? -1 : job->tasks[i]->index;
 }
 
 int mu_cluster_task_at(const mu_cluster *cluster, size_t i, const char **ret_type,

@@ -31,8 +31,8 @@ int mu__task_type_check(const char *name, mu_error *ret_error);
  * the 64 bytes of mu_error's task. */
 void mu__task_name(char *out, size_t size, const char *type, int index);
 
-/* Add one task of a type that is valid, as mu_cluster_add() does; messages say nothing
- * about the place. */
+/* Add one task of a valid type, as mu_cluster_add() does; messages do not name the
+ * task. */
 int mu__cluster_insert(mu_cluster *cluster, const char *type, int index,
                        const char *address, mu_error *ret_error);
 
@@ -50,6 +50,9 @@ bool mu__cluster_may_join(const mu_cluster *cluster, const char *type, int index
  * there is no such task. Owned by the spec. */
 const char *mu__cluster_url(const mu_cluster *cluster, const char *type, int index);
 
+/* The index of the i-th task of a job, ascending; -1 past the end. */
+int mu__cluster_job_index(const mu_cluster *cluster, const char *type, size_t i);
+
 /* Make a spec of a JSON object job -> addresses. Messages begin with `source` and name
  * places below `path`, as in "TF_CONFIG: cluster.worker[2]: ...".
  * `path` is "" when the object is the whole text. On success the caller owns
@@ -57,8 +60,8 @@ const char *mu__cluster_url(const mu_cluster *cluster, const char *type, int ind
 int mu__cluster_from_json(const cJSON *object, const char *source, const char *path,
                           mu_error *ret_error, mu_cluster **ret_cluster);
 
-/* The same for all that is wrong: each error goes to `report`, and what is right to
- * `cluster`. -MU_ENOMEM. */
+/* The same, without an end at the first error: each error goes to `report`, and each
+ * valid task to `cluster`. -MU_ENOMEM. */
 typedef void mu__cluster_report_fn(void *user, const mu_error *error);
 int mu__cluster_read_all(mu_cluster *cluster, const cJSON *object, const char *source,
                          const char *path, mu__cluster_report_fn *report, void *user);

@@ -12,7 +12,7 @@ enum {
     LOCATION_BYTES = 256 /* source and path in front of a message */
 };
 
-/* One job under way. */
+/* State of the parser, while it reads a job. */
 struct job_reader {
     const char *source;
     const char *path;  /* "" or "cluster" */
@@ -21,7 +21,8 @@ struct job_reader {
     const char *type;
     mu_cluster *cluster;
     mu_error *error;
-    mu__cluster_report_fn *report; /* takes errors, and all is read; NULL: it ends */
+    mu__cluster_report_fn *report; /* takes each error, and reading goes on; NULL: it
+                                      ends */
     void *user;
 };
 
@@ -31,7 +32,8 @@ struct sparse_task {
     const cJSON *item;
 };
 
-/* What follows from an error that is in r->error. */
+/* Pass the error in r->error to r->report: 0, so that reading goes on. Without
+ * `report`, and out of memory, it is rv. */
 static int end_or_report(const struct job_reader *r, int rv)
 {
     if (rv == 0 || rv == -MU_ENOMEM || r->report == NULL)

@@ -1,5 +1,5 @@
-/* Rules over a cluster spec that every task comes to by itself: who leads, who counts,
- * and the spec as a whole. They read it through the public functions alone. */
+/* Rules over a cluster spec that every task applies by itself: who leads, the numbers
+ * of workers, and the spec as a whole. */
 #include "resolver/spec/cluster.h"
 
 #include "resolver/spec/address.h"
@@ -7,25 +7,11 @@
 
 #include <string.h>
 
-/* ---- who there is ---- */
+/* ---- Leaders ---- */
 
 static bool has_job(const mu_cluster *cluster, const char *type)
 {
     return mu_cluster_task_count(cluster, type) > 0;
-}
-
-/* The lowest index of a job that has tasks. */
-static int first_index(const mu_cluster *cluster, const char *type)
-{
-    const char *type_at;
-    const char *address;
-    int index = -1;
-
-    for (size_t i = 0;
-         mu_cluster_task_at(cluster, i, &type_at, &index, &address) == 0; i++)
-        if (strcmp(type_at, type) == 0)
-            break;
-    return index;
 }
 
 /* The first of `types` (NULL ends them) that has a task. */
@@ -43,7 +29,7 @@ static int find_leader(const mu_cluster *cluster, const char *const *types,
     for (; *types != NULL; types++)
         if (has_job(cluster, *types)) {
             mu__task_name(ret_task, MU_CLUSTER_TASK_BYTES, *types,
-                          first_index(cluster, *types));
+                          mu__cluster_job_index(cluster, *types, 0));
             return 0;
         }
     return mu_error_set(ret_error, -MU_EINVALID,
@@ -90,7 +76,7 @@ int mu_cluster_service_host(const mu_cluster *cluster, mu_error *ret_error,
     return find_leader(cluster, types, ret_error, ret_task);
 }
 
-/* ---- who counts ---- */
+/* ---- Numbers of workers ---- */
 
 static int check_type(const char *type, mu_error *ret_error)
 {
@@ -187,7 +173,7 @@ int mu_cluster_check_chief(const mu_cluster *cluster, const char *type, int inde
     return rv;
 }
 
-/* ---- the whole ---- */
+/* ---- The spec as a whole ---- */
 
 int mu_cluster_is_empty(const mu_cluster *cluster)
 {
@@ -235,16 +221,9 @@ int mu_cluster_job_end(const mu_cluster *cluster, const char *type)
 {
     MU__REQUIRE_OR(0, type);
 
-    const char *type_at;
-    const char *address;
-    int index;
-    int end = 0;
+    size_t count = mu_cluster_task_count(cluster, type);
 
-    for (size_t i = 0;
-         mu_cluster_task_at(cluster, i, &type_at, &index, &address) == 0; i++)
-        if (strcmp(type_at, type) == 0)
-            end = index + 1;
-    return end;
+    return count == 0 ? 0 : mu__cluster_job_index(cluster, type, count - 1) + 1;
 }
 
 mu_cluster *mu_cluster_split(const mu_cluster *cluster, const char *type)

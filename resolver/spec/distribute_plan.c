@@ -47,19 +47,16 @@ static int add_run(struct mu__plan *plan, const char *type, int index, bool eval
     return 0;
 }
 
-/* All tasks of one type, as calls. */
+/* A call for each task of one type, which is static. */
 static int add_job(struct mu__plan *plan, const mu_cluster *cluster, const char *type,
                    bool evaluates, mu_error *error)
 {
-    const char *type_at;
-    const char *address;
     int index;
     int rv = 0;
 
-    for (size_t i = 0; rv == 0 && mu_cluster_task_at(cluster, i, &type_at, &index,
-                                                     &address) == 0; i++)
-        if (strcmp(type_at, type) == 0)
-            rv = add_run(plan, type_at, index, evaluates, error);
+    for (size_t i = 0; rv == 0 && (index = mu__cluster_job_index(cluster, type, i)) >= 0;
+         i++)
+        rv = add_run(plan, type, index, evaluates, error);
     return rv;
 }
 
@@ -177,8 +174,8 @@ static int plan_independent(const struct mu__plan_request *request, struct mu__p
     return add_run(plan, type, request->index, false, error);
 }
 
-/* An evaluator that the cluster does not list, and the client so does not know of, works
- * for itself. */
+/* An evaluator that the cluster does not list is not known to the client: it works for
+ * itself. */
 static int plan_client_worker(const struct mu__plan_request *request,
                               struct mu__plan *plan, mu_error *error)
 {
@@ -235,7 +232,7 @@ void mu__plan_done(struct mu__plan *plan)
     *plan = (struct mu__plan){0};
 }
 
-/* ---- what a call is told ---- */
+/* ---- Arguments of a call ---- */
 
 void mu__plan_run_name(const struct mu__plan_run *run, char *out, size_t size)
 {
@@ -275,7 +272,7 @@ void mu__plan_target(const mu_cluster *cluster, const char *layer, const char *t
     (void)snprintf(out, size, "%s%s%s", layer, layer[0] == '\0' ? "" : "://", url);
 }
 
-/* Those that `wanted` says yes to, as "chief:0,worker:2". */
+/* The tasks for which `is_member` is true, as "chief:0,worker:2". */
 static char *list_tasks(const mu_cluster *cluster,
                         bool (*is_member)(const void *arg, const char *type, int index),
                         const void *arg)
@@ -316,7 +313,8 @@ struct leader {
     int index;
 };
 
-/* Who makes calls of its own comes to its end by itself. */
+/* Whether the leader must tell a task that the job is done: a task that makes calls
+ * itself ends without it. */
 static bool needs_joining(const void *arg, const char *type, int index)
 {
     const struct leader *leader = arg;

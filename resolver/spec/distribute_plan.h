@@ -1,5 +1,5 @@
-/* Who runs what: from the mode, the cluster, the task and the strategy to what this
- * process has to do. Pure, and the same on every task, so that they fit together. */
+/* What this process has to do, from the mode, the cluster, the task and the strategy.
+ * Pure, and the same on every task, so that they fit together. */
 #ifndef MU_RESOLVER_DISTRIBUTE_PLAN_H
 #define MU_RESOLVER_DISTRIBUTE_PLAN_H
 
@@ -18,17 +18,18 @@ enum mu__plan_barrier {
     MU__BARRIER_SERVICE     /* each has a process */
 };
 
-/* What a person should know before it begins; bits. */
+/* Warnings to log before the run; bits. */
 enum mu__plan_warning {
     MU__PLAN_NO_EVAL = 1,           /* the worker function evaluates */
     MU__PLAN_NO_EVAL_STRATEGY = 2,  /* the default one is taken */
-    MU__PLAN_EVAL_LEFT_OUT = 4      /* locally nobody evaluates without a function */
+    MU__PLAN_EVAL_LEFT_OUT = 4      /* in local mode nothing evaluates without the
+                                       function */
 };
 
 struct mu__plan_request {
     int mode;                   /* enum mu_mode */
     const mu_cluster *cluster;  /* NULL or empty: none */
-    const char *type;           /* NULL or "": not told */
+    const char *type;           /* NULL or "": not known */
     int index;
     bool between_graph;         /* of the strategy */
     bool has_eval;
@@ -40,7 +41,7 @@ struct mu__plan_run {
     const char *type;   /* NULL: of no task; static */
     int index;
     bool evaluates;
-    bool meets;         /* at the barrier */
+    bool meets;         /* it waits at the barrier */
 };
 
 struct mu__plan {
@@ -66,7 +67,7 @@ void mu__plan_done(struct mu__plan *plan);
 /* The name of a call among the results: its task, "worker_fn" or "eval_fn". */
 void mu__plan_run_name(const struct mu__plan_run *run, char *out, size_t size);
 
-/* Whether a task has the say of chiefs: `type` NULL stands for all of them. */
+/* Whether a task acts as the chief; `type` NULL (a call for all tasks) does. */
 bool mu__plan_is_chief(const mu_cluster *cluster, const char *type, int index);
 
 /* What a session of the task connects to, "layer://host:port"; "" for the evaluator and
@@ -74,9 +75,9 @@ bool mu__plan_is_chief(const mu_cluster *cluster, const char *type, int index);
 void mu__plan_target(const mu_cluster *cluster, const char *layer, const char *type,
                      int index, char *out, size_t size);
 
-/* Who joins when `type`:`index` leads with this plan: the tasks that have to hear from it
- * that the job is done, as a set. "" for none; the caller frees it; NULL when out of
- * memory. */
+/* The tasks that the leader `type`:`index` of this plan has to tell that the job is
+ * done, as a set: those that only wait. "" for none; the caller frees it; NULL when out
+ * of memory. */
 char *mu__plan_joining(const struct mu__plan *plan, const mu_cluster *cluster,
                        const char *type, int index);
 

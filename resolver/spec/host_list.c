@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A number has so many digits at most: what the longest name could hold, and far from the
+/* The digits of a number: as many as the longest name could hold, and far from the
  * bounds of 64 bits. */
 enum { DIGITS_MAX = 18 };
 
@@ -21,16 +21,16 @@ struct number_range {
     int width;
 };
 
-/* A bracket, and at which of its numbers the counting is. */
+/* A bracket, and its current number while the names are expanded. */
 struct bracket {
     size_t prefix_at;           /* of the text before it, */
     size_t prefix_size;         /* and its size */
     struct number_range *ranges;
     size_t count;
     size_t capacity;
-    size_t hosts;
-    size_t row;
-    uint64_t value;
+    size_t hosts;               /* numbers in all ranges */
+    size_t row;                 /* the range of the current number, */
+    uint64_t value;             /* and the number */
 };
 
 struct item {
@@ -337,7 +337,7 @@ static int add_host(struct list_reader *reader, const struct item *item)
     return rv == 0 ? 0 : failed(reader, rv);
 }
 
-/* Whether there was a next one; else it begins anew. */
+/* Advance to the next number; false after the last one, when it is at the first again. */
 static bool count_up(struct bracket *bracket)
 {
     bool more = true;

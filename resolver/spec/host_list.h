@@ -6,10 +6,10 @@
  *     part  = number | number "-" number | bracket
  *
  * Numbers keep the width of the lower bound's text: "[09-10]" is 09, 10. Of several
- * brackets in a name the last one counts fastest, and of those before it the left one, as
- * Slurm has it: with two that is the left one outermost. Hosts may be repeated. More than
- * Slurm takes: text behind a bracket, and brackets within brackets, which are as if they
- * were not there. */
+ * brackets in a name the last one counts fastest, then the first, the second and so on,
+ * as in Slurm; of two the left one is the outer loop. Hosts may be repeated. Beyond
+ * Slurm's syntax: text behind a bracket, and brackets within brackets, which have no
+ * meaning. */
 #ifndef MU_RESOLVER_HOST_LIST_H
 #define MU_RESOLVER_HOST_LIST_H
 
@@ -47,8 +47,8 @@ int mu__host_list_add(struct mu__host_list *list, const char *name);
 size_t mu__host_list_find(const struct mu__host_list *list, const char *name,
                           size_t length);
 
-/* Whether two names are of the same host, as far as names tell: "n1" and "n1.cluster"
- * are; of addresses all counts. */
+/* Whether two names are of the same host, as far as names show it: "n1" and
+ * "n1.cluster" are; addresses are compared as a whole. */
 bool mu__host_same(const char *a, const char *b);
 
 /* Whether one of the list is the same host. */

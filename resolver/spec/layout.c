@@ -137,8 +137,8 @@ static void put(struct mu__layout *layout, unsigned rank, size_t node, unsigned 
         layout->node_tasks_max = local + 1;
 }
 
-/* In rounds of `step` tasks to each node that still has some to get; `open` has room for
- * all nodes, and those that have all leave it. */
+/* Assign ranks in rounds of `step` tasks to each node. `open` is working memory for all
+ * nodes: those that still get tasks. */
 static void distribute_rounds(const unsigned *counts, size_t nodes, unsigned step,
                         uint32_t *open, struct mu__layout *layout)
 {

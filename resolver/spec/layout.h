@@ -32,8 +32,8 @@ int mu__layout_assign(enum mu__distribution distribution, unsigned plane,
                       const unsigned *counts, size_t nodes,
                       struct mu__layout *ret_layout);
 
-/* Rank i is on the host that stands at ranks->names[i], in `hosts`. -MU_ENOTFOUND with
- * the name of one that is not there, -MU_ENOMEM. */
+/* The layout of a list of the ranks' hosts: rank i is on ranks->names[i], which is one
+ * of `hosts`. -MU_ENOTFOUND with the name of one that is not, -MU_ENOMEM. */
 int mu__layout_listed(const struct mu__host_list *ranks,
                       const struct mu__host_list *hosts, const char *source,
                       mu_error *ret_error, struct mu__layout *ret_layout);

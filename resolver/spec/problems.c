@@ -59,10 +59,10 @@ static void add_error(void *user, const mu_error *error)
     mu__problems_add(user, MU__PROBLEM_ERROR, "%s", error->message);
 }
 
-/* What a node says of the text, where nothing of the above was found: it has rules
- * besides. */
-static int request_node(struct mu__problems *problems, const char *text, size_t size,
-                        const char *source, bool is_tf_config)
+/* Parse the text as a node does, when no error was found so far: that applies further
+ * rules. */
+static int parse_as_node(struct mu__problems *problems, const char *text, size_t size,
+                         const char *source, bool is_tf_config)
 {
     mu_cluster *cluster = NULL;
     mu_tf_config config = {0};
@@ -79,7 +79,7 @@ static int request_node(struct mu__problems *problems, const char *text, size_t 
     return rv == -MU_ENOMEM ? rv : 0;
 }
 
-/* *ret_cluster stays NULL without the key of TF_CONFIG. */
+/* *ret_cluster is NULL when TF_CONFIG has no key "cluster". */
 static int read_root(struct mu__problems *problems, const cJSON *root, const char *source,
                      bool is_tf_config, mu_cluster **ret_cluster)
 {
@@ -113,7 +113,7 @@ int mu__problems_read(struct mu__problems *problems, const char *text, size_t si
     rv = read_root(problems, root, source, is_tf_config, &cluster);
     cJSON_Delete(root);
     if (rv == 0)
-        rv = request_node(problems, text, size, source, is_tf_config);
+        rv = parse_as_node(problems, text, size, source, is_tf_config);
     if (rv != 0) {
         mu_cluster_free(cluster);
         return rv;
@@ -143,7 +143,8 @@ static void check_single(struct mu__problems *problems, const mu_cluster *cluste
                          "chief");
 }
 
-/* The indices that a job lacks below its largest one, the first of them by number. */
+/* Warn of the indices that a job lacks below its largest one; the first of them are
+ * listed. */
 static void check_gaps(struct mu__problems *problems, const mu_cluster *cluster,
                        const char *type)
 {

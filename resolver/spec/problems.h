@@ -1,5 +1,5 @@
-/* All that is wrong or strange about a cluster spec, in words for people: not only the
- * first, as the functions that refuse one say it. */
+/* All errors and oddities of a cluster spec, as texts for people; functions that refuse
+ * a spec report only the first error. */
 #ifndef MU_RESOLVER_PROBLEMS_H
 #define MU_RESOLVER_PROBLEMS_H
 
@@ -32,14 +32,14 @@ void mu__problems_done(struct mu__problems *problems);
 void mu__problems_add(struct mu__problems *problems, enum mu__problem_grade grade,
                       const char *format, ...) MU_PRINTF(3, 4);
 
-/* The cluster of a text as far as it can be read: the text itself (`is_tf_config` false),
- * or the one that a text of TF_CONFIG has. `source` begins the words. Returns 0 also when
- * there are problems; *ret_cluster is the caller's, NULL when nothing could be read.
- * -MU_ENOMEM. */
+/* The cluster of a text as far as it can be read: the text itself (`is_tf_config`
+ * false), or the one in a text of TF_CONFIG. Messages begin with `source`. Returns 0
+ * also when there are problems; *ret_cluster is the caller's, NULL when nothing could
+ * be read. -MU_ENOMEM. */
 int mu__problems_read(struct mu__problems *problems, const char *text, size_t size,
                       const char *source, bool is_tf_config, mu_cluster **ret_cluster);
 
-/* What is to be said about a cluster, and about a task of it (type NULL: unknown). */
+/* Add the problems of a cluster, and of a task of it (type NULL: unknown). */
 void mu__problems_check(struct mu__problems *problems, const mu_cluster *cluster,
                         const char *type, int index);
 

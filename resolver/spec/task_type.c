@@ -1,4 +1,4 @@
-/* Task types: their names, and what somebody meant who wrote another one. */
+/* Task types: their names, and suggestions for misspelt ones. */
 #include "resolver/spec/cluster.h"
 #include "runtime/base/text.h"
 
@@ -14,7 +14,7 @@ static const char *const names[] = {"chief", "client", "evaluator", "ps", "worke
 
 enum { NAMES_COUNT = sizeof names / sizeof names[0] };
 
-/* Names from elsewhere that edit distance does not lead home. */
+/* Names that other tools have, too far from ours for the edit distance. */
 static const struct {
     const char *name;
     const char *type;

@@ -9,25 +9,6 @@
 
 static const char source[] = "TF_CONFIG";
 
-/* What each key does. They are read in this order: the task is checked against the
- * cluster. */
-static int read_cluster(const cJSON *item, mu_tf_config *config, mu_error *error);
-static int read_task(const cJSON *item, mu_tf_config *config, mu_error *error);
-static int read_rpc_layer(const cJSON *item, mu_tf_config *config, mu_error *error);
-static int read_environment(const cJSON *item, mu_tf_config *config, mu_error *error);
-static int read_session_master(const cJSON *item, mu_tf_config *config, mu_error *error);
-
-static const struct key {
-    const char *name;
-    int (*read)(const cJSON *item, mu_tf_config *config, mu_error *error);
-} keys[] = {
-    {"cluster", read_cluster},
-    {"task", read_task},
-    {"rpc_layer", read_rpc_layer},
-    {"environment", read_environment},
-    {"session_master", read_session_master},
-};
-
 /* An item of a wrong type. */
 static int wrong_type(const cJSON *item, const char *path, const char *expected,
                       mu_error *error)
@@ -72,7 +53,7 @@ static int read_session_master(const cJSON *item, mu_tf_config *config, mu_error
                      sizeof config->session_master);
 }
 
-/* An empty object is what a program gets that runs alone: no cluster. */
+/* A program that runs alone may get an empty object: no cluster. */
 static int read_cluster(const cJSON *item, mu_tf_config *config, mu_error *error)
 {
     mu_error inner;
@@ -91,7 +72,7 @@ static int read_cluster(const cJSON *item, mu_tf_config *config, mu_error *error
     return 0;
 }
 
-/* The index of a task whose text gives none: the only one that it can be. */
+/* The index of a task whose text gives none: that of the job's only task. */
 static int only_index(const mu_tf_config *config, const char *name, mu_error *error,
                       int *ret_index)
 {
@@ -106,18 +87,8 @@ static int only_index(const mu_tf_config *config, const char *name, mu_error *er
                             "%s: task.index is missing; expected an index: the cluster "
                             "has %zu tasks of type \"%s\"",
                             source, count, name);
-
-    for (size_t i = 0;; i++) {
-        const char *type_at;
-        const char *address;
-        int index;
-
-        (void)mu_cluster_task_at(config->cluster, i, &type_at, &index, &address);
-        if (strcmp(type_at, name) == 0) {
-            *ret_index = index;
-            return 0;
-        }
-    }
+    *ret_index = mu__cluster_job_index(config->cluster, name, 0);
+    return 0;
 }
 
 static int read_index(const cJSON *item, const mu_tf_config *config, const char *type,
@@ -185,6 +156,18 @@ static int read_task(const cJSON *item, mu_tf_config *config, mu_error *error)
     MU__COPY_TEXT(config->task_type, type);
     return 0;
 }
+
+/* Read in this order: the task is checked against the cluster. */
+static const struct {
+    const char *name;
+    int (*read)(const cJSON *item, mu_tf_config *config, mu_error *error);
+} keys[] = {
+    {"cluster", read_cluster},
+    {"task", read_task},
+    {"rpc_layer", read_rpc_layer},
+    {"environment", read_environment},
+    {"session_master", read_session_master},
+};
 
 int mu_tf_config_parse(const char *json, size_t size, mu_error *ret_error,
                        mu_tf_config *ret_config)

@@ -9,8 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* `items`: the address of the array's pointer; `first`: the room of a first array. False:
- * there is no memory, and the array is as it was. */
+/* Make room for one more item. `items` is the address of the array's pointer, `first` the
+ * capacity of its first allocation, in items. False: out of memory; nothing changed. */
 #define MU__ARRAY_RESERVE(items, room, count, first)                                    \
     mu__array_reserve((items), sizeof **(items), (room), (count), (first))
 

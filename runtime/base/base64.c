@@ -38,7 +38,8 @@ static int value_of(char c)
     return c == '/' ? 63 : -1;
 }
 
-/* `count` letters, 2 to 4, as the upper bits of 24. -1 when one is none. */
+/* Decode `count` letters (2 to 4) into the upper bits of a 24-bit number; -1 when one is
+ * not of the alphabet. */
 static int32_t decode_group(const char *text, size_t count)
 {
     int32_t bits = 0;

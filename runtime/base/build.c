@@ -9,7 +9,7 @@
 
 enum { FIRST_BYTES = 256 };
 
-/* Not one of the calls that a compiler leaves out before free(). */
+/* Overwrite a text. A compiler may leave out memset() before free(), but not this. */
 static void forget(char *text, size_t size)
 {
     volatile char *at = text;
@@ -26,7 +26,8 @@ void mu__build_done(struct mu__build *build)
     *build = (struct mu__build){0};
 }
 
-/* Where `size` bytes and a zero behind them have room; NULL: there is no memory. */
+/* Make room for `size` bytes and a zero behind them, and return where they go; NULL: out
+ * of memory. */
 static char *reserve(struct mu__build *build, size_t size)
 {
     size_t room = build->room == 0 ? FIRST_BYTES : build->room;

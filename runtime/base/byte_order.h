@@ -1,11 +1,11 @@
-/* Numbers in bytes of a fixed order, wherever they stand. */
+/* Integers of a fixed byte order in memory of any alignment. */
 #ifndef MU_RUNTIME_BYTE_ORDER_H
 #define MU_RUNTIME_BYTE_ORDER_H
 
 #include <stddef.h>
 #include <stdint.h>
 
-/* Loads in one expression each: compilers make one instruction of it. */
+/* Each load is one expression, which compilers turn into one instruction. */
 static inline uint32_t mu__load_big32(const uint8_t *data)
 {
     return (uint32_t)data[0] << 24 | (uint32_t)data[1] << 16 | (uint32_t)data[2] << 8 |

@@ -1,4 +1,4 @@
-/* CRC-32C (Castagnoli): tells bytes that were written from bytes that were not. */
+/* CRC-32C (Castagnoli): a checksum that detects damaged or missing bytes. */
 #ifndef MU_RUNTIME_CRC32C_H
 #define MU_RUNTIME_CRC32C_H
 
@@ -12,7 +12,8 @@ struct mu__crc32c {
 
 void mu__crc32c_init(struct mu__crc32c *crc);
 
-/* The sum of `data` behind what has the sum `before`; 0 is the sum of nothing. */
+/* The checksum of bytes whose checksum is `before` followed by `data`; that of no bytes
+ * is 0. */
 uint32_t mu__crc32c_add(const struct mu__crc32c *crc, uint32_t before, const void *data,
                         size_t size);
 

@@ -6,7 +6,7 @@
 #include <stddef.h>
 #include <string.h>
 
-/* `count` digits and what stands behind them, '\0' for anything. */
+/* Read `count` digits and the character `end` behind them; '\0': none is read. */
 static bool read_digits(const char **at, size_t count, char end, int *ret_number)
 {
     int number = 0;
@@ -22,8 +22,8 @@ static bool read_digits(const char **at, size_t count, char end, int *ret_number
     return *(*at)++ == end;
 }
 
-/* Days from 1970 to a date of the Gregorian calendar: March is the first month of a year
- * that ends with the leap day. */
+/* Days from 1970-01-01 to a date of the Gregorian calendar. Years are counted from March,
+ * so that the leap day is the last day of its year. */
 static int64_t days_of(int year, int month, int day)
 {
     int64_t y = month <= 2 ? year - 1 : year;
@@ -32,7 +32,7 @@ static int64_t days_of(int year, int month, int day)
     return 365 * y + y / 4 - y / 100 + y / 400 + (153 * m + 2) / 5 + day - 1 - 719468;
 }
 
-/* "Z", "+02:00", or nothing: how far the clocks there are ahead. */
+/* Read "Z", "+02:00", or nothing (UTC) as seconds ahead of UTC. */
 static bool read_zone(const char *text, int64_t *ret_s)
 {
     int sign = *text == '-' ? -1 : 1;

@@ -146,7 +146,7 @@ void mu__etcd_txn_range(struct mu__build *body, struct mu__view key)
 /* ---- Answers ---- */
 
 struct mu__etcd_answer {
-    cJSON root;     /* never made: an answer is its root */
+    cJSON root;     /* an answer is never allocated itself: it is a cJSON tree */
 };
 
 static cJSON *root_of(const struct mu__etcd_answer *answer)
@@ -170,7 +170,7 @@ static int wrong(mu_error *ret_error, const char *key, const cJSON *item,
                         expected);
 }
 
-/* 64 bits come as text; a small number as a number is fine. None is 0. */
+/* 64-bit numbers come as text; a plain number is accepted too. A missing one is 0. */
 static int read_number(const cJSON *object, const char *key, mu_error *ret_error,
                        uint64_t *ret_number)
 {
@@ -209,7 +209,7 @@ static int read_flag(const cJSON *object, const char *key, mu_error *ret_error,
     return 0;
 }
 
-/* Decoded in its place. None is empty. */
+/* Base64, decoded in place. A missing member reads as empty. */
 static int read_bytes(const cJSON *object, const char *key, mu_error *ret_error,
                       struct mu__view *ret_bytes)
 {
@@ -228,7 +228,7 @@ static int read_bytes(const cJSON *object, const char *key, mu_error *ret_error,
     return 0;
 }
 
-/* An object, or none, which reads as an empty one. */
+/* A missing object is NULL, which reads as an empty one. */
 static int read_object(const cJSON *object, const char *key, mu_error *ret_error,
                        cJSON **ret_inner)
 {
@@ -242,7 +242,7 @@ static int read_object(const cJSON *object, const char *key, mu_error *ret_error
 
 /* ---- Errors ---- */
 
-/* gRPC's codes have the numbers of ours. */
+/* gRPC's status codes have the same numbers as ours. */
 static int code_of_answer(const cJSON *error)
 {
     uint64_t code;
@@ -256,11 +256,11 @@ static int code_of_answer(const cJSON *error)
 static int code_of_status(int status)
 {
     if (status == 404 || status == 405)
-        return -MU_EUNIMPLEMENTED;  /* an answer without etcd's code: nothing is there */
+        return -MU_EUNIMPLEMENTED;  /* without a code of etcd's: it has no such path */
     return status == 429 || status >= 500 ? -MU_EUNAVAILABLE : -MU_EUNKNOWN;
 }
 
-/* The words of an error, or NULL. In a stream they are inside of "error". */
+/* The text of an error, or NULL. In streamed answers it is inside an object "error". */
 static const char *words_of(const cJSON *root, const cJSON **ret_error)
 {
     const cJSON *inner = find(root, "error");
@@ -291,8 +291,8 @@ static int say_error(int status, const cJSON *root, const char *text, size_t siz
                         "etcd answered with status %d: %s", status, shown);
 }
 
-/* What etcd 3.4 says about a token that it does not know any more, and about one from
- * before its users were changed. */
+/* etcd 3.4's answers to a token that has expired, and to one that was issued before its
+ * users were changed. */
 bool mu__etcd_needs_new_token(int code, const mu_error *error)
 {
     return code == -MU_EUNAUTHENTICATED ||
@@ -373,22 +373,25 @@ void mu__etcd_answer_free(struct mu__etcd_answer *answer)
         cJSON_Delete(root_of(answer));
 }
 
-int mu__etcd_revision(const struct mu__etcd_answer *answer, mu_error *ret_error,
-                      uint64_t *ret_revision)
+static int read_header_number(const struct mu__etcd_answer *answer, const char *key,
+                              mu_error *ret_error, uint64_t *ret_number)
 {
     cJSON *header = NULL;
     int rv = read_object(root_of(answer), "header", ret_error, &header);
 
-    return rv != 0 ? rv : read_number(header, "revision", ret_error, ret_revision);
+    return rv != 0 ? rv : read_number(header, key, ret_error, ret_number);
+}
+
+int mu__etcd_revision(const struct mu__etcd_answer *answer, mu_error *ret_error,
+                      uint64_t *ret_revision)
+{
+    return read_header_number(answer, "revision", ret_error, ret_revision);
 }
 
 int mu__etcd_term(const struct mu__etcd_answer *answer, mu_error *ret_error,
                   uint64_t *ret_term)
 {
-    cJSON *header = NULL;
-    int rv = read_object(root_of(answer), "header", ret_error, &header);
-
-    return rv != 0 ? rv : read_number(header, "raft_term", ret_error, ret_term);
+    return read_header_number(answer, "raft_term", ret_error, ret_term);
 }
 
 int mu__etcd_granted(const struct mu__etcd_answer *answer, mu_error *ret_error,
@@ -412,7 +415,7 @@ int mu__etcd_granted(const struct mu__etcd_answer *answer, mu_error *ret_error,
 }
 
 int mu__etcd_lease_ttl(const struct mu__etcd_answer *answer, mu_error *ret_error,
-                  uint64_t *ret_ttl_s)
+                       uint64_t *ret_ttl_s)
 {
     cJSON *result = NULL;
     int rv = read_object(root_of(answer), "result", ret_error, &result);
@@ -426,7 +429,7 @@ int mu__etcd_lease_ttl(const struct mu__etcd_answer *answer, mu_error *ret_error
     return read_number(result, "TTL", ret_error, ret_ttl_s);
 }
 
-/* A header's line ends where another one could begin. */
+/* Printable and without spaces: with a line end in it, a token could add a header. */
 static bool fits_in_header(const char *text)
 {
     for (; *text != '\0'; text++)
@@ -508,10 +511,19 @@ int mu__etcd_txn_ranged(const struct mu__etcd_answer *answer, size_t at,
 }
 
 int mu__etcd_next_entry(struct mu__etcd_entries *entries, mu_error *ret_error,
-                  struct mu__etcd_entry *ret_entry)
+                        struct mu__etcd_entry *ret_entry)
 {
     cJSON *item = entries->next;
     struct mu__etcd_entry entry = {0};
+    const struct {
+        const char *key;
+        uint64_t *number;
+    } numbers[] = {
+        {"create_revision", &entry.create_revision},
+        {"mod_revision", &entry.mod_revision},
+        {"version", &entry.version},
+        {"lease", &entry.lease},
+    };
     int rv;
 
     if (item == NULL)
@@ -521,14 +533,8 @@ int mu__etcd_next_entry(struct mu__etcd_entries *entries, mu_error *ret_error,
     rv = read_bytes(item, "key", ret_error, &entry.key);
     if (rv == 0)
         rv = read_bytes(item, "value", ret_error, &entry.value);
-    if (rv == 0)
-        rv = read_number(item, "create_revision", ret_error, &entry.create_revision);
-    if (rv == 0)
-        rv = read_number(item, "mod_revision", ret_error, &entry.mod_revision);
-    if (rv == 0)
-        rv = read_number(item, "version", ret_error, &entry.version);
-    if (rv == 0)
-        rv = read_number(item, "lease", ret_error, &entry.lease);
+    for (size_t i = 0; rv == 0 && i < sizeof numbers / sizeof numbers[0]; i++)
+        rv = read_number(item, numbers[i].key, ret_error, numbers[i].number);
     if (rv != 0)
         return rv;
     if (entry.key.size == 0)

@@ -1,11 +1,11 @@
-/* What is said to etcd's v3 JSON gateway, and what its answers mean. Pure: who carries it
- * there and back is runtime/kernel/http.h's business.
+/* Requests to etcd's v3 JSON gateway, and its answers. Pure: runtime/kernel/http.h
+ * carries them.
  *
  * Every request is a POST of a JSON object to one of the paths below. Keys and values are
  * base64, 64-bit numbers are text, and what is zero, false or empty is left out of
  * answers. docs/decisions/0010-etcd.md has what was measured. */
-#ifndef MU_RESOLVER_ETCD_H
-#define MU_RESOLVER_ETCD_H
+#ifndef MU_RUNTIME_BASE_ETCD_H
+#define MU_RUNTIME_BASE_ETCD_H
 
 #include "muster/error.h"
 #include "runtime/base/build.h"
@@ -18,11 +18,6 @@
 #define MU__ETCD_REVOKE "/v3/lease/revoke"
 #define MU__ETCD_AUTHENTICATE "/v3/auth/authenticate"
 
-enum {
-    MU__ETCD_OPS_MAX = 128,         /* of a transaction, as etcd comes */
-    MU__ETCD_BYTES_MAX = 1536 << 10 /* of a request in etcd's own form, as it comes */
-};
-
 /* ---- Requests ---- */
 
 /* Each makes the whole body. Lease ids are at most INT64_MAX; 0 lets etcd choose. */
@@ -32,17 +27,17 @@ void mu__etcd_revoke(struct mu__build *body, uint64_t lease);
 void mu__etcd_authenticate(struct mu__build *body, struct mu__view user,
                            struct mu__view password);
 
-/* The first `limit` (0: all) of the keys from `key` on and before `end`; of `key` alone
- * when `end` is empty. */
+/* Read the first `limit` (0: all) keys from `key` on and before `end`; `key` alone when
+ * `end` is empty. */
 void mu__etcd_range(struct mu__build *body, struct mu__view key, struct mu__view end,
                     uint64_t limit);
 
-/* Of the same keys the one that was written last. */
+/* Read the key of such a range that was written last. */
 void mu__etcd_range_newest(struct mu__build *body, struct mu__view key,
                            struct mu__view end);
 
-/* A transaction: begin, comparisons, then what happens when they all hold, and else what
- * happens when one does not, end. */
+/* A transaction is built in this order: begin, comparisons, then, the operations for when
+ * all comparisons hold, else, those for when one does not, end. */
 enum mu__etcd_target { MU__ETCD_CREATE, MU__ETCD_VERSION };
 
 void mu__etcd_txn_begin(struct mu__build *body);
@@ -52,7 +47,7 @@ void mu__etcd_txn_then(struct mu__build *body);
 void mu__etcd_txn_else(struct mu__build *body);
 void mu__etcd_txn_end(struct mu__build *body);
 
-/* Within then and else. No key may be put twice in one of them, or be put and deleted. */
+/* Operations. Behind one of then and else no key may be put twice, or put and deleted. */
 void mu__etcd_txn_put(struct mu__build *body, struct mu__view key,
                       struct mu__view value, uint64_t lease);
 void mu__etcd_txn_delete(struct mu__build *body, struct mu__view key,
@@ -63,44 +58,44 @@ void mu__etcd_txn_range(struct mu__build *body, struct mu__view key);
 
 struct mu__etcd_answer;
 
-/* Read what came with an HTTP status. When etcd says an error, that is the error: its
- * codes are ours, its words are part of the message. What is no answer of etcd's is
- * -MU_EDATALOSS, or what the status means. -MU_ENOMEM. */
+/* Parse the body of an HTTP response. An error that etcd reports is returned with its
+ * code (the numbers are the same as ours) and its words in the message. A body that is
+ * not etcd's, and one that there is no memory for, is -MU_EDATALOSS, or what `status`
+ * means. */
 int mu__etcd_answer_read(int status, const void *text, size_t size, mu_error *ret_error,
                          struct mu__etcd_answer **ret_answer);
 void mu__etcd_answer_free(struct mu__etcd_answer *answer);
 
-/* What follows reads parts of an answer: -MU_EDATALOSS when a part is not what it should
- * be. */
+/* All that follow return -MU_EDATALOSS when their part of the answer is malformed. */
 
-/* The revision of the whole store, of which this is the answer. */
+/* The revision of the whole store at the time of the answer. */
 int mu__etcd_revision(const struct mu__etcd_answer *answer, mu_error *ret_error,
                       uint64_t *ret_revision);
 
-/* Which reign of a leader this answer is from: another one whenever etcd began anew, and
- * with each reign all leases have their whole time again. 0: it does not say. */
+/* The Raft term of the answer. It changes with each election, after which all leases have
+ * their whole TTL again. 0: the answer has none. */
 int mu__etcd_term(const struct mu__etcd_answer *answer, mu_error *ret_error,
                   uint64_t *ret_term);
 
 int mu__etcd_granted(const struct mu__etcd_answer *answer, mu_error *ret_error,
                      uint64_t *ret_lease, uint64_t *ret_ttl_s);
 
-/* *ret_ttl_s is 0 when there is no such lease any more. */
+/* From the answer to mu__etcd_keep. *ret_ttl_s is 0 when the lease has ended. */
 int mu__etcd_lease_ttl(const struct mu__etcd_answer *answer, mu_error *ret_error,
-                  uint64_t *ret_ttl_s);
+                       uint64_t *ret_ttl_s);
 
-/* What an error of a request means for its user: its token has ended; it needs a user and
- * had none; there are no users, so none is needed. */
+/* What an error means for the login: the token has expired; etcd requires a user and the
+ * request had none; etcd has no users, so none is needed. */
 bool mu__etcd_needs_new_token(int code, const mu_error *error);
 bool mu__etcd_needs_user(const mu_error *error);
 bool mu__etcd_lacks_users(const mu_error *error);
 
-/* Of what is answered to a password: none but the words that etcd has for it. A server,
- * or what stands before it, may say what it was sent. */
+/* Remove from the error of a login all words but those that etcd is known to use: a
+ * server or proxy may repeat the request in its answer, and so the password. */
 void mu__etcd_hide(mu_error *error);
 
-/* The token of an answer to authenticate, behind `before`: a header's line, so what
- * cannot stand in one is -MU_EDATALOSS. `out` has `size` bytes. */
+/* Write `before` and the token of an answer to authenticate into `out` (`size` bytes), as
+ * a line of an HTTP header. A token that cannot stand in one is -MU_EDATALOSS. */
 int mu__etcd_token(const struct mu__etcd_answer *answer, mu_error *ret_error,
                    const char *before, char *out, size_t size);
 
@@ -117,14 +112,15 @@ struct mu__etcd_entry {
     uint64_t lease;
 };
 
-/* The entries of an answer to a range; or to the `at`-th operation of a transaction,
- * which was a range. */
+/* An iterator over the entries of a range. */
 struct mu__etcd_entries {
-    void *next;
-    bool more;      /* there are more behind these */
-    uint64_t count; /* of all that there are in the range */
+    void *next;     /* the cJSON item of the next entry; NULL at the end */
+    bool more;      /* the request's limit has left entries out */
+    uint64_t count; /* keys of the whole range */
 };
 
+/* Begin with the entries of an answer to a range, or of a transaction's operation number
+ * `at` (from 0), which was a range. */
 int mu__etcd_ranged(const struct mu__etcd_answer *answer, mu_error *ret_error,
                     struct mu__etcd_entries *ret_entries);
 int mu__etcd_txn_ranged(const struct mu__etcd_answer *answer, size_t at,
@@ -133,6 +129,6 @@ int mu__etcd_txn_ranged(const struct mu__etcd_answer *answer, size_t at,
 /* Take the next entry: 1, or 0 when there is none. Views point into the answer. Each
  * entry can be taken once. */
 int mu__etcd_next_entry(struct mu__etcd_entries *entries, mu_error *ret_error,
-                  struct mu__etcd_entry *ret_entry);
+                        struct mu__etcd_entry *ret_entry);
 
 #endif

@@ -12,7 +12,7 @@ static struct mu__hash_node **bucket_of(const struct mu__hash_table *table, uint
     return &table->buckets[hash & (table->buckets_count - 1)];
 }
 
-/* From `node` on. */
+/* The first node with this hash from `node` on. */
 static struct mu__hash_node *same_hash(struct mu__hash_node *node, uint64_t hash)
 {
     while (node != NULL && node->hash != hash)
@@ -37,7 +37,7 @@ struct mu__hash_node *mu__hash_next(const struct mu__hash_node *node)
     return same_hash(node->next, node->hash);
 }
 
-/* Those of one hash keep their order. */
+/* Nodes of one hash keep their order. */
 static void move(struct mu__hash_table *table, struct mu__hash_node *node)
 {
     struct mu__hash_node **bucket = bucket_of(table, node->hash);

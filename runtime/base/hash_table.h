@@ -1,13 +1,12 @@
-/* The intrusive hash table: what is in it has a struct mu__hash_node. It knows hashes
- * alone; who searches compares the keys of what has the same hash. Where peers choose
- * the keys, the hash has a secret (sip_hash.h).
+/* An intrusive hash table: each entry has a struct mu__hash_node in it. The table
+ * compares hashes only; the caller compares the keys of entries with the same hash.
+ * Where peers choose the keys, the hash is keyed with a secret (sip_hash.h).
  *
- *     struct job { struct mu__hash_node node; ... };      the node first
+ *     struct job { struct mu__hash_node node; ... };      the node is the first member
  *     for (node = mu__hash_table_find(&table, hash); node != NULL;
  *          node = mu__hash_next(node)) ...
  *
- * text_map.h is the same for strings. Numbers of which only a pointer is wanted need no
- * node: map.h. */
+ * text_map.h is the same for strings; map.h maps numbers to pointers, without nodes. */
 #ifndef MU_RUNTIME_HASH_TABLE_H
 #define MU_RUNTIME_HASH_TABLE_H
 
@@ -29,21 +28,20 @@ struct mu__hash_table {
 /* Frees the table's own memory, not what is in it. */
 void mu__hash_table_done(struct mu__hash_table *table);
 
-/* The one with this hash that was added last, and then the one before it; NULL: there is
- * none. */
+/* The nodes with this hash, beginning with the last that was added; NULL: no more. */
 struct mu__hash_node *mu__hash_table_find(const struct mu__hash_table *table,
                                           uint64_t hash);
 struct mu__hash_node *mu__hash_next(const struct mu__hash_node *node);
 
-/* -MU_ENOMEM: it is not in the table. */
+/* -MU_ENOMEM: the node was not added. */
 int mu__hash_table_add(struct mu__hash_table *table, uint64_t hash,
                        struct mu__hash_node *node);
 
 /* `node` is in the table. */
 void mu__hash_table_remove(struct mu__hash_table *table, struct mu__hash_node *node);
 
-/* All there are, in no order: NULL begins, and ends. The one given may be removed once
- * the next is known. */
+/* All nodes, in no particular order: NULL gives the first, and NULL follows the last. A
+ * node may be removed once the one after it was fetched. */
 struct mu__hash_node *mu__hash_table_next(const struct mu__hash_table *table,
                                           const struct mu__hash_node *node);
 

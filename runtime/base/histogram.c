@@ -10,7 +10,7 @@ void mu__histogram_add(struct mu__histogram *histogram, double seconds)
 {
     size_t bucket = 0;
 
-    /* A clock that went backwards, or no number at all. */
+    /* A clock that went backwards, or NaN. */
     if (!(seconds > 0))
         seconds = 0;
     while (bucket < MU__HISTOGRAM_BUCKETS - 1 && seconds > limits_s[bucket])

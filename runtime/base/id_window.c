@@ -1,5 +1,5 @@
-/* The words from that of `base` to that of `end` - 1 have a place each in the ring, and
- * all other places are 0. Bits of numbers below `base` in the first word mean nothing. */
+/* Each word from that of `base` to that of `end` - 1 has a slot in the ring; all other
+ * slots are 0. Bits of numbers below `base` in the first word mean nothing. */
 #include "runtime/base/id_window.h"
 
 #include "muster/error.h"
@@ -8,7 +8,7 @@
 
 enum {
     WORD_BITS = 64,
-    WORDS_RETAINED = 16     /* a ring up to this size is not given back */
+    WORDS_RETAINED = 16     /* a ring never shrinks below this size */
 };
 
 static uint64_t words_of(const struct mu__id_window *window)
@@ -26,7 +26,7 @@ static uint64_t bit_of(uint64_t id)
     return UINT64_C(1) << id % WORD_BITS;
 }
 
-/* Words that the numbers from base to `end` - 1 have a part in. */
+/* Words that have bits of the numbers from base to `end` - 1. */
 static uint64_t words_needed(const struct mu__id_window *window, uint64_t end)
 {
     if (end == window->base)
@@ -61,7 +61,7 @@ bool mu__id_window_has(const struct mu__id_window *window, uint64_t id)
     return id < window->end && (*word_at(window, id) & bit_of(id)) != 0;
 }
 
-/* A ring of `words`, a power of two that has room for what there is. */
+/* Move the bits to a ring of `words`, a power of two that has room for them all. */
 static int resize(struct mu__id_window *window, uint64_t words)
 {
     struct mu__id_window other = *window;
@@ -80,7 +80,8 @@ static int resize(struct mu__id_window *window, uint64_t words)
     return 0;
 }
 
-/* Nearly empty: most of the memory goes back. Without memory for less it stays. */
+/* Give memory back when most of the ring is unused. When the smaller ring cannot be
+ * allocated, the larger one stays. */
 static void shrink(struct mu__id_window *window)
 {
     uint64_t needed = words_needed(window, window->end);

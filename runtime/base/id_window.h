@@ -1,12 +1,12 @@
 /* A set of numbers that are added nearly in order: one bit for each from `base` on, and
  * everything below `base` is in the set. Plain data. */
-#ifndef MU_ACTORS_ID_WINDOW_H
-#define MU_ACTORS_ID_WINDOW_H
+#ifndef MU_RUNTIME_BASE_ID_WINDOW_H
+#define MU_RUNTIME_BASE_ID_WINDOW_H
 
 #include <stdbool.h>
 #include <stdint.h>
 
-enum { MU__ID_WINDOW_SPAN_MAX = 1 << 23 };  /* most numbers from base to the largest */
+enum { MU__ID_WINDOW_SPAN_MAX = 1 << 23 };  /* all numbers are below base + this */
 
 struct mu__id_window {
     uint64_t base;
@@ -15,7 +15,7 @@ struct mu__id_window {
     uint64_t end;           /* one behind the largest number in the set, at least base */
 };
 
-/* Empty, but for all below `base`. */
+/* A set of all numbers below `base`. */
 void mu__id_window_init(struct mu__id_window *window, uint64_t base);
 void mu__id_window_done(struct mu__id_window *window);
 
@@ -25,7 +25,7 @@ bool mu__id_window_has(const struct mu__id_window *window, uint64_t id);
  * base; -MU_ENOMEM. */
 int mu__id_window_add(struct mu__id_window *window, uint64_t id);
 
-/* Everything below `base` is in the set now. A lower base than there is: nothing. */
+/* Add everything below `base`. No effect when the window's base is higher already. */
 void mu__id_window_raise(struct mu__id_window *window, uint64_t base);
 
 /* Raise base over all numbers in the set that follow it without a gap; returns it. */

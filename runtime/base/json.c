@@ -19,10 +19,10 @@ enum {
     EXCERPT_BYTES = 20 /* shown before and after the place of an error */
 };
 
-/* A text that is parsed. */
+/* A text being parsed. */
 struct document {
     const char *source;
-    char *text; /* a copy with a zero behind it: there cJSON stops where a text is cut */
+    char *text; /* a copy with a zero behind it, where cJSON stops in a truncated text */
     char *end;
     mu_error *error;
 };
@@ -86,10 +86,10 @@ static int refuse(const struct document *d, const char *at, const char *expected
                         line, column, expected, got, excerpt);
 }
 
-/* ---- What cJSON takes, and we do not ---- */
+/* ---- Checks that cJSON does not make ---- */
 
-/* cJSON makes a zero byte of \u0000 and of \u without four digits: the rest of the text
- * would be lost without a word. */
+/* cJSON makes a zero byte of \u0000 and of \u without four digits, which would cut the
+ * string silently. */
 static int check_escapes(const struct document *d)
 {
     const char *at = d->text;
@@ -136,8 +136,7 @@ static int check_utf8(const struct document *d)
     return 0;
 }
 
-/* An item with those beside it and in it; `depth`: how many lists and objects they are
- * in. */
+/* Check an item, its siblings and all below; `depth`: lists and objects around it. */
 static int check_depth(const struct document *d, const cJSON *item, unsigned depth)
 {
     int rv = 0;
@@ -154,8 +153,7 @@ static int check_depth(const struct document *d, const cJSON *item, unsigned dep
 
 /* ---- Parsing ---- */
 
-/* The object's first byte; in front of it may be spaces, and the byte order mark of some
- * editors. */
+/* The first byte behind spaces and the byte order mark that some editors write. */
 static const char *skip_to_object(const struct document *d)
 {
     bool has_mark = strncmp(d->text, "\xEF\xBB\xBF", 3) == 0;
@@ -176,8 +174,8 @@ static int check_start(const struct document *d, const char *body)
     return *body == '{' ? 0 : refuse(d, body, "an object, \"{\"");
 }
 
-/* Whether the byte before `at` stands where a key should: there, cJSON points behind it,
- * and to what is wrong itself otherwise. */
+/* Whether a key is missing one byte before `at`, where cJSON stopped: for a missing key
+ * it points behind the wrong byte, for all other errors to the wrong byte itself. */
 static bool lacks_key(const char *body, const char *at)
 {
     const char *got = at - 1;

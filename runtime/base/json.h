@@ -1,13 +1,12 @@
-/* JSON from outside, read by cJSON, and what the readers of its trees share.
+/* Untrusted JSON, parsed by cJSON, and helpers for readers of its trees.
  *
- * The tree that a text becomes has bounded depth, UTF-8 only, and all of each text: what
- * cJSON would cut at a zero byte is refused. docs/decisions/0028-json-by-cjson.md says
- * what is accepted beyond strict JSON.
+ * A tree has bounded depth, only UTF-8, and whole strings: zero bytes, at which cJSON
+ * would cut a string, are refused. docs/decisions/0028-json-by-cjson.md says what is
+ * accepted beyond strict JSON.
  *
- * Thread: any; cJSON keeps the place of its last failure in a variable of the process,
- * which nothing here reads. */
-#ifndef MU_RESOLVER_JSON_H
-#define MU_RESOLVER_JSON_H
+ * Thread: any; cJSON_GetErrorPtr(), which belongs to the process, is not used. */
+#ifndef MU_RUNTIME_BASE_JSON_H
+#define MU_RUNTIME_BASE_JSON_H
 
 #include <muster/error.h>
 
@@ -25,7 +24,7 @@ enum {
 int mu__json_parse(const char *text, size_t size, const char *source, mu_error *ret_error,
                    cJSON **ret_root);
 
-/* The same of any size: who has fetched the text has set a limit. */
+/* The same without a limit of its own, for a text that was fetched under one. */
 int mu__json_parse_large(const char *text, size_t size, const char *source,
                          mu_error *ret_error, cJSON **ret_root);
 
@@ -39,7 +38,7 @@ int mu__json_parse_items(const char *text, size_t size, const char *source,
                          const char *key, mu__json_item_fn *read, void *owner,
                          mu_error *ret_error, cJSON **ret_root);
 
-/* Check that no key stands twice in an object (cJSON keeps both and answers with the
+/* Check that an object has no key twice (cJSON keeps both, and its look-up returns the
  * first). `path` begins the message, as in "TF_CONFIG: cluster". Returns -MU_EEXISTS
  * naming the key, -MU_ENOMEM. */
 int mu__json_check_keys(const cJSON *object, const char *path, mu_error *ret_error);
@@ -48,8 +47,8 @@ int mu__json_check_keys(const cJSON *object, const char *path, mu_error *ret_err
  * `out` has MU__QUOTE_BYTES or more. */
 void mu__json_describe(const cJSON *item, char *out, size_t size);
 
-/* An error of `code`: what the format says, which ends with what was expected, and
- * ", got" with what the item is. */
+/* Return `code`, with a message of the formatted text, which ends with what was expected,
+ * and ", got" with what the item is (NULL: nothing). */
 int mu__json_refuse(mu_error *ret_error, int code, const cJSON *item, const char *format,
                     ...) MU_PRINTF(4, 5);
 

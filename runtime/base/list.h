@@ -1,20 +1,20 @@
-/* The intrusive doubly linked list: what is listed has a struct mu__list_node for each
- * list that it can be in. A list owns nothing, takes no memory, and zeroed memory is an
- * empty one.
+/* An intrusive doubly linked list: each entry has a struct mu__list_node for each list
+ * that it can be in. A list owns nothing and allocates nothing; zeroed memory is an empty
+ * list.
  *
  *     struct job { struct mu__list_node node; ... };
  *     mu__list_append(&queue, &job->node);
  *     for (struct job *job = MU__LIST_FIRST(&queue, struct job, node); job != NULL;
  *          job = MU__LIST_NEXT(job, struct job, node))
  *
- * Who removes in such a loop takes the next one before. */
+ * A loop that removes the entry fetches the next one first. */
 #ifndef MU_RUNTIME_LIST_H
 #define MU_RUNTIME_LIST_H
 
 #include <stdbool.h>
 #include <stddef.h>
 
-/* Both NULL while it is in no list, or alone in one. */
+/* Both NULL while the entry is in no list, or alone in one. */
 struct mu__list_node {
     struct mu__list_node *next;
     struct mu__list_node *prev;

@@ -1,8 +1,8 @@
 /* A map from non-zero 64-bit numbers to pointers. Open addressing, linear probing.
  *
- * For numbers of our own a simple hash is enough. Where peers choose the numbers the map
- * has a seed that they do not know (mu__secret): else they could choose many that all
- * want the same place. The order of the entries depends on the seed. */
+ * Where peers choose the keys the map has a seed that they do not know (mu__secret):
+ * otherwise they could choose many keys of the same slot. For keys of our own a simple
+ * hash is enough. The order of the entries depends on the seed. */
 #ifndef MU_RUNTIME_MAP_H
 #define MU_RUNTIME_MAP_H
 
@@ -19,10 +19,10 @@ struct mu__map {
     struct mu__map_entry *entries;
     size_t count;
     size_t capacity;    /* a power of two, or 0 */
-    uint64_t seed;      /* 0: the numbers are ours */
+    uint64_t seed;      /* 0: the keys are ours */
 };
 
-/* While the map is empty. */
+/* Before the first entry is set. */
 void mu__map_seed(struct mu__map *map, uint64_t seed);
 
 /* Frees the map's own memory, not what it points to. The seed stays. */
@@ -31,8 +31,8 @@ void mu__map_done(struct mu__map *map);
 /* NULL when there is none. */
 void *mu__map_get(const struct mu__map *map, uint64_t key);
 
-/* Sets, or replaces, which takes no memory. `key` and `value` are not 0. -MU_ENOMEM:
- * nothing changed. */
+/* Sets or replaces an entry; replacing allocates nothing. `key` is not 0, `value` not
+ * NULL. -MU_ENOMEM: nothing changed. */
 int mu__map_set(struct mu__map *map, uint64_t key, void *value);
 
 /* Takes out and returns the value, NULL when there is none. */

@@ -1,36 +1,13 @@
 #include "runtime/base/printable.h"
 
-#include <stdbool.h>
-#include <stdint.h>
+#include "runtime/base/text.h"
+
 #include <string.h>
 
 enum { ESCAPE_BYTES = 4 };
 
-/* Bytes of the UTF-8 character at `at`; 0: it is none. */
-static size_t utf8_bytes(const unsigned char *at)
-{
-    uint32_t point;
-    size_t bytes;
-
-    if (at[0] < 0x80)
-        return 1;
-    if (at[0] < 0xC2 || at[0] > 0xF4)
-        return 0;
-    bytes = at[0] < 0xE0 ? 2 : at[0] < 0xF0 ? 3 : 4;
-    point = at[0] & (0xFFU >> (bytes + 1));
-    for (size_t i = 1; i < bytes; i++) {
-        if ((at[i] & 0xC0) != 0x80)
-            return 0;
-        point = point << 6 | (at[i] & 0x3FU);
-    }
-    if ((bytes == 3 && (point < 0x800 || (point >= 0xD800 && point < 0xE000))) ||
-        (bytes == 4 && (point < 0x10000 || point > 0x10FFFF)))
-        return 0;
-    return bytes;
-}
-
-/* Of a whole character: below space, delete, the second set of controls, and what some
- * readers of logs take for the end of a line. */
+/* Whether a character of UTF-8 is a control (C0, DEL or C1), or U+2028 or U+2029, which
+ * some readers of logs take for the end of a line. */
 static bool is_control(const unsigned char *at, size_t bytes)
 {
     if (bytes == 1)
@@ -60,18 +37,18 @@ static size_t escape(unsigned char byte, char *out)
 
 void mu__printable(const char *text, char *out, size_t size)
 {
-    const unsigned char *at = (const unsigned char *)text;
+    const char *end = text + strlen(text);
     size_t used = 0;
 
-    while (*at != '\0' && used + ESCAPE_BYTES < size) {
-        size_t bytes = utf8_bytes(at);
+    while (text < end && used + ESCAPE_BYTES < size) {
+        size_t bytes = mu__utf8_length(text, end);
 
-        if (bytes > 0 && !is_control(at, bytes)) {
-            memcpy(out + used, at, bytes);
+        if (bytes > 0 && !is_control((const unsigned char *)text, bytes)) {
+            memcpy(out + used, text, bytes);
             used += bytes;
-            at += bytes;
+            text += bytes;
         } else {
-            used += escape(*at++, out + used);
+            used += escape((unsigned char)*text++, out + used);
         }
     }
     out[used] = '\0';

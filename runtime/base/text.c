@@ -8,8 +8,8 @@
 #include <stdio.h>
 #include <string.h>
 
-/* The forms of a UTF-8 character beyond ASCII: the bits that tell its first byte, its
- * length, and the least code point that needs that length. */
+/* The forms of a UTF-8 character beyond ASCII: mask and value that identify its first
+ * byte, its length, and the least code point that needs that length. */
 static const struct form {
     unsigned char mask;
     unsigned char mark;
@@ -47,7 +47,7 @@ size_t mu__utf8_length(const char *at, const char *end)
 {
     if (at >= end)
         return 0;
-    if ((unsigned char)*at < 0x80) /* nearly all of them */
+    if ((unsigned char)*at < 0x80)
         return 1;
 
     for (size_t i = 0; i < sizeof forms / sizeof forms[0]; i++) {
@@ -55,6 +55,46 @@ size_t mu__utf8_length(const char *at, const char *end)
             return form_length(&forms[i], at, end);
     }
     return 0;
+}
+
+static bool is_ascii8(const char *text)
+{
+    uint64_t word;
+
+    memcpy(&word, text, sizeof word);
+    return (word & UINT64_C(0x8080808080808080)) == 0;
+}
+
+const char *mu__utf8_find_bad(const char *text, const char *end)
+{
+    while (end - text >= 8 && is_ascii8(text))
+        text += 8;
+    while (text < end) {
+        size_t length = mu__utf8_length(text, end);
+
+        if (length == 0)
+            return text;
+        text += length;
+    }
+    return NULL;
+}
+
+bool mu__utf8_valid(const void *data, size_t size)
+{
+    return mu__utf8_find_bad(data, (const char *)data + size) == NULL;
+}
+
+void mu__make_utf8(char *text)
+{
+    const char *end = text + strlen(text);
+
+    while (text < end) {
+        size_t length = mu__utf8_length(text, end);
+
+        if (length == 0)
+            *text = '?';
+        text += length == 0 ? 1 : length;
+    }
 }
 
 /* Bytes of the control character at `at`, 0 when there is none. Those above ASCII are

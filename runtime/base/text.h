@@ -1,6 +1,6 @@
-/* Text that somebody else wrote: is it UTF-8, and how is it shown in a message. */
-#ifndef MU_RESOLVER_TEXT_H
-#define MU_RESOLVER_TEXT_H
+/* Untrusted text: checked for UTF-8, quoted in messages, parsed, compared. */
+#ifndef MU_RUNTIME_BASE_TEXT_H
+#define MU_RUNTIME_BASE_TEXT_H
 
 #include <muster/error.h>
 
@@ -11,19 +11,29 @@
 
 enum {
     MU__QUOTE_BYTES = 100,      /* room for a quoted value inside a message */
-    MU__DISTANCE_BYTES_MAX = 64 /* of a word that is compared */
+    MU__DISTANCE_BYTES_MAX = 64 /* longest word that mu__text_distance compares */
 };
 
-/* Bytes of the UTF-8 character at `at`, 1 to 4; 0 when there is none before `end`, or
- * when the bytes are none (overlong forms and surrogates are none). */
+/* Bytes of the UTF-8 character at `at`, 1 to 4; 0 at `end`, and when the bytes are not
+ * one (also when they are cut off at `end`, overlong, or a surrogate). */
 size_t mu__utf8_length(const char *at, const char *end);
+
+/* The first byte before `end` that is not UTF-8; NULL: all are. */
+const char *mu__utf8_find_bad(const char *text, const char *end);
+
+/* Whether all of `size` bytes are UTF-8. */
+bool mu__utf8_valid(const void *data, size_t size);
+
+/* Replace bytes of a text that are not UTF-8 by question marks, so that they do not get
+ * into JSON, messages and logs. */
+void mu__make_utf8(char *text);
 
 /* Write `text` in double quotes into `out`, printable whatever it holds: other bytes
  * become \xHH, and what does not fit becomes "...". `size` is at least 16. */
 void mu__quote(char *out, size_t size, const char *text, size_t length);
 
-/* An error of bad input, -MU_EINVALID: what the format says, which ends with what was
- * expected, and ", got" with the text that was there instead. */
+/* Return -MU_EINVALID, with a message of the formatted text, which ends with what was
+ * expected, and ", got" with the quoted `text`. */
 int mu__refuse(mu_error *ret_error, const char *text, size_t size, const char *format,
                ...) MU_PRINTF(4, 5);
 
@@ -31,21 +41,22 @@ int mu__refuse(mu_error *ret_error, const char *text, size_t size, const char *f
 #define MU__COPY_TEXT(array, text) \
     ((void)snprintf((array), sizeof(array), "%s", (text)))
 
-/* Is there a control character, which would move a terminal's cursor or worse? */
+/* Whether there is a control character, which could control a terminal. */
 bool mu__has_control(const char *text);
 
-/* Put '?' in the place of each byte of a control character. */
+/* Replace each byte of a control character by '?'. */
 void mu__hide_control(char *text);
 
-/* The number that all of a text is in decimal digits; -1: it is none, or above `high`. */
+/* The number that a text of decimal digits alone stands for; -1: there is another
+ * character or none, or the number is above `high`. */
 int64_t mu__decimal(const char *text, size_t size, int64_t high);
 
-/* How many letters must be added, taken away or changed to make `b` of `a`; UINT_MAX when
- * one of them is longer than MU__DISTANCE_BYTES_MAX. */
+/* The Levenshtein distance in bytes; UINT_MAX when one of the words is longer than
+ * MU__DISTANCE_BYTES_MAX. */
 unsigned mu__text_distance(const char *a, const char *b);
 
-/* Whether a url is one with http of this machine alone: only there may a token be sent in
- * the clear. "http://127.example.org" is somebody else's. */
+/* Whether a URL is plain http to a loopback address, which is the only place to send a
+ * token unencrypted. "http://127.example.org" is not one. */
 bool mu__is_loopback_url(const char *url);
 
 #endif

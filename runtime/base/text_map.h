@@ -1,5 +1,5 @@
-/* A hash table with strings for keys, which are in the nodes. The strings may be chosen
- * by others: their hash begins with a secret number. */
+/* A hash table with strings as keys, which are in the nodes. Where peers may choose the
+ * strings, the hash begins with a secret number. */
 #ifndef MU_RUNTIME_TEXT_MAP_H
 #define MU_RUNTIME_TEXT_MAP_H
 
@@ -8,7 +8,7 @@
 
 struct mu__text_node {
     struct mu__hash_node hashed;
-    struct mu__view text;       /* stays as it is while the node is in a map */
+    struct mu__view text;       /* must not change while the node is in a map */
 };
 
 /* Zeroed memory is an empty map; `secret` may be set while it is empty. */
@@ -29,8 +29,8 @@ int mu__text_map_add(struct mu__text_map *map, struct mu__text_node *node);
 
 void mu__text_map_remove(struct mu__text_map *map, struct mu__text_node *node);
 
-/* All nodes, in no order: NULL begins, and ends. The one given may be removed once the
- * next is known. */
+/* All nodes, in no particular order: NULL gives the first, and NULL follows the last. A
+ * node may be removed once the one after it was fetched. */
 struct mu__text_node *mu__text_map_next(const struct mu__text_map *map,
                                         const struct mu__text_node *node);
 

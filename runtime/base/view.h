@@ -12,7 +12,7 @@ struct mu__view {
     uint32_t size;
 };
 
-/* A view of a string, without its zero. */
+/* A view of a string, without its zero; NULL gives an empty view. */
 struct mu__view mu__view_str(const char *text);
 
 /* Copy a view into a zero-terminated array, cut to fit. */
@@ -23,7 +23,7 @@ bool mu__view_is(struct mu__view view, const char *text);
 /* FNV-1a, 32 bits: for tables of names. */
 uint32_t mu__view_hash(struct mu__view view);
 
-/* A hash of a task; never 0, and never with the top bit. */
+/* A hash of a task, for tables of tasks; never 0, and never with the top bit. */
 uint64_t mu__task_key(struct mu__view type, uint32_t index);
 
 #endif

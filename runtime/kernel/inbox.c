@@ -29,7 +29,7 @@ int mu__inbox_push(struct mu__inbox *inbox, struct mu__msg *msg)
     return newest == NULL ? 1 : 0;
 }
 
-static struct mu__msg *turn_round(struct mu__msg *newest)
+static struct mu__msg *reverse(struct mu__msg *newest)
 {
     struct mu__msg *oldest = NULL;
 
@@ -51,7 +51,7 @@ struct mu__msg *mu__inbox_drain(struct mu__inbox *inbox)
         return NULL;
     newest = atomic_exchange_explicit(&inbox->newest, NULL, memory_order_acquire);
     assert(newest != &closed_mark);
-    return turn_round(newest);
+    return reverse(newest);
 }
 
 struct mu__msg *mu__inbox_close(struct mu__inbox *inbox)
@@ -60,5 +60,5 @@ struct mu__msg *mu__inbox_close(struct mu__inbox *inbox)
                                                       memory_order_acq_rel);
 
     assert(newest != &closed_mark);
-    return turn_round(newest);
+    return reverse(newest);
 }

@@ -1,8 +1,8 @@
-/* Where threads end: a lock-free inbox of messages with many producers and one consumer.
+/* A lock-free inbox of messages from other threads: many producers, one consumer.
  *
  * A push links the message in front of a list; the consumer takes the whole list with one
- * exchange and turns it round. The producer that finds the inbox empty wakes the
- * consumer, and nobody else does: one wake for each burst. */
+ * exchange and reverses it. Only the producer that finds the inbox empty wakes the
+ * consumer: one wake for each burst. */
 #ifndef MU_RUNTIME_INBOX_H
 #define MU_RUNTIME_INBOX_H
 
@@ -22,8 +22,8 @@ void mu__inbox_init(struct mu__inbox *inbox);
  * Thread:  any. */
 int mu__inbox_push(struct mu__inbox *inbox, struct mu__msg *msg);
 
-/* Everything pushed so far, linked by `next`, of each producer the oldest first; NULL
- * when there is nothing. Consumer's thread only. */
+/* All messages pushed so far, linked by `next`, the oldest first; NULL when there are
+ * none. Consumer's thread only. */
 struct mu__msg *mu__inbox_drain(struct mu__inbox *inbox);
 
 /* The last drain: every push from now on is refused. Once, by the consumer. */

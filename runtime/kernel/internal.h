@@ -1,5 +1,5 @@
-/* What the files of the kernel share: kernel.c has actors, mailboxes and turns,
- * watching.c who is told that an actor or a node has ended. */
+/* Shared by the files of the kernel: kernel.c has actors, mailboxes and turns, watching.c
+ * the notifications of ended actors and nodes. */
 #ifndef MU_RUNTIME_KERNEL_INTERNAL_H
 #define MU_RUNTIME_KERNEL_INTERNAL_H
 
@@ -7,15 +7,15 @@
 #include "runtime/kernel/kernel.h"
 #include "runtime/kernel/timers.h"
 
-/* Who is told when something ends. The message is made beforehand: telling cannot
- * fail. */
+/* One actor's wish to be notified of the end of `target`. The DOWN message is allocated
+ * beforehand, so that notifying cannot fail. */
 struct monitor {
     struct mu__list_node node;
     struct mu__msg *down;
     mu__pid target;
 };
 
-/* A behavior's handlers, spread out by message number. */
+/* A behavior's handlers, indexed by message number. */
 struct dispatch {
     struct dispatch *next;
     const struct mu__behavior *behavior;
@@ -42,7 +42,7 @@ struct node {
     uint32_t number;
     uint32_t index;
     uint64_t incarnation;
-    struct mu__buf *words;      /* the two below; NULL: it has gone */
+    struct mu__buf *words;      /* memory of the two below; NULL: the node is lost */
     struct mu__view type;
     struct mu__view address;
 };
@@ -61,7 +61,7 @@ struct mu__kernel {
     struct dispatch *dispatches;
     struct node *nodes;         /* ordered by number */
     size_t nodes_count;
-    size_t nodes_lost;          /* of these, without words, not found any more */
+    size_t nodes_lost;          /* of these, lost and not removed from the array yet */
     size_t nodes_capacity;
     struct mu__list remote_monitors;
     struct mu__kernel_counters counters;
@@ -80,7 +80,7 @@ static inline struct actor *mu__kernel_find(const struct mu__kernel *kernel,
 /* A message of the kernel's own: exempt from the mailbox's bound. */
 void mu__kernel_post(struct mu__kernel *kernel, struct mu__msg *msg);
 
-/* The next turn is due then; within a turn the turn sees to it. */
+/* Request a turn at `due_ms`. A turn requests the next one itself, at its end. */
 static inline void mu__kernel_wake(struct mu__kernel *kernel, uint64_t due_ms)
 {
     if (!kernel->in_turn)
@@ -89,13 +89,13 @@ static inline void mu__kernel_wake(struct mu__kernel *kernel, uint64_t due_ms)
 
 /* ---- watching.c ---- */
 
-/* All of them are told, and gone. */
+/* Send each monitor's DOWN message and free the monitors. */
 void mu__monitors_notify(struct mu__kernel *kernel, struct mu__list *monitors);
 
-/* Gone, and nobody is told. */
+/* Free the monitors without a message. */
 void mu__monitors_free(struct mu__kernel *kernel, struct mu__list *monitors);
 
-/* What an ending actor had asked to be told of other nodes. */
+/* Free the monitors that an ending actor has of actors on other nodes. */
 void mu__monitors_drop_remote(struct mu__kernel *kernel, uint32_t watcher);
 
 void mu__kernel_free_nodes(struct mu__kernel *kernel);

@@ -1,6 +1,6 @@
-/* Actors live in a table indexed by the low bits of their number. Numbers only go up, and
- * one whose place is taken is passed over, so that a number finds its actor with one look
- * and a stale number finds somebody else's, or nothing. */
+/* Actors are in a table indexed by the low bits of their number. Numbers only go up, and
+ * one whose slot is taken is skipped, so that a number finds its actor with one access,
+ * and a stale number finds an actor of another number, or none. */
 #include "runtime/kernel/internal.h"
 
 #include "runtime/base/printable.h"
@@ -35,8 +35,8 @@ static void put(struct mu__kernel *kernel, struct actor *actor, struct mu__msg *
         make_ready(kernel, actor);
 }
 
-/* A mailbox that is long has left the caches: while one message is handled, the next one
- * is on its way. */
+/* The messages of a long mailbox have left the caches: the next one is prefetched while
+ * one is handled. */
 static void fetch_ahead(const struct mu__msg *msg)
 {
     enum { LINE_BYTES = 64 };
@@ -173,7 +173,7 @@ static const struct dispatch *dispatch_of(struct mu__kernel *kernel,
     return d;
 }
 
-/* Numbers that differ in their low bits still differ in more of them. */
+/* No two actors get the same slot: their numbers differ in the low bits already. */
 static int grow_table(struct mu__kernel *kernel)
 {
     uint32_t size = kernel->table_size * 2;
@@ -265,7 +265,7 @@ static struct actor *actor_new(struct mu__kernel *kernel,
     return actor;
 }
 
-/* An actor that stops itself here ends when it has begun. */
+/* An actor that stops itself in init() ends after it. */
 static int run_init(struct mu__ctx *ctx, struct actor *actor, const void *arg)
 {
     const struct mu__behavior *behavior = actor->dispatch->behavior;
@@ -515,7 +515,7 @@ struct mu__world *mu__kernel_world(struct mu__kernel *kernel)
     return kernel->world;
 }
 
-/* ---- the rest of the door ---- */
+/* ---- access to the world ---- */
 
 uint64_t mu__now_ms(struct mu__ctx *ctx)
 {

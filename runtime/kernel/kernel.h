@@ -1,7 +1,7 @@
 /* The actor kernel of one node: actors, mailboxes, timers, monitors, turns.
  *
  * A kernel has one thread, the loop's. It has no clock, no network and no threads of its
- * own: everything outside comes through the world's door. There is no global state. */
+ * own: it reaches everything outside through its world. There is no global state. */
 #ifndef MU_RUNTIME_KERNEL_H
 #define MU_RUNTIME_KERNEL_H
 
@@ -26,10 +26,10 @@ struct mu__handler {
     mu__handle_fn handle;
 };
 
-/* A handler of what an actor is told and has no use for. */
+/* A handler for messages that an actor gets and has no use for. */
 void mu__ignore(struct mu__ctx *ctx, void *state, struct mu__msg *msg);
 
-/* What an actor is: tables and functions, shared by all actors of the kind. */
+/* A kind of actor: its handlers and functions, shared by all actors of the kind. */
 struct mu__behavior {
     const char *name;
     size_t state_size;                  /* zeroed before init */
@@ -41,8 +41,8 @@ struct mu__behavior {
 };
 
 /* Bounds. A full mailbox refuses: the sender gets -MU_EEXHAUSTED and the message counts
- * as a dead letter. What the kernel itself sends (timers, downs, node news, finished
- * work) is exempt, since each is bounded by what the actor asked for. */
+ * as a dead letter. Messages of the kernel itself (timers, downs, node news, finished
+ * work) are exempt, since their number is bounded by the actor's own requests. */
 #ifdef MUSTER_TINY
 enum {
     MU__MAILBOX_MAX = 64,
@@ -55,25 +55,25 @@ enum {
 enum {
     MU__MAILBOX_MAX = 1 << 20,
     MU__TURN_MESSAGES = 4096,   /* handled in one turn, over all actors */
-    MU__ACTOR_BATCH = 64,       /* handled of one actor before the next gets its chance */
+    MU__ACTOR_BATCH = 64,       /* handled of one actor before the next one runs */
     MU__ACTORS_MAX = 1 << 20,
     MU__TIMERS_MAX = 1 << 20
 };
 #endif
 
-/* For actors whose senders bound what they send: windows and queues of their own, and the
- * links' pause of reading while MU__QUEUED_PAUSE messages wait. */
+/* A mailbox_max for actors whose senders limit themselves: by windows and queues, and by
+ * the links, which stop reading while MU__QUEUED_PAUSE messages wait in mailboxes. */
 #define MU__MAILBOX_BY_SENDERS UINT32_MAX
 
 enum { MU__QUEUED_PAUSE = 1 << 16 };
 
-/* The first numbers are for actors that other nodes know by number. */
+/* Numbers below this one are for actors that other nodes address by number. */
 enum { MU__ACTOR_NAMED_MAX = 16 };
 
 struct mu__kernel_counters {
     uint64_t turns;
     uint64_t messages;      /* handled */
-    uint64_t dead_letters;  /* to nobody, or refused by a full mailbox */
+    uint64_t dead_letters;  /* no such actor, no handler, or a full mailbox */
     uint32_t actors;
     uint32_t timers;
     uint32_t queued;        /* in mailboxes now */
@@ -97,13 +97,14 @@ void mu__kernel_turn(struct mu__kernel *kernel);
  * mu__kernel_turn afterwards. */
 int mu__kernel_deliver(struct mu__kernel *kernel, struct mu__msg *msg);
 
-/* Tell the actors that watch nodes. Node numbers are never used again. The strings are
- * copied. `node_down` also tells those who monitor an actor of that node. */
+/* Notify the actors that watch nodes. Node numbers are never used again. The strings are
+ * copied. `node_down` also notifies the monitors of actors on that node. */
 void mu__kernel_node_up(struct mu__kernel *kernel, uint32_t node, const char *type,
                         uint32_t index, uint64_t incarnation, const char *address);
 void mu__kernel_node_down(struct mu__kernel *kernel, uint32_t node, const char *reason);
 
-/* Why a task cannot be reached (it refused us, it does not answer). */
+/* Notify the same actors of a task that cannot be reached (it refused us, it does not
+ * answer). */
 void mu__kernel_node_trouble(struct mu__kernel *kernel, const char *type, uint32_t index,
                              const char *reason);
 
@@ -114,17 +115,17 @@ struct mu__pool *mu__kernel_pool(struct mu__kernel *kernel);
 const struct mu__schema *mu__kernel_schema(const struct mu__kernel *kernel);
 struct mu__world *mu__kernel_world(struct mu__kernel *kernel);
 
-/* Start an actor. `number` 0 takes the next free one; 1 to MU__ACTOR_NAMED_MAX - 1 asks
- * for that one (-MU_EEXISTS when taken). `arg` goes to init and is not kept. */
+/* Start an actor. `number` 0 takes the next free one; 1 to MU__ACTOR_NAMED_MAX - 1 is
+ * that one (-MU_EEXISTS when taken). `arg` is passed to init and not stored. */
 int mu__spawn(struct mu__kernel *kernel, const struct mu__behavior *behavior,
               uint32_t number, const void *arg, mu__pid *ret_pid);
 
 /* End an actor from outside or (with ctx->self) from inside: after the current message.
- * Its mailbox is emptied, its timers go, its monitors are told. */
+ * Its messages and timers are dropped, its monitors are notified. */
 void mu__stop(struct mu__kernel *kernel, mu__pid pid);
 
-/* The state of a living actor, NULL when it has gone. For tests and for the composition
- * that owns the kernel; actors talk by messages. */
+/* The state of a living actor; NULL when it has ended. For tests and for the member that
+ * owns the kernel; actors talk by messages. */
 void *mu__actor_state(struct mu__kernel *kernel, mu__pid pid);
 
 /* ---- What an actor may do, inside a handler ---- */
@@ -149,8 +150,8 @@ void mu__msg_free(struct mu__ctx *ctx, struct mu__msg *msg);
  * for mu__timer_cancel, 0 when there are MU__TIMERS_MAX timers already. */
 uint64_t mu__timer_set(struct mu__ctx *ctx, uint64_t delay_ms, uint64_t token);
 
-/* No TIMER message of it arrives any more, unless it is in the mailbox already. A number
- * that is none, or has fired, is fine. */
+/* No TIMER message of it arrives any more, unless it is in the mailbox already. 0 and the
+ * number of a timer that has fired are fine. */
 void mu__timer_cancel(struct mu__ctx *ctx, uint64_t timer);
 
 /* One DOWN message when `pid` ends: its actor stops, or its node is lost. At once when

@@ -1,5 +1,5 @@
-/* Names of actors. A pid may dangle safely: numbers are handed out in order and not used
- * again, so a pid of something that has gone finds nothing. */
+/* Addresses of actors. A pid may dangle safely: numbers are given out in order and not
+ * used again, so the pid of an ended actor finds nothing. */
 #ifndef MU_RUNTIME_PID_H
 #define MU_RUNTIME_PID_H
 

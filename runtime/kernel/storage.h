@@ -1,4 +1,4 @@
-/* The door to one file: all that an actor may know of disks.
+/* The interface to one file, which is all that an actor knows of disks.
  *
  * runtime/uv/file_storage.c is a file in a folder; tests/sim/ has one that survives the
  * crash of its process, but for what was not flushed. Loop thread only. What every
@@ -33,9 +33,9 @@ struct mu__storage_ops {
     int (*replace)(struct mu__storage *storage, const void *data, size_t size,
                    mu_error *ret_error);
 
-    /* See to it that so many bytes more can be appended and flushed, now or later: they
-     * are kept free where the system can do that, else 0 promises nothing.
-     * -MU_EEXHAUSTED when there is no room. May be NULL. */
+    /* Reserve space, so that `bytes` more can be appended and flushed, now or later.
+ * Where * the system cannot reserve, 0 promises nothing. -MU_EEXHAUSTED when there is
+ * no room. * May be NULL. */
     int (*reserve)(struct mu__storage *storage, uint64_t bytes, mu_error *ret_error);
 };
 

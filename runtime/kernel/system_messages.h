@@ -40,8 +40,8 @@ struct mu__node_trouble {
     struct mu__view reason;
 };
 
-/* From the node's own composition: end, once what is before this in the mailbox has been
- * handled. Every actor obeys. */
+/* From the actor's own node: end, once the messages before this one have been handled.
+ * Every actor obeys. */
 struct mu__end {
     struct mu__view reason;
 };

@@ -11,7 +11,7 @@ struct mu__timer_slot {
     uint64_t order;
     struct mu__msg *msg;    /* to the timer's owner; NULL: the slot is free */
     uint32_t generation;    /* of the slot; part of the timer's number */
-    uint32_t heap_index;         /* in the heap; in a free slot: the next free one */
+    uint32_t heap_index;    /* in a free slot: the next free slot + 1 */
 };
 
 struct mu__timers {
@@ -33,7 +33,7 @@ void mu__timers_done(struct mu__timers *timers, struct mu__pool *pool);
  * caller's). Otherwise takes msg and writes the number into its body. */
 uint64_t mu__timers_set(struct mu__timers *timers, uint64_t due_ms, struct mu__msg *msg);
 
-/* Takes a timer out; returns its message, NULL when the number is none. */
+/* Takes a timer out; returns its message, NULL when no timer has this number. */
 struct mu__msg *mu__timers_cancel(struct mu__timers *timers, uint64_t timer);
 
 /* Takes out the first timer due at `now_ms` or before and set before `order_limit`;

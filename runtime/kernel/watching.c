@@ -1,5 +1,8 @@
-/* Who is told of what has ended: monitors of single actors, and watchers of all nodes. */
+/* Notifications of ended actors and nodes: monitors of single actors, and watchers of all
+ * nodes. */
 #include "runtime/kernel/internal.h"
+
+#include "runtime/base/array.h"
 
 #include <assert.h>
 #include <stdlib.h>
@@ -117,7 +120,7 @@ int mu__monitor(struct mu__ctx *ctx, mu__pid pid)
 
 /* ---- nodes ---- */
 
-/* Two strings in one buffer, which the messages to all who are told share. */
+/* Copy two strings into one buffer, which the messages to all watchers share. */
 static struct mu__buf *join(const char *first, const char *second,
                             struct mu__view *ret_first, struct mu__view *ret_second)
 {
@@ -134,7 +137,7 @@ static struct mu__buf *join(const char *first, const char *second,
     return words;
 }
 
-/* The strings in `body` stand in `words`. */
+/* Send a message whose body has views into `words`. */
 static int notify(struct mu__kernel *kernel, uint32_t watcher, uint16_t kind,
                 const void *body, struct mu__buf *words)
 {
@@ -155,7 +158,7 @@ static void say_no_memory(struct mu__kernel *kernel, const char *what)
     kernel->world->ops->log(kernel->world, MU__LOG_ERROR, "kernel", what);
 }
 
-/* `words` NULL: there was no memory for them. */
+/* The same to all watchers; `words` is NULL when there was no memory for them. */
 static void notify_watchers(struct mu__kernel *kernel, uint16_t kind, const void *body,
                           struct mu__buf *words)
 {
@@ -198,22 +201,8 @@ int mu__watch_nodes(struct mu__ctx *ctx)
     return 0;
 }
 
-static struct node *add_node(struct mu__kernel *kernel)
-{
-    if (kernel->nodes_count == kernel->nodes_capacity) {
-        size_t capacity = kernel->nodes_capacity == 0 ? 16 : kernel->nodes_capacity * 2;
-        struct node *nodes = realloc(kernel->nodes, capacity * sizeof *nodes);
-
-        if (nodes == NULL)
-            return NULL;
-        kernel->nodes = nodes;
-        kernel->nodes_capacity = capacity;
-    }
-    return &kernel->nodes[kernel->nodes_count];
-}
-
-/* Those that have gone leave the array together, in the order of its length: ten thousand
- * may go at once. */
+/* Remove lost nodes once they are half of the array, so that losing ten thousand at once
+ * takes linear time. */
 static void drop_lost_nodes(struct mu__kernel *kernel)
 {
     size_t remaining = 0;
@@ -230,24 +219,22 @@ static void drop_lost_nodes(struct mu__kernel *kernel)
 void mu__kernel_node_up(struct mu__kernel *kernel, uint32_t node, const char *type,
                         uint32_t index, uint64_t incarnation, const char *address)
 {
-    struct node *added = add_node(kernel);
+    struct node added = {.number = node, .index = index, .incarnation = incarnation};
     struct mu__node_up body;
 
     assert(kernel->nodes_count == 0 ||
            kernel->nodes[kernel->nodes_count - 1].number < node);
-    if (added == NULL) {
+    added.words = join(type, address, &added.type, &added.address);
+    if (added.words == NULL ||
+        !MU__ARRAY_RESERVE(&kernel->nodes, &kernel->nodes_capacity, kernel->nodes_count,
+                           16)) {
+        mu__buf_unref(added.words);
         say_no_memory(kernel, "out of memory: a node that came up goes unnoticed");
         return;
     }
-    *added = (struct node){.number = node, .index = index, .incarnation = incarnation};
-    added->words = join(type, address, &added->type, &added->address);
-    if (added->words == NULL) {
-        say_no_memory(kernel, "out of memory: a node that came up goes unnoticed");
-        return;
-    }
-    kernel->nodes_count++;
-    body = up_of(added);
-    notify_watchers(kernel, MU__NODE_UP, &body, added->words);
+    kernel->nodes[kernel->nodes_count++] = added;
+    body = up_of(&added);
+    notify_watchers(kernel, MU__NODE_UP, &body, added.words);
 }
 
 static void remote_monitors_down(struct mu__kernel *kernel, uint32_t node)

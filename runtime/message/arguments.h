@@ -4,19 +4,19 @@
  *     {
  *         MU__REQUIRE(ret_error, node, key, ret);
  *
- * returns -MU_EINVALID, with words that name the call and the argument. The first line of
- * a function, since what it declares next may use them already. */
+ * returns -MU_EINVALID, with a message that names the call and the argument. It is the
+ * first line of a function, because initialisers of variables may use the arguments. */
 #ifndef MU_RUNTIME_MESSAGE_ARGUMENTS_H
 #define MU_RUNTIME_MESSAGE_ARGUMENTS_H
 
 #include <muster/error.h>
 
-/* -MU_EINVALID: of `names`, with commas between, the one of that number (from 1) is NULL.
- * ret_error may be NULL. */
+/* Return -MU_EINVALID: of the comma-separated `names`, the one with this number (from 1)
+ * is NULL. ret_error may be NULL. */
 int mu__refuse_null(mu_error *ret_error, const char *call, const char *names,
                     unsigned number);
 
-/* The number, from 1, of the first that is NULL; 0: none is. One to six. */
+/* The number, from 1, of the first of one to six arguments that is NULL; 0: none is. */
 #define MU__NULL_1(n, a) ((a) == NULL ? (n) : 0U)
 #define MU__NULL_2(n, a, ...) ((a) == NULL ? (n) : MU__NULL_1((n) + 1, __VA_ARGS__))
 #define MU__NULL_3(n, a, ...) ((a) == NULL ? (n) : MU__NULL_2((n) + 1, __VA_ARGS__))
@@ -38,7 +38,7 @@ int mu__refuse_null(mu_error *ret_error, const char *call, const char *names,
 #define MU__REQUIRE(ret_error, ...)                                                  \
     MU__REQUIRE_AS(ret_error, #__VA_ARGS__, __VA_ARGS__)
 
-/* One of the first `count` in a list of handles, or the list itself. */
+/* The same for the first `count` handles of a list, and for the list itself. */
 #define MU__REQUIRE_MANY(ret_error, list, count)                                     \
     do {                                                                             \
         if ((count) > 0)                                                             \
@@ -47,7 +47,7 @@ int mu__refuse_null(mu_error *ret_error, const char *call, const char *names,
             MU__REQUIRE_AS(ret_error, #list "[i]", (list)[mu__i]);                   \
     } while (0)
 
-/* The same for functions without a code, which return `answer`, or (empty) nothing. */
+/* The same for functions that return no code but `answer`; empty: they return void. */
 #define MU__REQUIRE_OR(answer, ...)                                                  \
     do {                                                                             \
         if (MU__NULL_OF(__VA_ARGS__) != 0)                                           \

@@ -6,20 +6,20 @@
 #include <stdlib.h>
 #include <sys/mman.h>
 
-/* Blocks of this size and more are mapped one by one: giving one back always gives its
- * pages back. free() could leave them between others in the heap. */
+/* Blocks of this size and more are mapped one by one, so that freeing one returns its
+ * pages to the system. free() could leave them between others in the heap. */
 enum { MAP_BYTES_MIN = 128 << 10 };
 
-/* From this size on pages of 2 MiB are asked for: a block of 512 MiB takes 131,072 faults
- * otherwise, on whatever thread writes to it first, which may be a loop's. */
+/* From this size on, pages of 2 MiB are requested: otherwise a block of 512 MiB takes
+ * 131,072 page faults on the thread that writes to it first, which may be a loop's. */
 enum { HUGE_BYTES_MIN = 4 << 20 };
 
 enum {
-    CLASS_NONE = MU__BLOCK_CLASSES, /* malloc's: too small, bypassed */
-    CLASS_LARGE                     /* mapped, and never kept */
+    CLASS_NONE = MU__BLOCK_CLASSES, /* from malloc: too small, or the pool has no users */
+    CLASS_LARGE                     /* mapped, and never cached */
 };
 
-/* What `state` says; two numbers that content is unlikely to be. */
+/* Values of `state`, which other memory is unlikely to have. */
 enum { STATE_OUT = 0x6f757421, STATE_FREE = 0x66726565 };
 
 /* The header of a block. */
@@ -27,8 +27,8 @@ struct mu__block {
     uint32_t state;
     uint32_t block_class;
     union {
-        struct mu__block *next;     /* of the free ones */
-        size_t bytes;               /* of CLASS_LARGE: what is mapped */
+        struct mu__block *next;     /* free block of the class */
+        size_t bytes;               /* of CLASS_LARGE: size of the mapping */
     };
 };
 
@@ -46,7 +46,7 @@ _Static_assert(MU__BLOCK_BYTES_MIN << 15 == MU__BLOCK_BYTES_MAX,
 #endif
 #endif
 
-/* An atomic_flag that is zero is clear, as of all compilers that build this. */
+/* A zeroed atomic_flag is clear with GCC and Clang. */
 struct mu__block_pool mu__blocks = {
     .bytes_max = MU__BLOCKS_CACHED_BYTES_MAX,
 };
@@ -77,7 +77,7 @@ static size_t class_bytes(unsigned block_class)
     return (size_t)(4 + block_class % 4) * (MU__BLOCK_BYTES_MIN / 4) << block_class / 4;
 }
 
-/* The smallest class that `bytes` fit in, of those that the pool has. */
+/* The smallest class that `bytes` fit in; CLASS_NONE or CLASS_LARGE when none does. */
 static unsigned class_of(size_t bytes)
 {
     unsigned doubling;
@@ -225,7 +225,7 @@ static bool keep(struct mu__block_class *in, struct mu__block *block)
     return true;
 }
 
-/* Keeps a block that there is room for. */
+/* Cache a block; false: it would exceed bytes_max, or the class is locked. */
 static bool put_free(struct mu__block_pool *pool, struct mu__block *block)
 {
     size_t bytes = class_bytes(block->block_class);
@@ -253,9 +253,9 @@ void mu__block_pool_put(struct mu__block_pool *pool, void *data)
     release(pool, block);
 }
 
-/* ---- giving back ---- */
+/* ---- trimming ---- */
 
-/* Cuts `count` blocks off the end of the list, those that were put first. */
+/* Cut the `count` blocks that were put first off the end of the list. */
 static struct mu__block *cut_last(struct mu__block_class *of, uint32_t count)
 {
     struct mu__block **link = &of->first;

@@ -1,7 +1,7 @@
 /* Counted byte buffers: frames, the arguments of closures, pieces of tensors.
  *
- * The count is not atomic. A buffer belongs to one thread at a time: whoever makes it
- * hands it to the loop with a message, and from then on only the loop counts. */
+ * The count is not atomic. A buffer belongs to one thread at a time: its maker passes it
+ * to the loop with a message, and from then on only the loop counts. */
 #ifndef MU_RUNTIME_BUF_H
 #define MU_RUNTIME_BUF_H
 
@@ -16,7 +16,7 @@ struct mu__buf {
     uint32_t size;          /* bytes in use */
     uint32_t capacity;
     uint32_t refs;
-    struct mu__splices *splices;    /* of a frame to send that can have some; else NULL */
+    struct mu__splices *splices;    /* of an outgoing frame; NULL: it can have none */
     void (*release)(struct mu__buf *buf); /* frees data and the struct */
 };
 
@@ -37,10 +37,10 @@ static inline void mu__buf_unref(struct mu__buf *buf)
         buf->release(buf);
 }
 
-/* Large bytes of other buffers that belong into a frame and are not copied there: the
- * frame's content is its own bytes, with these between them. */
+/* A splice is a large piece of another buffer that a frame refers to instead of copying
+ * it: the frame's content is its own bytes, with the splices between them. */
 enum {
-    MU__SPLICE_BYTES_MIN = 8 << 10,     /* less is copied */
+    MU__SPLICE_BYTES_MIN = 8 << 10,     /* smaller pieces are copied */
     MU__SPLICES_MAX = 32                /* of one frame */
 };
 
@@ -54,17 +54,17 @@ struct mu__splice {
 struct mu__splices {
     uint32_t count;
     uint32_t bytes;         /* of all */
-    uint32_t bytes_max;     /* with the frame's own; 0: MU__ENCODED_BYTES_MAX */
+    uint32_t bytes_max;     /* of the whole frame; 0: MU__ENCODED_BYTES_MAX */
     struct mu__splice items[MU__SPLICES_MAX];
 };
 
-/* Bytes that a frame sends: its own, and those of others. */
+/* Bytes of a frame's content: its own, and those of its splices. */
 static inline uint32_t mu__buf_total(const struct mu__buf *buf)
 {
     return buf->size + (buf->splices == NULL ? 0 : buf->splices->bytes);
 }
 
-/* Whether all these bytes are the buffer's, so that a reference keeps them. */
+/* Whether all these bytes are inside the buffer, so that a reference keeps them alive. */
 static inline bool mu__buf_has(const struct mu__buf *buf, const void *data, size_t size)
 {
     uintptr_t at = (uintptr_t)data;

@@ -1,6 +1,6 @@
 /* The generic codec. Decoding runs millions of times a second: it is one pass over the
- * row's fields with the readers inlined, and everything that words a complaint is in
- * functions of its own that are reached on bad bytes only. */
+ * row's fields with the readers inlined; error messages are made in separate functions,
+ * which are reached on bad bytes only. */
 #include "runtime/message/codec.h"
 
 #include "runtime/message/pack.h"
@@ -47,13 +47,13 @@ static void store_little32(uint8_t *out, uint32_t number)
 
 /* ---- Encoding ---- */
 
-/* What is behind the head: the bytes of the one field of type value or raw. */
+/* The bytes behind the head: those of the one field of type value or raw. */
 struct tail {
     const void *data;
     uint32_t size;
 };
 
-/* One record under way. */
+/* A record being encoded. */
 struct encoder {
     struct mu__writer out;
     struct mu__buf *frame;
@@ -72,7 +72,7 @@ static uint32_t spliced_bytes_max(const struct mu__splices *splices)
     return splices->bytes_max != 0 ? splices->bytes_max : MU__ENCODED_BYTES_MAX;
 }
 
-/* Whether bytes are referred to by the frame, and need not be copied. */
+/* Add bytes as a splice; false: they must be copied. */
 static bool splice(struct encoder *e, const void *data, uint32_t size)
 {
     struct mu__splices *splices = e->frame->splices;
@@ -149,7 +149,7 @@ static int encode_bytes(const struct mu__field *field, const struct mu__view *vi
     return fits(msgpack_pack_uint32(&e->out, view->size));
 }
 
-/* A tail belongs to what the head says, so an empty head has none. */
+/* Without a head the value is nil, which has no tail. */
 static int encode_value(const struct mu__field *field, const struct mu__packed *packed,
                         struct encoder *e)
 {
@@ -160,8 +160,8 @@ static int encode_value(const struct mu__field *field, const struct mu__packed *
     return encode_bin(e, packed->head, packed->head_size);
 }
 
-/* A field that is no bytes. The cursor comes apart from the encoder, so that the compiler
- * can keep it in registers. */
+/* A number or flag. The cursor is passed apart from the encoder, so that the compiler can
+ * keep it in registers. */
 static inline int encode_number(const struct mu__field *field, const void *at,
                                 struct mu__writer *out)
 {
@@ -195,8 +195,8 @@ static inline bool is_bytes(const struct mu__field *field)
            field->type == MU__FIELD_raw || field->type == MU__FIELD_value;
 }
 
-/* Fields to write: those behind the last one that is present are left out. Looked at one
- * by one: what is between them is padding, which may have anything. */
+/* Fields to write: those behind the last one that is present are left out. They are
+ * compared one by one, because the padding between them is undefined. */
 static size_t count_present(const struct mu__row *row, const unsigned char *body)
 {
     size_t count = row->fields_count;
@@ -241,7 +241,7 @@ static int encode_head(const struct mu__row *row, const struct mu__msg *msg,
     return 0;
 }
 
-/* Where the cursor is, the bytes of others counted. */
+/* The offset of the cursor in the frame's content, splices included. */
 static size_t encoded(const struct encoder *e)
 {
     return (size_t)(e->out.at - e->frame->data) +
@@ -260,7 +260,7 @@ static int encode_tail(struct encoder *e)
     return fits(put_bytes(e, e->tail.data, e->tail.size));
 }
 
-/* Behind the sizes, which stand at `begin` when it is known what they are. */
+/* The head and the tail; the sizes before them are stored last, when they are known. */
 static int encode_record(const struct mu__row *row, const struct mu__msg *msg,
                          struct encoder *e)
 {
@@ -382,10 +382,10 @@ size_t mu__encode_bound(const struct mu__schema *schema, const struct mu__msg *m
 
 /* ---- Decoding ---- */
 
-/* One record under way. */
+/* A record being decoded. */
 struct record {
     struct mu__reader head;     /* the cursor; its end is the head's */
-    const uint8_t *frame;       /* where bytes are counted from, in complaints */
+    const uint8_t *frame;       /* begin of the frame, for offsets in error messages */
     const uint8_t *tail;
     uint32_t tail_size;
     uint32_t items;             /* of the head's array */
@@ -411,7 +411,7 @@ static int refuse(const struct record *record, const char *format, ...)
     return -MU_EDATALOSS;
 }
 
-/* What a field of a type looks like, for complaints. */
+/* Names of the field types, for error messages. */
 static const char *const field_words[] = {
     [MU__FIELD_u64] = "an unsigned number",
     [MU__FIELD_u32] = "an unsigned number of 32 bits",
@@ -438,7 +438,8 @@ static int refuse_field(const struct record *record, const struct mu__row *row,
                   (unsigned)field->bound, found);
 }
 
-/* The sizes before the head, checked against the frame; the cursor is at the head. */
+/* Read the sizes before the head and check them against the frame; moves the cursor to
+ * the head. */
 static int open_record(const struct mu__buf *frame, size_t offset, struct record *record)
 {
     size_t left = frame->size - offset;
@@ -472,7 +473,7 @@ static int open_record(const struct mu__buf *frame, size_t offset, struct record
 }
 
 /* The readers of fields get the cursor apart from the record, so that the compiler can
- * keep it in registers. One that fails may have moved it. */
+ * keep it in registers. A reader that fails may have moved it. */
 static inline bool decode_bytes(const struct mu__field *field, struct mu__reader *in,
                                 struct record *record, struct mu__view *ret_view)
 {
@@ -488,7 +489,7 @@ static inline bool decode_bytes(const struct mu__field *field, struct mu__reader
     return true;
 }
 
-/* An empty raw field still points somewhere: absent is something else. */
+/* An empty raw field has a data pointer; an absent one has NULL. */
 static inline bool decode_raw(const struct mu__field *field, struct mu__reader *in,
                               struct record *record, struct mu__view *ret_view)
 {
@@ -552,12 +553,11 @@ static inline bool decode_field(const struct mu__field *field, struct mu__reader
         return decode_raw(field, in, record, at);
     case MU__FIELD_value:
         return decode_value(field, in, record, at);
-        break;
     }
     return false;
 }
 
-/* Fields that the array is too short for. */
+/* Refuse an array that is too short for the required fields. */
 static int check_missing(const struct mu__row *row, const struct record *record)
 {
     if (record->items >= row->required_count)
@@ -566,7 +566,7 @@ static int check_missing(const struct mu__row *row, const struct record *record)
                   row->fields[record->items].name);
 }
 
-/* The fields that the row knows. The body is zeroed: an absent field needs nothing. */
+/* The fields of the row. The body is zeroed already, as absent fields must be. */
 static int decode_fields(const struct mu__row *row, struct record *record,
                          unsigned char *body)
 {
@@ -587,8 +587,8 @@ static int decode_fields(const struct mu__row *row, struct record *record,
     return check_missing(row, record);
 }
 
-/* What a newer peer appended is skipped, and a tail may belong to that; anything else
- * that is left over is not ours. */
+/* Skip the fields that a newer peer appended, to which a tail may belong; anything else
+ * that is left over is refused. */
 static int decode_rest(const struct mu__row *row, struct record *record)
 {
     for (uint32_t i = row->fields_count; i < record->items; i++)
@@ -605,8 +605,8 @@ static int decode_rest(const struct mu__row *row, struct record *record)
     return 0;
 }
 
-/* The array's length, the kind and the two actors. The message's row is NULL when the
- * kind is unknown here, and then the rest of the head is not looked at. */
+/* The array's length and the kind. *ret_row is NULL when the kind is unknown here; then
+ * the rest of the head is not read. */
 static int decode_address(const struct mu__schema *schema, struct record *record,
                           uint16_t *ret_kind, const struct mu__row **ret_row)
 {

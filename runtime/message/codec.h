@@ -35,8 +35,8 @@ size_t mu__encode_bound(const struct mu__schema *schema, const struct mu__msg *m
 int mu__encode(const struct mu__schema *schema, const struct mu__msg *msg,
                struct mu__buf *frame);
 
-/* How many of the bound's bytes need no room in a frame that can have splices: large
- * bytes of msg->backing, which the frame refers to then. */
+/* How many bytes of mu__encode_bound need no room in a frame that can have splices: the
+ * large pieces of msg->backing, which become splices. */
 size_t mu__encode_spliceable(const struct mu__schema *schema, const struct mu__msg *msg);
 
 /* Decode the record at *offset of `frame`, which moves behind it on success. When a view
@@ -58,9 +58,9 @@ int mu__value_measure(const mu_value *value, uint32_t *ret_head, uint32_t *ret_t
 void mu__value_pack(const mu_value *value, uint8_t *head, uint32_t head_size,
                     uint8_t *tail, uint32_t tail_size);
 
-/* The packed form of bytes or a tensor, in the memory of the value itself, which has
- * `memory_bytes` from its begin; false for all other values. Nothing stands behind the
- * tail. */
+/* The packed form of bytes or a tensor inside the value's own allocation, which begins at
+ * `value` and has *ret_memory_bytes; the tail is at its end. False for all other
+ * values. */
 bool mu__value_packed_in_place(const mu_value *value, struct mu__packed *ret_packed,
                                size_t *ret_memory_bytes);
 

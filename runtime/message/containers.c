@@ -2,6 +2,7 @@
 #include "runtime/message/value_layout.h"
 
 #include "muster/error.h"
+#include "runtime/base/text.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -15,7 +16,7 @@ static const struct mu__container *as_container(const mu_value *value)
     return (const struct mu__container *)value;
 }
 
-/* The same for changing it, when it is of one type. */
+/* A list or map to be changed; NULL: `value` is not of this type. */
 static struct mu__container *as_own(mu_value *value, enum mu_value_type type)
 {
     if (value == NULL || value->type != type)
@@ -23,7 +24,7 @@ static struct mu__container *as_own(mu_value *value, enum mu_value_type type)
     return (struct mu__container *)value;
 }
 
-/* Make room for `capacity` items. What had room before still has when this fails. */
+/* Make room for `capacity` items. After a failure the capacity is as before. */
 static int grow(struct mu__container *container, uint32_t capacity)
 {
     mu_value **items = realloc(container->items, capacity * sizeof *items);
@@ -117,7 +118,8 @@ int mu_value_append(mu_value *list, mu_value *item)
     return 0;
 }
 
-/* A copy of the key and room for it everywhere, then nothing can fail. */
+/* Copy the key to keys[count] and reserve room in all arrays, so that add_item cannot run
+ * out of memory. */
 static int add_key(struct mu__container *map, const void *key, size_t size)
 {
     char *copy;
@@ -141,7 +143,7 @@ static int add_key(struct mu__container *map, const void *key, size_t size)
     return 0;
 }
 
-/* The key is in keys[count] already, so that it can be looked for as a string. */
+/* Add an item under keys[count]. -MU_EEXISTS: the map has that key. */
 static int add_item(struct mu__container *map, mu_value *item)
 {
     uint32_t position;

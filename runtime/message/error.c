@@ -1,6 +1,6 @@
-/* The codes' words and names, and the filling of a mu_error. */
+/* Names and texts of the codes, and mu_error_set. */
+#include "runtime/base/text.h"
 #include "runtime/message/arguments.h"
-#include "runtime/message/value_layout.h"
 
 #include <muster/error.h>
 
@@ -54,32 +54,6 @@ static void end_with_dots(char *text, size_t size)
     memcpy(text + end, "...", sizeof "...");
 }
 
-/* Length of the UTF-8 character at `text`, which ends in a zero byte; 0: it is none. */
-static size_t character_length(const unsigned char *text)
-{
-    size_t length = text[0] < 0x80 ? 1 : text[0] < 0xC2 ? 0 : text[0] < 0xE0 ? 2
-                    : text[0] < 0xF0 ? 3 : text[0] < 0xF5 ? 4 : 0;
-
-    for (size_t i = 1; i < length; i++)
-        if ((text[i] & 0xC0) != 0x80)
-            return 0;
-    if ((text[0] == 0xE0 && text[1] < 0xA0) || (text[0] == 0xED && text[1] > 0x9F) ||
-        (text[0] == 0xF0 && text[1] < 0x90) || (text[0] == 0xF4 && text[1] > 0x8F))
-        return 0;
-    return length;
-}
-
-void mu__make_utf8(char *text)
-{
-    while (*text != '\0') {
-        size_t length = character_length((const unsigned char *)text);
-
-        if (length == 0)
-            *text = '?';
-        text += length == 0 ? 1 : length;
-    }
-}
-
 int mu_error_set(mu_error *error, int code, const char *format, ...)
 {
     char message[sizeof error->message];
@@ -89,8 +63,8 @@ int mu_error_set(mu_error *error, int code, const char *format, ...)
     if (error == NULL)
         return code;
 
-    /* Written beside `error` first: the arguments may be parts of it, as when a place is
-     * put before an older message. */
+    /* Written into another array first: the arguments may be parts of `error`, as when a
+     * prefix is added to an older message. */
     va_start(arguments, format);
     length = vsnprintf(message, sizeof message, format == NULL ? "" : format,
                        arguments);

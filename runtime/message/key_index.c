@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A link is a node's number, or a key's place with LEAF set. */
+/* A link is a node's number, or a key's position with LEAF set. */
 #define LEAF UINT32_C(0x80000000)
 
 struct mu__key_node {
@@ -15,7 +15,7 @@ struct mu__key_node {
     uint32_t links[2];      /* keys without that bit, keys with it */
 };
 
-/* A place in a key. A key that ends before it counts as zero there. */
+/* A bit of a key. A key that ends before it has zero there. */
 struct at {
     uint32_t byte;
     uint32_t mask;
@@ -50,7 +50,7 @@ static unsigned side(struct at at, const char *key, size_t length)
     return (bits & at.mask) != 0;
 }
 
-/* The key that is like `key` in every bit that the tree asks. */
+/* The key in the tree that agrees with `key` in every bit that is tested on the way. */
 static uint32_t nearest(const struct mu__key_index *index, const char *key)
 {
     size_t length = strlen(key);
@@ -84,8 +84,8 @@ static bool comes_before(const struct mu__key_node *node, struct at at)
            (node->byte == at.byte && node->mask > at.mask);
 }
 
-/* Node number place - 1 parts keys[place] from those in the tree. It belongs above the
- * first node that asks a later bit. */
+/* Node number at - 1 separates keys[at] from those in the tree. It belongs above the
+ * first node that tests a later bit. */
 static void insert(struct mu__key_index *index, char *const *keys, uint32_t at)
 {
     const char *key = keys[at];

@@ -120,7 +120,7 @@ static inline uint16_t mu__schema_body_size(const struct mu__schema *schema,
 
 /* What every message begins with; the body follows. */
 struct mu__msg {
-    struct mu__msg *next;       /* for whoever owns the message */
+    struct mu__msg *next;       /* for the lists of the message's owner */
     struct mu__buf *backing;    /* what views of the body point into; may be NULL */
     mu__pid from;
     mu__pid to;

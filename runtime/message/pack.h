@@ -1,10 +1,10 @@
-/* Writing msgpack: msgpack-c's own packing functions, made for a bounded cursor.
+/* Writing msgpack: msgpack-c's own packing functions, instantiated for a bounded cursor.
  *
- * msgpack-c lets its packing template be included with a writer of one's own. Its usual
- * writer is a function pointer, which costs several times the packing itself; this one
- * is inlined. The functions keep msgpack-c's names (msgpack_pack_uint64 and so on) but
+ * msgpack-c's packing template can be included with a custom writer. Its default writer
+ * is a function pointer, which costs several times the packing itself; this one is
+ * inlined. The functions keep msgpack-c's names (msgpack_pack_uint64 and so on) but
  * take a struct mu__writer and return 0, or -1 when the bytes do not fit, in which case
- * none of them is written. So a file that includes this cannot include <msgpack.h>. */
+ * none of them is written. A file that includes this cannot include <msgpack.h>. */
 #ifndef MU_RUNTIME_PACK_H
 #define MU_RUNTIME_PACK_H
 

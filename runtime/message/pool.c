@@ -1,5 +1,4 @@
-/* The slow halves of the message pool: everything that talks to malloc and to other
- * threads. */
+/* The slow paths of the message pool: malloc, and messages for other threads. */
 #include "runtime/message/pool.h"
 
 #include "runtime/message/block_pool.h"
@@ -48,7 +47,7 @@ static void empty_depot(unsigned pool_class)
     struct mu__msg *first;
 
     if (!try_lock(depot))
-        return;             /* somebody uses it: it is emptied with the next pool */
+        return;             /* in use: the end of the next pool empties it */
     first = depot->first;
     depot->first = NULL;
     depot->count = 0;
@@ -87,8 +86,8 @@ struct mu__msg *mu__pool_get_slow(struct mu__pool *pool, uint16_t kind, size_t b
     return mu__msg_init(msg, kind, pool_class, body_size);
 }
 
-/* What was collected is for other threads again; malloc's if there is enough of it, or
- * they are busy with it. */
+/* Move the collected messages to the depot, where other threads take them; free them when
+ * the depot is full or locked. */
 static void give_back(struct mu__pool *pool, unsigned pool_class)
 {
     struct depot *depot = &depots[pool_class];

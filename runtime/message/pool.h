@@ -1,12 +1,12 @@
 /* Message memory: free lists by size.
  *
- * A pool belongs to one kernel and is used on its loop thread only. What its free lists
- * keep is bounded by MU__POOL_KEEP_MAX per size.
+ * A pool belongs to one kernel and is used on its loop thread only. Its free lists are
+ * bounded by MU__POOL_KEEP_MAX per size.
  *
- * Other threads make messages with mu__msg_heap(), and the loop frees them, which costs
- * malloc most. While there are loops of the real world (see mu__blocks), small ones go
- * back to those threads instead, some at a time: a pool collects what it frees, and puts
- * it into a list of the process, from which mu__msg_heap() takes.
+ * Other threads make messages with mu__msg_heap(), and the loop frees them, which is the
+ * slowest case of malloc. While the process has event loops (see mu__blocks), small ones
+ * are reused instead: a pool collects those that it frees and moves them, in batches, to
+ * a list of the process, from which mu__msg_heap() takes.
  *
  * Under the address sanitizer a message in a free list is poisoned, so that using it
  * after it was put back is reported as if it had gone to free(). */
@@ -38,10 +38,10 @@
 enum {
     MU__POOL_CLASSES = 5,       /* whole messages of 64, 128, 192, 256, 512 bytes */
     MU__POOL_LARGE = 5,         /* the class of larger ones: malloc, but counted live */
-    MU__POOL_HEAP = 6,          /* the classes of mu__msg_heap(): no pool counts it; large
-                                   ones, and behind that those of the sizes above */
-    MU__POOL_RETURNED = 32,     /* so many are given back to other threads at a time, */
-    MU__POOL_RETURNED_MAX = 1 << 14,    /* and kept for them, of a size */
+    MU__POOL_HEAP = 6,          /* of mu__msg_heap(), not counted as live: this class for
+                                   large ones, the next ones for the sizes above */
+    MU__POOL_RETURNED = 32,     /* messages moved to the process's list at a time, */
+    MU__POOL_RETURNED_MAX = 1 << 14,    /* and most in that list, per size */
 #ifdef MUSTER_TINY
     MU__POOL_KEEP_MAX = 4
 #else
@@ -52,22 +52,22 @@ enum {
 struct mu__pool {
     struct mu__msg *free[MU__POOL_CLASSES];
     uint32_t free_count[MU__POOL_CLASSES];
-    struct mu__msg *returned[MU__POOL_CLASSES];     /* of other threads, freed here */
+    struct mu__msg *returned[MU__POOL_CLASSES];     /* freed ones of mu__msg_heap() */
     uint32_t returned_count[MU__POOL_CLASSES];
     uint64_t live;          /* messages handed out and not freed */
 };
 
 void mu__pool_init(struct mu__pool *pool);
 
-/* Gives the free lists back, and what is kept for other threads. Messages still alive are
- * their holders' business. */
+/* Frees the free lists, and the process's lists for other threads. Messages in use stay
+ * valid. */
 void mu__pool_done(struct mu__pool *pool);
 
 /* The same as mu__pool_get for any thread, without a pool. */
 struct mu__msg *mu__msg_heap(uint16_t kind, size_t body_size);
 
-/* The ways of mu__pool_get and mu__pool_put that need malloc: empty lists, full lists,
- * large messages; and those of other threads. */
+/* The slow paths of mu__pool_get and mu__pool_put: empty lists, full lists, large
+ * messages, and messages of other threads. */
 struct mu__msg *mu__pool_get_slow(struct mu__pool *pool, uint16_t kind, size_t body_size);
 void mu__pool_put_slow(struct mu__pool *pool, struct mu__msg *msg);
 
@@ -87,9 +87,9 @@ static inline unsigned mu__pool_class(size_t body_size)
            (unsigned)(bytes > 256);
 }
 
-/* The three small classes are cleared whole, a cache line at a time: of sizes that the
- * compiler knows it makes a few stores and no call, and of more than that a string
- * instruction, which is slow to begin. */
+/* Clears one of the three small classes whole, a cache line at a time: for these constant
+ * sizes the compiler emits a few stores, for larger or variable ones a call or a string
+ * instruction, which is slow to start. */
 static inline void mu__pool_clear(unsigned char *body, unsigned pool_class)
 {
     memset(body, 0, 64 - sizeof(struct mu__msg));

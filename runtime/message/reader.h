@@ -1,4 +1,4 @@
-/* The cursor that unpack.h reads with, and what may stand at it. */
+/* The cursor of unpack.h, and the types of msgpack that may stand at it. */
 #ifndef MU_RUNTIME_READER_H
 #define MU_RUNTIME_READER_H
 
@@ -11,7 +11,7 @@ struct mu__reader {
     const uint8_t *end;
 };
 
-/* What stands at the cursor, by its first byte. */
+/* The type of the item at the cursor, by its first byte. */
 enum mu__wire_type {
     MU__WIRE_END,       /* no byte is left */
     MU__WIRE_UINT,
@@ -34,7 +34,7 @@ static inline size_t mu__reader_left(const struct mu__reader *in)
 
 enum mu__wire_type mu__wire_type(const struct mu__reader *in);
 
-/* A word for the type at the cursor, for complaints: "a string". */
+/* The name of the type at the cursor, for error messages: "a string". */
 const char *mu__wire_word(const struct mu__reader *in);
 
 #endif

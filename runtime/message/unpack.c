@@ -1,8 +1,8 @@
-/* The colder half of the msgpack reader. */
+/* The parts of the msgpack reader that are not inlined. */
 #include "runtime/message/unpack.h"
 
 struct lead {
-    uint8_t last;       /* the row holds for first bytes up to this one */
+    uint8_t last;       /* the row is for first bytes up to this one */
     uint8_t type;
 };
 

@@ -1,10 +1,10 @@
-/* Reading msgpack: a cursor over bytes that nobody has checked.
+/* Reading msgpack: a cursor over untrusted bytes.
  *
- * It allocates nothing and believes no length before the bytes are there. Every function
- * returns false when what stands at the cursor is not what was asked for, or is cut
- * short, and then neither moves the cursor nor writes its result: the cursor's place is
- * where a complaint points to. Why this is not msgpack-c's reader is told in
- * docs/decisions/0002-codec.md; that both read the same is a test. */
+ * It allocates nothing and trusts no length before the bytes are there. Every function
+ * returns false when the item at the cursor is of another type or cut short, and then
+ * neither moves the cursor nor writes its result: error messages name the cursor's
+ * offset. docs/decisions/0002-codec.md says why msgpack-c's reader is not used; a test
+ * shows that both read the same. */
 #ifndef MU_RUNTIME_UNPACK_H
 #define MU_RUNTIME_UNPACK_H
 
@@ -46,7 +46,7 @@ static inline bool mu__read_wide(struct mu__reader *in, uint64_t *ret_bits,
     if (left <= size)
         return false;
 
-    /* Eight bytes at once where they are there: no loop over the size. */
+    /* Eight bytes at once when so many are left: no loop over the size. */
     shift = (unsigned)(64 - 8 * size);
     bits = left > 8 ? mu__load_big64(in->at + 1) >> shift
                     : mu__load_big(in->at + 1, size);
@@ -58,7 +58,7 @@ static inline bool mu__read_wide(struct mu__reader *in, uint64_t *ret_bits,
     return true;
 }
 
-/* A number that is not negative, however it is written. */
+/* An integer that is not negative, in any of its encodings. */
 static inline bool mu__read_u64(struct mu__reader *in, uint64_t *ret_number)
 {
     const uint8_t *begin = in->at;
@@ -79,7 +79,7 @@ static inline bool mu__read_u64(struct mu__reader *in, uint64_t *ret_number)
     return true;
 }
 
-/* The same, of at most `most`. */
+/* The same, if it is at most `most`. */
 static inline bool mu__read_u64_up_to(struct mu__reader *in, uint64_t most,
                                       uint64_t *ret_number)
 {
@@ -210,7 +210,7 @@ static inline bool mu__read_str(struct mu__reader *in, const uint8_t **ret_data,
                          ret_data, ret_size);
 }
 
-/* Nothing under an empty mask is 0x01: bytes have no short form. */
+/* Bytes have no short form: under an empty mask no byte is 0x01. */
 static inline bool mu__read_bin(struct mu__reader *in, const uint8_t **ret_data,
                                 uint32_t *ret_size)
 {

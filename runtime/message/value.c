@@ -1,7 +1,8 @@
-/* Values: counted trees. Each value is one allocation, with a list's or map's arrays
- * beside it. */
+/* Values: reference-counted trees. Each value is one allocation; a list or map has its
+ * arrays in others. */
 #include "runtime/message/value_layout.h"
 
+#include "runtime/base/text.h"
 #include "runtime/message/arguments.h"
 #include "runtime/message/block_pool.h"
 
@@ -45,7 +46,7 @@ bool mu__tensor_bytes(int dtype, unsigned rank, const uint64_t *dims, size_t *re
     if (bytes == 0 || rank > MU_TENSOR_RANK_MAX)
         return false;
 
-    /* A zero makes the tensor empty, but does not excuse the others from fitting. */
+    /* A dimension of 0 makes the tensor empty; the others must not overflow either. */
     for (unsigned i = 0; i < rank; i++) {
         if (dims[i] == 0) {
             empty = true;
@@ -59,75 +60,6 @@ bool mu__tensor_bytes(int dtype, unsigned rank, const uint64_t *dims, size_t *re
     return true;
 }
 
-/* ---- UTF-8 ---- */
-
-/* How a character of more than one byte may begin. */
-struct utf8_lead {
-    uint8_t first;      /* first bytes of the row */
-    uint8_t last;
-    uint8_t more;       /* bytes that follow */
-    uint8_t second_min; /* of the first that follows: no long forms, no surrogates */
-    uint8_t second_max;
-};
-
-static const struct utf8_lead utf8_leads[] = {
-    {0xc2, 0xdf, 1, 0x80, 0xbf}, {0xe0, 0xe0, 2, 0xa0, 0xbf}, {0xe1, 0xec, 2, 0x80, 0xbf},
-    {0xed, 0xed, 2, 0x80, 0x9f}, {0xee, 0xef, 2, 0x80, 0xbf}, {0xf0, 0xf0, 3, 0x90, 0xbf},
-    {0xf1, 0xf3, 3, 0x80, 0xbf}, {0xf4, 0xf4, 3, 0x80, 0x8f},
-};
-
-static const struct utf8_lead *find_utf8_lead(uint8_t byte)
-{
-    for (size_t i = 0; i < sizeof utf8_leads / sizeof utf8_leads[0]; i++)
-        if (byte >= utf8_leads[i].first && byte <= utf8_leads[i].last)
-            return &utf8_leads[i];
-    return NULL;
-}
-
-/* Bytes of the character at `text`, 0 when it is none. */
-static size_t utf8_length(const uint8_t *text, size_t left)
-{
-    const struct utf8_lead *lead;
-
-    if (text[0] < 0x80)
-        return 1;
-    lead = find_utf8_lead(text[0]);
-    if (lead == NULL || left <= lead->more || text[1] < lead->second_min ||
-        text[1] > lead->second_max)
-        return 0;
-    for (size_t i = 2; i <= lead->more; i++)
-        if ((text[i] & 0xc0) != 0x80)
-            return 0;
-    return (size_t)lead->more + 1;
-}
-
-static bool is_ascii8(const uint8_t *text)
-{
-    uint64_t word;
-
-    memcpy(&word, text, sizeof word);
-    return (word & UINT64_C(0x8080808080808080)) == 0;
-}
-
-bool mu__utf8_valid(const void *data, size_t size)
-{
-    const uint8_t *text = data;
-    size_t at = 0;
-
-    while (at + 8 <= size && is_ascii8(text + at))
-        at += 8;
-    while (at < size && text[at] < 0x80)
-        at++;
-    while (at < size) {
-        size_t length = utf8_length(text + at, size - at);
-
-        if (length == 0)
-            return false;
-        at += length;
-    }
-    return true;
-}
-
 /* ---- Making values ---- */
 
 static void begin(struct mu_value *value, enum mu_value_type type)
@@ -136,19 +68,19 @@ static void begin(struct mu_value *value, enum mu_value_type type)
     value->type = (uint8_t)type;
 }
 
-static struct mu__scalar *new_scalar(enum mu_value_type type)
+static mu_value *new_scalar(enum mu_value_type type, union mu__number number)
 {
     struct mu__scalar *scalar = malloc(sizeof *scalar);
 
     if (scalar == NULL)
         return NULL;
     begin(&scalar->head, type);
-    scalar->as.integer = 0;
-    return scalar;
+    scalar->as = number;
+    return &scalar->head;
 }
 
-/* There is one, which is never freed and whose count nobody touches: what most closures
- * return. */
+/* The one nil, which most closures return. It is never freed and its count never changes,
+ * so that threads do not share a written cache line. */
 static struct mu_value the_nil = {.refs = 1, .type = MU_VALUE_NIL};
 
 mu_value *mu_value_nil(void)
@@ -158,32 +90,17 @@ mu_value *mu_value_nil(void)
 
 mu_value *mu_value_bool(int truth)
 {
-    struct mu__scalar *scalar = new_scalar(MU_VALUE_BOOL);
-
-    if (scalar == NULL)
-        return NULL;
-    scalar->as.integer = truth != 0;
-    return &scalar->head;
+    return new_scalar(MU_VALUE_BOOL, (union mu__number){.integer = truth != 0});
 }
 
 mu_value *mu_value_int(int64_t number)
 {
-    struct mu__scalar *scalar = new_scalar(MU_VALUE_INT);
-
-    if (scalar == NULL)
-        return NULL;
-    scalar->as.integer = number;
-    return &scalar->head;
+    return new_scalar(MU_VALUE_INT, (union mu__number){.integer = number});
 }
 
 mu_value *mu_value_float(double number)
 {
-    struct mu__scalar *scalar = new_scalar(MU_VALUE_FLOAT);
-
-    if (scalar == NULL)
-        return NULL;
-    scalar->as.real = number;
-    return &scalar->head;
+    return new_scalar(MU_VALUE_FLOAT, (union mu__number){.real = number});
 }
 
 mu_value *mu__value_blob(enum mu_value_type type, const void *data, size_t size)
@@ -263,7 +180,8 @@ mu_value *mu_value_ref(const mu_value *value)
     return held;
 }
 
-/* True for the last holder, who then sees what all others did before they let go. */
+/* True for the last holder, which sees all that the other holders wrote before theirs was
+ * dropped. */
 static bool drop(mu_value *value)
 {
     return value->type != MU_VALUE_NIL &&
@@ -283,22 +201,22 @@ mu_value *mu__value_reference(uint64_t number, void *holder,
 
     if (reference == NULL)
         return NULL;
-    atomic_init(&reference->head.refs, 1);
-    reference->head.type = MU_VALUE_REFERENCE;
+    begin(&reference->head, MU_VALUE_REFERENCE);
     reference->number = number;
     reference->holder = holder;
     reference->drop = drop_it;
     return &reference->head;
 }
 
-/* In a block of the pool, unlike small values. */
+/* Whether the value is a block of the block pool; others come from malloc. */
 static bool is_blob(const mu_value *value)
 {
     return value->type == MU_VALUE_STRING || value->type == MU_VALUE_BYTES ||
            value->type == MU_VALUE_TENSOR;
 }
 
-/* Let go of one value: free it, or put it on the list `dead` when it holds others. */
+/* Drop one holder. The last one's value is freed; a list or map is put on the list `dead`
+ * instead. */
 static void defer_free(mu_value *value, struct mu__container **dead)
 {
     struct mu__container *container;
@@ -356,18 +274,17 @@ enum mu_value_type mu_value_type(const mu_value *value)
     return value == NULL ? MU_VALUE_NIL : (enum mu_value_type)value->type;
 }
 
-static const struct mu__scalar *as_scalar(const mu_value *value, enum mu_value_type type)
+/* The value as the struct of its type; NULL: it is of another type. */
+static const void *as_type(const mu_value *value, enum mu_value_type type)
 {
-    if (value == NULL || value->type != type)
-        return NULL;
-    return (const struct mu__scalar *)value;
+    return value != NULL && value->type == type ? value : NULL;
 }
 
 int mu_value_get_bool(const mu_value *value, int *ret_truth)
 {
     MU__REQUIRE(NULL, value, ret_truth);
 
-    const struct mu__scalar *scalar = as_scalar(value, MU_VALUE_BOOL);
+    const struct mu__scalar *scalar = as_type(value, MU_VALUE_BOOL);
 
     if (scalar == NULL)
         return -MU_EINVALID;
@@ -379,7 +296,7 @@ int mu_value_get_int(const mu_value *value, int64_t *ret_number)
 {
     MU__REQUIRE(NULL, value, ret_number);
 
-    const struct mu__scalar *scalar = as_scalar(value, MU_VALUE_INT);
+    const struct mu__scalar *scalar = as_type(value, MU_VALUE_INT);
 
     if (scalar == NULL)
         return -MU_EINVALID;
@@ -391,7 +308,7 @@ int mu_value_get_float(const mu_value *value, double *ret_number)
 {
     MU__REQUIRE(NULL, value, ret_number);
 
-    const struct mu__scalar *scalar = as_scalar(value, MU_VALUE_FLOAT);
+    const struct mu__scalar *scalar = as_type(value, MU_VALUE_FLOAT);
     int64_t number;
 
     if (scalar != NULL) {
@@ -404,18 +321,11 @@ int mu_value_get_float(const mu_value *value, double *ret_number)
     return 0;
 }
 
-static const struct mu__blob *as_blob(const mu_value *value, enum mu_value_type type)
-{
-    if (value == NULL || value->type != type)
-        return NULL;
-    return (const struct mu__blob *)value;
-}
-
 int mu_value_get_string(const mu_value *value, const char **ret_text, size_t *ret_size)
 {
     MU__REQUIRE(NULL, value, ret_text, ret_size);
 
-    const struct mu__blob *blob = as_blob(value, MU_VALUE_STRING);
+    const struct mu__blob *blob = as_type(value, MU_VALUE_STRING);
 
     if (blob == NULL)
         return -MU_EINVALID;
@@ -428,7 +338,7 @@ int mu_value_get_bytes(const mu_value *value, const void **ret_data, size_t *ret
 {
     MU__REQUIRE(NULL, value, ret_data, ret_size);
 
-    const struct mu__blob *blob = as_blob(value, MU_VALUE_BYTES);
+    const struct mu__blob *blob = as_type(value, MU_VALUE_BYTES);
 
     if (blob == NULL)
         return -MU_EINVALID;
@@ -441,9 +351,9 @@ int mu_value_get_tensor(const mu_value *value, mu_tensor *ret_tensor)
 {
     MU__REQUIRE(NULL, value, ret_tensor);
 
-    const struct mu__tensor *tensor = (const struct mu__tensor *)value;
+    const struct mu__tensor *tensor = as_type(value, MU_VALUE_TENSOR);
 
-    if (value == NULL || value->type != MU_VALUE_TENSOR)
+    if (tensor == NULL)
         return -MU_EINVALID;
     *ret_tensor = (mu_tensor){
         .dtype = tensor->dtype,
@@ -466,28 +376,19 @@ void *mu_value_tensor_data(mu_value *value)
 
 static bool equal(const mu_value *a, const mu_value *b, unsigned depth);
 
-static bool equal_lists(const mu_value *a, const mu_value *b, unsigned depth)
+/* Two lists, or two maps, whose keys may be in different orders. */
+static bool equal_items(const mu_value *a, const mu_value *b, unsigned depth)
 {
     size_t count = mu_value_count(a);
 
-    if (count != mu_value_count(b))
-        return false;
-    for (size_t i = 0; i < count; i++)
-        if (!equal(mu_value_at(a, i), mu_value_at(b, i), depth))
-            return false;
-    return true;
-}
-
-static bool equal_maps(const mu_value *a, const mu_value *b, unsigned depth)
-{
-    size_t count = mu_value_count(a);
-
-    if (count != mu_value_count(b))
+    if (depth == 0 || count != mu_value_count(b))
         return false;
     for (size_t i = 0; i < count; i++) {
-        const mu_value *other = mu_value_find(b, mu_value_key(a, i));
+        const mu_value *other = a->type == MU_VALUE_MAP
+                                    ? mu_value_find(b, mu_value_key(a, i))
+                                    : mu_value_at(b, i);
 
-        if (other == NULL || !equal(mu_value_at(a, i), other, depth))
+        if (other == NULL || !equal(mu_value_at(a, i), other, depth - 1))
             return false;
     }
     return true;
@@ -539,9 +440,8 @@ static bool equal(const mu_value *a, const mu_value *b, unsigned depth)
     case MU_VALUE_BYTES:
         return equal_blobs(a, b);
     case MU_VALUE_LIST:
-        return depth > 0 && equal_lists(a, b, depth - 1);
     case MU_VALUE_MAP:
-        return depth > 0 && equal_maps(a, b, depth - 1);
+        return equal_items(a, b, depth);
     case MU_VALUE_TENSOR:
         return equal_tensors(a, b);
     case MU_VALUE_REFERENCE:

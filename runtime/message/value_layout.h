@@ -1,5 +1,5 @@
-/* The memory of values, for the files that make, read and pack them, and for whoever
- * makes references. */
+/* The memory layout of values, for the files that make, read and pack them, and those
+ * that make references. */
 #ifndef MU_RUNTIME_VALUE_LAYOUT_H
 #define MU_RUNTIME_VALUE_LAYOUT_H
 
@@ -18,18 +18,20 @@ struct mu_value {
     uint8_t type;           /* enum mu_value_type */
 };
 
+union mu__number {
+    int64_t integer;        /* bool: 0 or 1 */
+    double real;
+};
+
 /* Bool, int and float. */
 struct mu__scalar {
     struct mu_value head;
-    union {
-        int64_t integer;    /* bool: 0 or 1 */
-        double real;
-    } as;
+    union mu__number as;
 };
 
-/* Room before the data of bytes and tensors for what stands before them when they are
- * packed, so that they can be sent from where they are. Its end is written when the value
- * is made. */
+/* Room before the data of bytes and tensors for their msgpack head, so that they can be
+ * sent without a copy. The head is written, at the end of the room, when the value is
+ * made. */
 enum { MU__BLOB_ROOM = 16, MU__TENSOR_ROOM = 80 };
 
 /* String and bytes; a zero byte follows that the size does not count. */
@@ -66,7 +68,8 @@ struct mu__tensor {
     alignas(16) uint8_t data[];
 };
 
-/* Stands for something else, by number. Where it was made it may also hold that thing. */
+/* A placeholder for another value, by number. In the process that made it, it may also
+ * hold an object. */
 struct mu__reference {
     struct mu_value head;
     uint64_t number;
@@ -74,19 +77,13 @@ struct mu__reference {
     void (*drop)(void *holder);
 };
 
-/* NULL when out of memory: then `holder` stays the caller's. `drop` may be NULL. */
+/* `drop_it`, which may be NULL, is called with `holder` when the reference is freed. NULL
+ * when out of memory: then `holder` stays the caller's. */
 mu_value *mu__value_reference(uint64_t number, void *holder,
                               void (*drop_it)(void *holder));
 
-/* What is packed before the data of bytes or a tensor goes into the room there. */
+/* Write the head of bytes or a tensor into the room before its data. */
 void mu__value_write_room(mu_value *value);
-
-/* Whether `size` bytes are UTF-8: no long forms, no surrogates, nothing past U+10FFFF. */
-bool mu__utf8_valid(const void *data, size_t size);
-
-/* Show bytes of a text that are no UTF-8 as question marks: what a name or a program's
- * words have of them must not get into JSON, messages and logs. */
-void mu__make_utf8(char *text);
 
 /* String or bytes of a size; the content is not checked. NULL when out of memory. */
 mu_value *mu__value_blob(enum mu_value_type type, const void *data, size_t size);
@@ -94,8 +91,8 @@ mu_value *mu__value_blob(enum mu_value_type type, const void *data, size_t size)
 /* A list or map with room for `capacity` items. NULL when out of memory. */
 struct mu__container *mu__value_container(enum mu_value_type type, uint32_t capacity);
 
-/* Put under a new key, of `size` bytes, that is UTF-8 without zero bytes. -MU_EEXISTS
- * when the map has the key. Owns: takes `item`, whatever is returned. */
+/* Put an item under a new key of `size` bytes, which is UTF-8 without zero bytes.
+ * -MU_EEXISTS when the map has the key. Owns: takes `item`, whatever is returned. */
 int mu__value_put(struct mu__container *map, const void *key, size_t size,
                   mu_value *item);
 

@@ -105,11 +105,11 @@ int mu__value_measure(const mu_value *value, uint32_t *ret_head, uint32_t *ret_t
 struct packing {
     struct mu__writer head;
     uint8_t *tail;
-    uint64_t tail_size;     /* of what is in the tail so far */
+    uint64_t tail_size;     /* bytes of the tail that are written */
     uint64_t tail_room;
 };
 
-/* As it is in memory: see above. */
+/* Numbers are little-endian in memory: see value_wire.h. */
 static void store_little64(uint8_t *out, uint64_t number)
 {
     memcpy(out, &number, sizeof number);
@@ -140,7 +140,7 @@ static int pack_map(const mu_value *value, struct packing *packing)
     return rv;
 }
 
-/* All but the bytes, which begin at `offset` of the tail. */
+/* The extension of a tensor whose elements begin at `offset` of the tail. */
 static int pack_tensor_head(const struct mu__tensor *tensor, uint64_t offset,
                             struct mu__writer *head)
 {

@@ -1,10 +1,9 @@
 #include "runtime/message/value_references.h"
 
-/* How to replace, and how many lists and maps may still be entered. */
 struct replacing {
     mu__replace_fn replace;
     void *arg;
-    unsigned depth;
+    unsigned depth;     /* lists and maps that may still be entered */
 };
 
 static int replace_one(mu_value **item, const struct replacing *how)

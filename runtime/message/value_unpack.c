@@ -1,6 +1,7 @@
 /* Unpacking of values from untrusted bytes. */
 #include "runtime/message/value_wire.h"
 
+#include "runtime/base/text.h"
 #include "runtime/message/unpack.h"
 
 #include <assert.h>
@@ -9,11 +10,11 @@
 
 struct unpacking {
     struct mu__reader head;
-    const uint8_t *begin;       /* of the head: bytes are counted from here */
+    const uint8_t *begin;       /* of the head, for offsets in error messages */
     const uint8_t *tail;
     uint64_t tail_size;
     uint64_t tail_used;
-    uint64_t owed;              /* items that were promised and have not begun */
+    uint64_t owed;              /* items that lists and maps announced, not yet read */
     unsigned depth;             /* lists and maps that may still be entered */
     char *why;
     size_t why_size;
@@ -35,7 +36,7 @@ static int refuse(const struct unpacking *in, const char *format, ...)
     return -MU_EDATALOSS;
 }
 
-/* What was read is a value now, if there was memory for it. */
+/* Return a new value; NULL: there was no memory for it. */
 static int made(mu_value *value, mu_value **ret_value)
 {
     if (value == NULL)
@@ -115,8 +116,8 @@ static int unpack_bin(struct unpacking *in, mu_value **ret_value)
     return made(mu__value_blob(MU_VALUE_BYTES, data, size), ret_value);
 }
 
-/* Enter a list or map whose head was just read. Each promised item needs a byte of its
- * own, beside those that were promised before: memory for them is taken only then. */
+/* Enter a list or map whose head was just read. Every announced item takes at least one
+ * byte: memory is allocated only if enough bytes follow for all of them. */
 static int enter(struct unpacking *in, enum mu_value_type type, uint32_t count,
                  struct mu__container **ret_container)
 {
@@ -140,7 +141,7 @@ static int enter(struct unpacking *in, enum mu_value_type type, uint32_t count,
     return 0;
 }
 
-/* Leave it again, with all of its items or with an error. */
+/* Leave a list or map: return it with all of its items, or free it after an error. */
 static int leave(struct unpacking *in, struct mu__container *container, int rv,
                  mu_value **ret_value)
 {
@@ -235,7 +236,7 @@ static void load_dims(const uint8_t *ext, unsigned rank, uint64_t *dims)
         dims[i] = mu__load_little64(ext + MU__TENSOR_FIXED + sizeof *dims * i);
 }
 
-/* The tensor's place in the tail: behind the last one, at the next multiple of 16. */
+/* The tensor's bytes in the tail: behind the last one's, at the next multiple of 16. */
 static int take_tail(struct unpacking *in, uint64_t offset, size_t bytes,
                      const uint8_t **ret_data)
 {
@@ -330,7 +331,7 @@ static int unpack(struct unpacking *in, mu_value **ret_value)
     return unpackers[mu__wire_type(&in->head)](in, ret_value);
 }
 
-/* What is left over after the one value. */
+/* Refuse bytes behind the value. */
 static int check_end(const struct unpacking *in)
 {
     if (in->head.at != in->head.end)

@@ -8,6 +8,8 @@
  *   u64  dims[rank]        little-endian
  *   u64  offset            in the tail, little-endian
  *
+ * A reference is an extension of type 2: its number, a little-endian u64.
+ *
  * There is one way to lay out the tail, and the reader insists on it: the tensors in the
  * order of the head, each at the next multiple of 16, zeros between them, nothing behind
  * the last. So no two tensors can share bytes, which would make a small message large. */
@@ -27,7 +29,7 @@ enum {
     MU__REFERENCE_BYTES = 2 + sizeof(uint64_t),
     MU__TENSOR_EXT_HEAD = 3,    /* lead, size and type, before the extension's bytes */
     MU__TENSOR_FIXED = 4,       /* dtype, rank and zero */
-    MU__BIN_HEAD_MAX = 5        /* before bytes */
+    MU__BIN_HEAD_MAX = 5        /* lead and size, before bytes */
 };
 
 static inline uint64_t mu__tail_align(uint64_t size)

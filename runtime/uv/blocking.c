@@ -22,8 +22,8 @@ struct pool {
     unsigned threads;
 };
 
-/* Threads are the process's, as those of libuv's pool are. `lock` guards the pools, and
- * of jobs and their homes what is ours. */
+/* Pools belong to the process, as libuv's does. `lock` guards them, the private fields of
+ * jobs, and have_run. */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct pool pools[MU__BLOCKING_POOLS];
 
@@ -39,7 +39,7 @@ static void after_fork(void)
     (void)pthread_mutex_unlock(&lock);
 }
 
-/* Its threads have stayed behind. */
+/* The child has none of its parent's threads. */
 static void begin_in_child(void)
 {
     memset(pools, 0, sizeof pools);
@@ -60,16 +60,17 @@ static struct mu__blocking_job *take(struct mu__list *list)
     return node == NULL ? NULL : MU__LIST_ENTRY(node, struct mu__blocking_job, node);
 }
 
-/* The home of an job that is wanted is open: it closes after its last job. */
+/* Hand a job that has run to its loop, whose jobs are open as long as one of them is not
+ * done; false: it was dropped. */
 static bool give_back_locked(struct mu__blocking_job *job)
 {
-    struct mu__blocking_jobs *home = job->home;
+    struct mu__blocking_jobs *jobs = job->jobs;
 
     job->phase = MU__BLOCKING_HAS_RUN;
-    if (home == NULL)
+    if (jobs == NULL)
         return false;
-    mu__list_append(&home->have_run, &job->node);
-    (void)uv_async_send(&home->wake);
+    mu__list_append(&jobs->have_run, &job->node);
+    (void)uv_async_send(&jobs->wake);
     return true;
 }
 
@@ -114,7 +115,7 @@ static bool start_thread(struct pool *pool)
 
 /* ---- In the loop ---- */
 
-/* Each done may drop others, so one is taken at a time. */
+/* done() may drop other jobs, so one is taken at a time. */
 static void on_wake(uv_async_t *wake)
 {
     struct mu__blocking_jobs *jobs = (struct mu__blocking_jobs *)wake;
@@ -152,7 +153,7 @@ int mu__blocking_start(struct mu__blocking_jobs *jobs, struct mu__blocking_job *
     struct pool *pool = &pools[job->pool];
     int rv = 0;
 
-    job->home = jobs;
+    job->jobs = jobs;
     job->phase = MU__BLOCKING_WAITS;
     (void)pthread_mutex_lock(&lock);
     mu__list_append(&pool->waiting, &job->node);
@@ -168,7 +169,7 @@ int mu__blocking_start(struct mu__blocking_jobs *jobs, struct mu__blocking_job *
 
 void mu__blocking_adopt(struct mu__blocking_jobs *jobs, struct mu__blocking_job *job)
 {
-    job->home = jobs;
+    job->jobs = jobs;
     job->phase = MU__BLOCKING_RUNS;
 }
 
@@ -185,17 +186,17 @@ unsigned mu__blocking_job_waits_for(struct mu__blocking_job *job)
 void mu__blocking_job_drop(struct mu__blocking_job *job)
 {
     struct pool *pool = &pools[job->pool];
-    struct mu__blocking_jobs *home = job->home;
+    struct mu__blocking_jobs *jobs = job->jobs;
     bool runs;
 
-    assert(home != NULL);
+    assert(jobs != NULL);
     (void)pthread_mutex_lock(&lock);
     runs = job->phase == MU__BLOCKING_RUNS;
     if (job->phase == MU__BLOCKING_WAITS)
         mu__list_remove(&pool->waiting, &job->node);
     else if (job->phase == MU__BLOCKING_HAS_RUN)
-        mu__list_remove(&home->have_run, &job->node);
-    job->home = NULL;
+        mu__list_remove(&jobs->have_run, &job->node);
+    job->jobs = NULL;
     (void)pthread_mutex_unlock(&lock);
     if (!runs)
         job->dropped(job);

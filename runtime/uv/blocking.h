@@ -1,17 +1,17 @@
-/* Blocking jobs: functions that may hang, on threads that nobody has to wait for.
+/* Blocking jobs: functions that may hang, on threads for which no loop has to wait.
  *
  * libuv's pool has four threads for all that a process does, and a loop cannot be closed
- * before what it has in the pool has returned. Who looks up a name or reads a file may
- * wait for a machine that is away, and a function of the program's own may never come
- * back: such jobs have threads of their own. They run in named pools, so that what hangs
- * in one keeps nobody from another. A pool has MU__BLOCKING_THREADS_MAX threads at most,
- * for the whole process; what is beyond that waits in order. A thread ends when its pool
- * has nothing more to do, and takes no signals.
+ * before its requests in the pool have returned. But the look-up of a name or the reading
+ * of a file may hang while a machine is down, and a function of the program may never
+ * return: such jobs have threads of their own. They run in named pools, so that a job
+ * that hangs in one does not hold up another. A pool has MU__BLOCKING_THREADS_MAX
+ * threads at most, for the whole process; further jobs wait in order. A thread ends
+ * when its pool has no job left, and takes no signals.
  *
- * Who has a timeout drops its job: one that has not begun is taken back, one that runs
- * goes on, finds nobody, and is freed by its thread. Loops can be closed meanwhile, and a
- * program may end. In a child that was forked there is none of these threads: it begins
- * with empty pools, for loops of its own. */
+ * A caller whose timeout has passed drops its job: one that has not begun is taken back,
+ * one that runs goes on and is freed by its thread. Loops can be closed meanwhile, and a
+ * program may end. A forked child has none of these threads: it begins with empty pools,
+ * for loops of its own. */
 #ifndef MU_RUNTIME_BLOCKING_UV_H
 #define MU_RUNTIME_BLOCKING_UV_H
 
@@ -23,7 +23,7 @@ enum { MU__BLOCKING_THREADS_MAX = 8 };
 
 enum mu__blocking_pool {
     MU__BLOCKING_FILES,
-    MU__BLOCKING_NAMES,     /* what the system looks up */
+    MU__BLOCKING_NAMES,     /* look-ups by the system's resolver */
     MU__BLOCKING_SIGNATURES,    /* they never hang */
     MU__BLOCKING_CALLS,     /* functions of the program's own */
     MU__BLOCKING_PROGRAMS,  /* other programs */
@@ -32,32 +32,32 @@ enum mu__blocking_pool {
 
 struct mu__blocking_jobs;
 
-/* A member of what it is about; the first four fields are filled in by its owner. */
+/* Embedded in a struct of its owner, who fills in the first four fields. */
 struct mu__blocking_job {
     enum mu__blocking_pool pool;
 
-    /* On a thread. */
+    /* The work itself, on a thread of the pool. */
     void (*run)(struct mu__blocking_job *job);
 
-    /* It has run, and was not dropped: it is the callee's again. In the loop. */
+    /* The job has run and was not dropped: it is its owner's again. In the loop. */
     void (*done)(struct mu__blocking_job *job);
 
-    /* It was dropped, and does not run any more: free it. Within the dropping, or on its
-     * thread. */
+    /* The job was dropped and does not run any more: free it. Called by
+     * mu__blocking_job_drop, or on the job's thread. */
     void (*dropped)(struct mu__blocking_job *job);
 
-    /* Ours, under our lock. */
-    struct mu__blocking_jobs *home; /* NULL: it was dropped */
-    struct mu__list_node node;      /* of those that wait, or have run */
+    /* Private, under the lock of blocking.c. */
+    struct mu__blocking_jobs *jobs; /* of its loop; NULL: it was dropped */
+    struct mu__list_node node;      /* of the pool's waiting jobs, or of have_run */
     enum { MU__BLOCKING_WAITS, MU__BLOCKING_RUNS, MU__BLOCKING_HAS_RUN } phase;
 };
 
-/* Those of one loop. -MU_ENOMEM. They do not keep the loop alive: whoever starts a
- * job has a timer for its limit, which does. */
+/* Open the jobs of one loop. -MU_ENOMEM. They do not keep the loop alive; the timers for
+ * their timeouts, which callers have, do. */
 int mu__blocking_open(uv_loop_t *loop, struct mu__blocking_jobs **ret_jobs);
 
 /* Loop thread, as the two that follow. -MU_EEXHAUSTED: no thread can be started, and the
- * job is as it was. */
+ * job stays the caller's. */
 int mu__blocking_start(struct mu__blocking_jobs *jobs, struct mu__blocking_job *job);
 
 /* A job that runs elsewhere, on no thread of a pool: it has begun; its `pool` and `run`
@@ -66,14 +66,14 @@ int mu__blocking_start(struct mu__blocking_jobs *jobs, struct mu__blocking_job *
 void mu__blocking_adopt(struct mu__blocking_jobs *jobs, struct mu__blocking_job *job);
 void mu__blocking_job_end(struct mu__blocking_job *job);
 
-/* Of one that was started, and is not done: 0 when it has begun; else how many threads of
- * its pool have not come to their end. */
+/* For a job that was started and is not done: 0 when it has begun; otherwise the number
+ * of threads of its pool, all of which are busy. */
 unsigned mu__blocking_job_waits_for(struct mu__blocking_job *job);
 
-/* The same. */
+/* Give up a job that was started and is not done: dropped() is called, done() is not. */
 void mu__blocking_job_drop(struct mu__blocking_job *job);
 
-/* All of them are done or dropped. `closed` is the last that is heard, from the loop. */
+/* All jobs are done or dropped. `closed` is the last call, from the loop. */
 void mu__blocking_close(struct mu__blocking_jobs *jobs, void (*closed)(void *arg),
                        void *arg);
 

@@ -17,11 +17,6 @@
 #include <sys/prctl.h>
 #endif
 
-struct work_list {
-    struct mu__work *first;
-    struct mu__work *last;
-};
-
 struct thread {
     struct mu__executor *executor;
     pthread_t id;
@@ -32,52 +27,18 @@ struct thread {
 struct mu__executor {
     pthread_mutex_t lock;
     pthread_cond_t work_ready;
-    struct work_list queued;
-    struct work_list done;
+    struct mu__list queued;     /* of mu__work.node */
+    struct mu__list done;
     void (*wake)(void *owner);  /* NULL: nobody to wake any more */
     void *owner;
     unsigned idle;              /* threads that wait for work */
-    unsigned woken; /* of these, how many were signalled and have not run yet */
+    unsigned woken;             /* of these, signalled and not running yet */
     unsigned alive;             /* threads that have not ended */
     bool stopping;
     bool abandoned;             /* the last thread frees this */
     unsigned threads_count;
     struct thread threads[];
 };
-
-static void append(struct work_list *list, struct mu__work *work)
-{
-    work->next = NULL;
-    work->prev = list->last;
-    if (list->last == NULL)
-        list->first = work;
-    else
-        list->last->next = work;
-    list->last = work;
-}
-
-static void take_out(struct work_list *list, struct mu__work *work)
-{
-    if (work->prev == NULL)
-        list->first = work->next;
-    else
-        work->prev->next = work->next;
-    if (work->next == NULL)
-        list->last = work->prev;
-    else
-        work->next->prev = work->prev;
-    work->next = NULL;
-    work->queued = false;
-}
-
-static struct mu__work *take_first(struct work_list *list)
-{
-    struct mu__work *work = list->first;
-
-    if (work != NULL)
-        take_out(list, work);
-    return work;
-}
 
 static void wake_owner(struct mu__executor *executor)
 {
@@ -107,17 +68,23 @@ static void name_thread(unsigned number)
 /* The next piece of work, or NULL when the thread has to end. With the lock held. */
 static struct mu__work *wait_for_work(struct mu__executor *executor)
 {
-    while (executor->queued.first == NULL && !executor->stopping) {
+    struct mu__work *work;
+
+    while (mu__list_is_empty(&executor->queued) && !executor->stopping) {
         executor->idle++;
         (void)pthread_cond_wait(&executor->work_ready, &executor->lock);
         executor->idle--;
         if (executor->woken > 0)
             executor->woken--;
     }
-    return executor->stopping ? NULL : take_first(&executor->queued);
+    if (executor->stopping)
+        return NULL;
+    work = MU__LIST_ENTRY(mu__list_pop(&executor->queued), struct mu__work, node);
+    work->queued = false;
+    return work;
 }
 
-/* The clock of the loop is this one, in milliseconds. */
+/* uv_hrtime() is also the clock of the loop, which counts milliseconds. */
 static void run_one(struct mu__work *work)
 {
     uint64_t begun_ns = uv_hrtime();
@@ -142,8 +109,8 @@ static void run_until_stopped(struct mu__executor *executor)
         run_one(work);
         (void)pthread_mutex_lock(&executor->lock);
 
-        first = executor->done.first == NULL;
-        append(&executor->done, work);
+        first = mu__list_is_empty(&executor->done);
+        mu__list_append(&executor->done, &work->node);
         if (first)
             wake_owner(executor);
     }
@@ -231,7 +198,7 @@ void mu__executor_submit(struct mu__executor *executor, struct mu__work *work)
     atomic_store_explicit(&work->begun_ms, 0, memory_order_relaxed);
     (void)pthread_mutex_lock(&executor->lock);
     assert(!executor->stopping);
-    append(&executor->queued, work);
+    mu__list_append(&executor->queued, &work->node);
     work->queued = true;
     wakes = executor->idle > executor->woken;
     if (wakes)
@@ -247,31 +214,33 @@ bool mu__executor_withdraw(struct mu__executor *executor, struct mu__work *work)
 
     (void)pthread_mutex_lock(&executor->lock);
     queued = work->queued && !executor->stopping;
-    if (queued)
-        take_out(&executor->queued, work);
+    if (queued) {
+        mu__list_remove(&executor->queued, &work->node);
+        work->queued = false;
+    }
     (void)pthread_mutex_unlock(&executor->lock);
     return queued;
 }
 
-struct mu__work *mu__executor_take_done(struct mu__executor *executor)
+struct mu__list mu__executor_take_done(struct mu__executor *executor)
 {
-    struct mu__work *first;
+    struct mu__list done;
 
     (void)pthread_mutex_lock(&executor->lock);
-    first = executor->done.first;
-    executor->done = (struct work_list){NULL, NULL};
+    done = executor->done;
+    executor->done = (struct mu__list){NULL, NULL};
     (void)pthread_mutex_unlock(&executor->lock);
-    return first;
+    return done;
 }
 
-struct mu__work *mu__executor_stop(struct mu__executor *executor)
+struct mu__list mu__executor_stop(struct mu__executor *executor)
 {
-    struct mu__work *given_back;
+    struct mu__list given_back;
 
     (void)pthread_mutex_lock(&executor->lock);
     executor->stopping = true;
-    given_back = executor->queued.first;
-    executor->queued = (struct work_list){NULL, NULL};
+    given_back = executor->queued;
+    executor->queued = (struct mu__list){NULL, NULL};
     (void)pthread_cond_broadcast(&executor->work_ready);
     (void)pthread_mutex_unlock(&executor->lock);
     return given_back;

@@ -24,14 +24,15 @@ void mu__executor_submit(struct mu__executor *executor, struct mu__work *work);
  * mu__executor_take_done. */
 bool mu__executor_withdraw(struct mu__executor *executor, struct mu__work *work);
 
-/* All work that has finished, linked by `next` in the order of finishing, or NULL. */
-struct mu__work *mu__executor_take_done(struct mu__executor *executor);
+/* All work that has finished, in the order of finishing: a list of mu__work.node. */
+struct mu__list mu__executor_take_done(struct mu__executor *executor);
 
-/* Work that has not started never will; threads end as soon as their work does. Returns
- * the work that is given back so, linked by `next` in the order of submission. */
-struct mu__work *mu__executor_stop(struct mu__executor *executor);
+/* Start no more work; threads end as soon as their work does. Returns the work that was
+ * queued, in the order of submission: a list of mu__work.node. */
+struct mu__list mu__executor_stop(struct mu__executor *executor);
 
-/* Has every thread ended after mu__executor_stop? Then mu__executor_free is immediate. */
+/* Whether every thread has ended after mu__executor_stop, so that mu__executor_free does
+ * not wait. */
 bool mu__executor_has_ended(struct mu__executor *executor);
 
 /* Stops, waits for every thread. `wake` is not called any more. NULL is fine. */

@@ -1,18 +1,18 @@
 /* A file that is written at its end and replaced as a whole.
  *
- * The lock is on the file itself (flock: it goes with the last descriptor, so with the
- * process), and there is no second file to be left behind. Since replace puts another
- * file in its place, the new one is locked before it is renamed, and who has locked a
- * file looks whether it is still the one that has the name: what has the name is locked
- * by its owner at any time.
+ * The lock is on the file itself (flock, which ends with the last descriptor, and so with
+ * the process), so that no lock file can be left behind. replace() puts another file
+ * under the name: it is locked before it is renamed, and a process that has locked a
+ * file checks that the file still has the name. So the file of that name is locked by
+ * its owner at any time.
  *
- * `length` counts only what was written whole, and synced if that was asked for. Bytes
- * are written at that place and stay in the buffer until then: after a failure the file
+ * `length` counts only bytes that were written completely, and synced if requested. Bytes
+ * are written at that offset and stay in the buffer until then: after a failure the file
  * is cut back to `length`, and the next flush writes all of them again. That also holds
  * for a failed sync, after which pages count as clean though they are not on the disk.
  *
- * What is reserved stays on the disk behind `length`, also over lives, and is not part of
- * the file's size. */
+ * Reserved space stays allocated behind `length`, also when the process has ended, and is
+ * not part of the file's size. */
 #define _GNU_SOURCE     /* fallocate */
 #include "runtime/uv/file_storage.h"
 
@@ -35,8 +35,8 @@ enum {
 #else
     PENDING_BYTES_MAX = 1 << 20,
 #endif
-    RESERVE_BYTES = 1 << 18,    /* so much more at once, where there is room */
-    OPEN_TRIES_MAX = 16     /* each is lost to somebody who replaces the file just then */
+    RESERVE_BYTES = 1 << 18,    /* reserved beyond the request, where there is room */
+    OPEN_TRIES_MAX = 16     /* a try fails when another process replaces the file then */
 };
 
 struct storage {
@@ -58,7 +58,7 @@ static struct storage *storage_of(struct mu__storage *base)
     return (struct storage *)base;  /* the base is its first member */
 }
 
-/* ---- Words ---- */
+/* ---- Errors ---- */
 
 static int code_of(int number)
 {
@@ -87,7 +87,7 @@ static int code_of(int number)
     }
 }
 
-/* `number` is an errno; `doing` says what could not be done, `after` what follows. */
+/* `number` is an errno; `doing` says what failed, `after` is added to the message. */
 static int refuse(mu_error *error, const char *path, int number, const char *doing,
                   const char *after)
 {
@@ -117,7 +117,7 @@ static int write_at(int file, const void *data, size_t size, uint64_t offset)
     return 0;
 }
 
-/* A file that has become shorter meanwhile is an error, too. */
+/* A file that is shorter than expected is an error, too. */
 static int read_at(int file, void *data, size_t size, uint64_t offset)
 {
     uint8_t *at = data;
@@ -146,7 +146,8 @@ static int cut_at(int file, uint64_t length)
     return rv != 0 ? errno : 0;
 }
 
-/* The folder of `path`, so that a new name in it stays. Some file systems cannot. */
+/* Sync the folder of `path`, so that a new name in it is on the disk. Some file systems
+ * cannot sync folders (EINVAL). */
 static int sync_folder(const char *path)
 {
     const char *slash = strrchr(path, '/');
@@ -166,16 +167,16 @@ static int sync_folder(const char *path)
     return number;
 }
 
-/* ---- Opening ---- */
+/* ---- Opening and locking the file ---- */
 
-static int open_words(const char *path, int number, mu_error *error)
+static int refuse_open(const char *path, int number, mu_error *error)
 {
     if (number == ENOENT || number == ENOTDIR)
         return refuse(error, path, number, "open it", "; its folder must exist");
     return refuse(error, path, number, "open it", "");
 }
 
-/* Locked, and a plain file: *ret_file. Whether it still has its name is not known yet. */
+/* Open and lock a plain file. It may have lost its name meanwhile. */
 static int open_locked(const char *path, mu_error *error, int *ret_file,
                        struct stat *ret_status)
 {
@@ -183,9 +184,9 @@ static int open_locked(const char *path, mu_error *error, int *ret_file,
     int rv = 0;
 
     if (file < 0)
-        return open_words(path, errno, error);
+        return refuse_open(path, errno, error);
     if (fstat(file, ret_status) != 0)
-        rv = open_words(path, errno, error);
+        rv = refuse_open(path, errno, error);
     else if (!S_ISREG(ret_status->st_mode))
         rv = mu_error_set(error, -MU_EINVALID, "%s: expected a plain file", path);
     else if (flock(file, LOCK_EX | LOCK_NB) != 0)
@@ -201,7 +202,7 @@ static int open_locked(const char *path, mu_error *error, int *ret_file,
     return 0;
 }
 
-/* Locked, and the file that has the name: nobody else can have it from here on. */
+/* Open and lock the file that has the name: nobody else can lock it from here on. */
 static int open_ours(const char *path, mu_error *error, int *ret_file)
 {
     for (int i = 0; i < OPEN_TRIES_MAX; i++) {
@@ -242,7 +243,7 @@ static int set_paths(struct storage *s, const char *path)
     return 0;
 }
 
-/* ---- The door ---- */
+/* ---- Operations ---- */
 
 static int file_load(struct mu__storage *base, mu_error *ret_error,
                      struct mu__buf **ret_content)
@@ -271,7 +272,7 @@ static int file_load(struct mu__storage *base, mu_error *ret_error,
     return 0;
 }
 
-/* Write behind what is there, whole or not at all. */
+/* Append all bytes to the file, or none. */
 static int write_behind(struct storage *s, const void *data, size_t size,
                         mu_error *error)
 {
@@ -288,7 +289,7 @@ static int write_behind(struct storage *s, const void *data, size_t size,
         return 0;
     }
     s->torn = cut_at(s->file, s->length) != 0;
-    s->reserved = 0;        /* cut off, too */
+    s->reserved = 0;        /* freed by the cut */
     (void)snprintf(doing, sizeof doing, "write %zu bytes at byte %" PRIu64, size,
                    s->length);
     return refuse(error, s->path, number, doing,
@@ -320,8 +321,8 @@ static int file_flush(struct mu__storage *base, mu_error *ret_error)
     return flush_pending(s, ret_error);
 }
 
-/* What does not fit the buffer beside others makes room first; what does not fit it at
- * all is written from where it is. */
+/* Data that does not fit beside what is in the buffer flushes it first; data that is
+ * larger than the buffer is written directly. */
 static int file_append(struct mu__storage *base, const void *data, size_t size,
                        mu_error *ret_error)
 {
@@ -341,8 +342,8 @@ static int file_append(struct mu__storage *base, const void *data, size_t size,
     return 0;
 }
 
-/* The new content in its file, locked, with the permissions of the old one, on the disk,
- * and under our name. Returns 0 or an errno. */
+/* Write and sync the new content to `file`, locked and with the permissions of the old
+ * file, and rename it. Returns 0 or an errno. */
 static int put_in_place(struct storage *s, int file, const void *data, size_t size)
 {
     struct stat old;
@@ -357,7 +358,7 @@ static int put_in_place(struct storage *s, int file, const void *data, size_t si
     return number;
 }
 
-/* What was reserved for the old content makes room for the new one. */
+/* The same; on a full disk, the space reserved for the old file is freed first. */
 static int put_in_room(struct storage *s, int file, const void *data, size_t size)
 {
     int number = put_in_place(s, file, data, size);
@@ -370,8 +371,8 @@ static int put_in_room(struct storage *s, int file, const void *data, size_t siz
     return put_in_place(s, file, data, size);
 }
 
-/* From the rename on the new content is what is there: if the folder cannot be synced,
- * that is the next flush's to try again, and to tell. */
+/* From the rename on the new content counts: if the folder cannot be synced, the next
+ * flush tries again and reports it. */
 static int file_replace(struct mu__storage *base, const void *data, size_t size,
                         mu_error *ret_error)
 {
@@ -400,7 +401,7 @@ static int file_replace(struct mu__storage *base, const void *data, size_t size,
     return 0;
 }
 
-/* Returns 0 or an errno. File systems that cannot, say nothing about room. */
+/* Returns 0 or an errno; 0 as well on file systems that cannot reserve. */
 static int reserve_up_to(struct storage *s, uint64_t end)
 {
     int number;
@@ -416,7 +417,8 @@ static int reserve_up_to(struct storage *s, uint64_t end)
     return number;
 }
 
-/* The limit of the process counts for what is written, and not for what is reserved. */
+/* The process's limit (RLIMIT_FSIZE) applies to writes and not to reserving, so it is
+ * checked here. */
 static int file_reserve(struct mu__storage *base, uint64_t bytes, mu_error *ret_error)
 {
     struct storage *s = storage_of(base);
@@ -444,7 +446,7 @@ static const struct mu__storage_ops file_ops = {
     .reserve = file_reserve,
 };
 
-/* ---- Its life ---- */
+/* ---- Open and close ---- */
 
 int mu__storage_uv_open(const char *path, bool sync, mu_error *ret_error,
                         struct mu__storage **ret_storage)
@@ -469,7 +471,7 @@ int mu__storage_uv_open(const char *path, bool sync, mu_error *ret_error,
         number = errno;
     if (number != 0) {
         mu__storage_uv_close(&s->base);
-        return open_words(path, number, ret_error);
+        return refuse_open(path, number, ret_error);
     }
     s->length = (uint64_t)status.st_size;
     s->folder_unsynced = sync;

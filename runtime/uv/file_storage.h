@@ -1,5 +1,5 @@
-/* A storage that is a file. What is appended waits in a buffer of fixed size until it is
- * flushed, or until the buffer is full, and is then written at once. The calls block. */
+/* A storage that is a file. Appended bytes wait in a buffer of fixed size until the
+ * flush, or until the buffer is full, and are then written at once. The calls block. */
 #ifndef MU_RUNTIME_STORAGE_UV_H
 #define MU_RUNTIME_STORAGE_UV_H
 
@@ -7,12 +7,12 @@
 
 #include <stdbool.h>
 
-/* Open the file, or make it; its folder must exist. With `sync`, what was flushed
- * survives a power cut, too, and each flush waits for the disk.
+/* Open the file, or create it; its folder must exist. With `sync`, flushed bytes
+ * survive a power cut, too, and each flush waits for the disk.
  *
- * The file is ours until it is closed or the process ends (and children that it forked
- * without exec): -MU_EEXISTS when somebody has it open. -MU_ENOTFOUND, -MU_EPERMISSION,
- * -MU_EINVALID (a folder, say). */
+ * The file is locked until it is closed or the process has ended (with all children that
+ * it forked without exec): -MU_EEXISTS when it is open already. -MU_ENOTFOUND,
+ * -MU_EPERMISSION, -MU_EINVALID (a folder, say). */
 int mu__storage_uv_open(const char *path, bool sync, mu_error *ret_error,
                         struct mu__storage **ret_storage);
 

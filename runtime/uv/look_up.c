@@ -1,10 +1,8 @@
-/* Memory. A look-up is its waiter's until it is done, and its thread's once it is
+/* A look-up job belongs to its waiter until it is done, and to its thread once it is
  * dropped. */
 #define _GNU_SOURCE /* EAI_NODATA */
 
 #include "runtime/uv/look_up.h"
-
-#include "runtime/uv/blocking.h"
 
 #include <errno.h>
 #include <netdb.h>
@@ -13,29 +11,18 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Who waits, on its stack, with a loop of its own. */
+/* A call of mu__look_up, on its stack, with a loop of its own. */
 struct waiter {
     uv_loop_t loop;
-    uv_timer_t limit;
+    uv_timer_t timer;           /* of the timeout */
     struct mu__blocking_jobs *blocking_jobs;
-    struct look_up_job *look_up;    /* NULL: it is done, or dropped */
+    struct mu__look_up_job *look_up;    /* NULL: it is done, or dropped */
     unsigned timeout_ms;
-    mu_error error;             /* what it has come to, unless `addresses` has some */
+    mu_error error;             /* the result, when `addresses` has none */
     struct mu__addresses addresses;
 };
 
-/* On its way to a thread and back. */
-struct look_up_job {
-    struct mu__blocking_job job;   /* first: it casts */
-    struct waiter *waiter;      /* of its thread, until it is dropped */
-    uint16_t port;
-    int status;                 /* of getaddrinfo */
-    int system_error;           /* errno, when the status is EAI_SYSTEM */
-    struct addrinfo *found;
-    char name[];
-};
-
-/* ---- What was found ---- */
+/* ---- Results ---- */
 
 static bool has(const struct mu__addresses *addresses, const struct addrinfo *one)
 {
@@ -80,46 +67,68 @@ static void fail(struct waiter *waiter, int status, int system_error)
                                             : gai_strerror(status));
 }
 
-/* ---- The look-up ---- */
+/* ---- The job ---- */
 
 /* On a thread. */
 static void run_look_up(struct mu__blocking_job *job)
 {
     const struct addrinfo hints = {.ai_family = AF_UNSPEC, .ai_socktype = SOCK_STREAM};
-    struct look_up_job *look_up = (struct look_up_job *)job;
+    struct mu__look_up_job *look_up = (struct mu__look_up_job *)job;
+    struct addrinfo *found = NULL;
     char port[8];
 
     (void)snprintf(port, sizeof port, "%u", look_up->port);
-    look_up->status = getaddrinfo(look_up->name, port, &hints, &look_up->found);
+    look_up->status = getaddrinfo(look_up->name, port, &hints, &found);
     look_up->system_error = errno;
+    if (look_up->status != 0)
+        return;
+    take(found, &look_up->addresses);
+    freeaddrinfo(found);
 }
 
-static void free_look_up(struct mu__blocking_job *job)
+static void on_dropped(struct mu__blocking_job *job)
 {
-    struct look_up_job *look_up = (struct look_up_job *)job;
-
-    if (look_up->found != NULL)
-        freeaddrinfo(look_up->found);
-    free(look_up);
+    free(job);
 }
+
+struct mu__look_up_job *mu__look_up_job_new(const char *name, uint16_t port,
+                                            void (*done)(struct mu__blocking_job *job),
+                                            void *owner)
+{
+    size_t size = strlen(name) + 1;
+    struct mu__look_up_job *look_up = calloc(1, sizeof *look_up + size);
+
+    if (look_up == NULL)
+        return NULL;
+    look_up->job.pool = MU__BLOCKING_NAMES;
+    look_up->job.run = run_look_up;
+    look_up->job.done = done;
+    look_up->job.dropped = on_dropped;
+    look_up->owner = owner;
+    look_up->port = port;
+    memcpy(look_up->name, name, size);
+    return look_up;
+}
+
+/* ---- Waiting ---- */
 
 static void on_looked_up(struct mu__blocking_job *job)
 {
-    struct look_up_job *look_up = (struct look_up_job *)job;
-    struct waiter *waiter = look_up->waiter;
+    struct mu__look_up_job *look_up = (struct mu__look_up_job *)job;
+    struct waiter *waiter = look_up->owner;
 
     waiter->look_up = NULL;
-    uv_close((uv_handle_t *)&waiter->limit, NULL);
+    uv_close((uv_handle_t *)&waiter->timer, NULL);
     if (look_up->status == 0)
-        take(look_up->found, &waiter->addresses);
+        waiter->addresses = look_up->addresses;
     else
         fail(waiter, look_up->status, look_up->system_error);
-    free_look_up(job);
+    free(look_up);
 }
 
-static void on_limit(uv_timer_t *limit)
+static void on_timeout(uv_timer_t *timer)
 {
-    struct waiter *waiter = limit->data;
+    struct waiter *waiter = timer->data;
     unsigned others = mu__blocking_job_waits_for(&waiter->look_up->job);
     char why[80] = "";
 
@@ -130,41 +139,22 @@ static void on_limit(uv_timer_t *limit)
                        waiter->timeout_ms, why);
     mu__blocking_job_drop(&waiter->look_up->job);
     waiter->look_up = NULL;
-    uv_close((uv_handle_t *)limit, NULL);
+    uv_close((uv_handle_t *)timer, NULL);
 }
 
-static struct look_up_job *look_up_new(const char *name, uint16_t port)
+/* Run the loop until the job is done or dropped: then the timer is closed, which alone
+ * keeps the loop alive. */
+static void wait_for(struct waiter *waiter, struct mu__look_up_job *look_up)
 {
-    size_t size = strlen(name) + 1;
-    struct look_up_job *look_up = calloc(1, sizeof *look_up + size);
-
-    if (look_up == NULL)
-        return NULL;
-    look_up->job.pool = MU__BLOCKING_NAMES;
-    look_up->job.run = run_look_up;
-    look_up->job.done = on_looked_up;
-    look_up->job.dropped = free_look_up;
-    look_up->port = port;
-    memcpy(look_up->name, name, size);
-    return look_up;
-}
-
-/* ---- Waiting ---- */
-
-/* Until it is done, or dropped: the timer is closed then, and nothing else keeps the
- * loop. */
-static void wait_for(struct waiter *waiter, struct look_up_job *look_up)
-{
-    look_up->waiter = waiter;
     if (mu__blocking_start(waiter->blocking_jobs, &look_up->job) != 0) {
         free(look_up);
         (void)mu_error_set(&waiter->error, -MU_EEXHAUSTED, "no thread can be started");
         return;
     }
     waiter->look_up = look_up;
-    waiter->limit.data = waiter;
-    (void)uv_timer_init(&waiter->loop, &waiter->limit);
-    (void)uv_timer_start(&waiter->limit, on_limit, waiter->timeout_ms, 0);
+    waiter->timer.data = waiter;
+    (void)uv_timer_init(&waiter->loop, &waiter->timer);
+    (void)uv_timer_start(&waiter->timer, on_timeout, waiter->timeout_ms, 0);
     (void)uv_run(&waiter->loop, UV_RUN_DEFAULT);
 }
 
@@ -174,7 +164,7 @@ static void on_blocking_closed(void *arg)
 }
 
 /* Takes `look_up`. */
-static void run(struct waiter *waiter, struct look_up_job *look_up)
+static void run(struct waiter *waiter, struct mu__look_up_job *look_up)
 {
     (void)mu_error_set(&waiter->error, -MU_ENOTFOUND, "it has no address");
     if (uv_loop_init(&waiter->loop) != 0) {
@@ -193,7 +183,7 @@ static void run(struct waiter *waiter, struct look_up_job *look_up)
     (void)uv_loop_close(&waiter->loop);
 }
 
-/* ---- From outside ---- */
+/* ---- The call ---- */
 
 static bool is_number(const char *name, uint16_t port, struct mu__addresses *addresses)
 {
@@ -207,13 +197,13 @@ int mu__look_up(const char *name, uint16_t port, unsigned timeout_ms, mu_error *
 {
     struct waiter waiter = {.timeout_ms = timeout_ms};
     struct mu__addresses number;
-    struct look_up_job *look_up;
+    struct mu__look_up_job *look_up;
 
     if (is_number(name, port, &number)) {
         *ret_addresses = number;
         return 0;
     }
-    look_up = look_up_new(name, port);
+    look_up = mu__look_up_job_new(name, port, on_looked_up, &waiter);
     if (look_up == NULL)
         return mu_error_set(ret_error, -MU_ENOMEM, "out of memory");
     run(&waiter, look_up);

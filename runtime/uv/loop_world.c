@@ -42,7 +42,7 @@ struct mu__world_uv {
     mu__world_uv_log_fn log;
     uv_loop_t *loop;
 
-    /* What other threads touch. */
+    /* Used by other threads. */
     struct mu__inbox inbox;
     uv_async_t wake;
     _Atomic(uint64_t) wakes_sent;
@@ -51,7 +51,7 @@ struct mu__world_uv {
     struct mu__msg *posted;     /* taken from the inbox, not delivered yet */
 
     struct mu__executor *executor;
-    struct mu__work *finished;  /* taken from the executor, not delivered yet */
+    struct mu__list finished;   /* works taken from the executor, not delivered yet */
     unsigned busy;
 
     struct turn_handles handles;
@@ -64,7 +64,7 @@ struct mu__world_uv {
 
     bool starts_no_work;        /* the executor has been stopped */
     bool closing;
-    unsigned open_handles;      /* holds of the memory */
+    unsigned open_handles;      /* the last one that is closed frees the world */
     void (*closed)(void *arg);
     void *closed_arg;
 };
@@ -74,7 +74,7 @@ static struct mu__world_uv *from_door(struct mu__world *door)
     return (struct mu__world_uv *)door;
 }
 
-/* ---- Chance: xoshiro256**, seeded by the system ---- */
+/* ---- Random numbers: xoshiro256**, seeded by the system ---- */
 
 static uint64_t rotate_left(uint64_t x, unsigned bits)
 {
@@ -169,7 +169,7 @@ static void op_wake_at(struct mu__world *door, uint64_t due_ms)
     struct mu__world_uv *world = from_door(door);
 
     if (!world->closing)
-        trim_later(world);      /* each turn ends with a wish for the next */
+        trim_later(world);      /* here, since each turn ends by requesting the next */
     if (world->closing || due_ms >= world->due_ms)
         return;
     world->due_ms = due_ms;
@@ -177,7 +177,7 @@ static void op_wake_at(struct mu__world *door, uint64_t due_ms)
         arm(world);
 }
 
-/* ---- What comes from other threads ---- */
+/* ---- Messages and finished work from other threads ---- */
 
 static void deliver_posted(struct mu__world_uv *world)
 {
@@ -196,28 +196,20 @@ static void deliver_posted(struct mu__world_uv *world)
     }
 }
 
-static void take_finished(struct mu__world_uv *world)
-{
-    struct mu__work **end = &world->finished;
-
-    while (*end != NULL)
-        end = &(*end)->next;
-    *end = mu__executor_take_done(world->executor);
-}
-
 static void deliver_finished(struct mu__world_uv *world)
 {
-    take_finished(world);
-    while (world->finished != NULL && !world->closing) {
-        struct mu__work *work = world->finished;
+    struct mu__list done = mu__executor_take_done(world->executor);
+
+    mu__list_append_all(&world->finished, &done);
+    while (!mu__list_is_empty(&world->finished) && !world->closing) {
+        struct mu__work *work = MU__LIST_FIRST(&world->finished, struct mu__work, node);
         struct mu__msg *msg = mu__msg_heap(MU__WORK_DONE, sizeof(struct mu__work_done));
 
         if (msg == NULL) {
             op_wake_at(&world->door, uv_now(world->loop) + MEMORY_RETRY_MS);
             return;
         }
-        world->finished = work->next;
-        work->next = NULL;
+        mu__list_remove(&world->finished, &work->node);
         world->busy--;
         msg->to = work->owner;
         ((struct mu__work_done *)(void *)msg->body)->work = work;
@@ -225,7 +217,7 @@ static void deliver_finished(struct mu__world_uv *world)
     }
 }
 
-/* Everything that waits, and a turn that answers every wish for one so far. */
+/* Deliver everything that waits, and take a turn, which answers all requests so far. */
 static void step(struct mu__world_uv *world)
 {
     assert(!world->stepping && !world->closing);
@@ -234,26 +226,14 @@ static void step(struct mu__world_uv *world)
     deliver_posted(world);
     if (!world->closing)
         deliver_finished(world);
-    /* A process may have been stopped since the loop looked at the clock: who judges by
-     * it whether something still holds judges what came in by a time after that. */
+    /* The process may have been stopped since the loop read the clock: whether a deadline
+     * has passed is judged by a time after the delivery of what came in. */
     uv_update_time(world->loop);
     if (!world->closing)
         world->hooks.turn(world->hooks.owner);
     world->stepping = false;
     if (!world->closing)
         arm(world);
-}
-
-static void end_if_all_ended(struct mu__world_uv *world);
-
-static void on_wake(uv_async_t *wake)
-{
-    struct mu__world_uv *world = wake->data;
-
-    if (world->closing)
-        end_if_all_ended(world);
-    else
-        step(world);
 }
 
 static void wake_from_executor(void *owner)
@@ -271,7 +251,7 @@ int mu__world_uv_post(struct mu__world_uv *world, struct mu__msg *msg)
         return rv;
     if (rv == 1) {
         (void)uv_async_send(&world->wake);
-        /* The last touch: from here on the world may be gone. */
+        /* The last access: from here on the world may be freed. */
         atomic_fetch_add_explicit(&world->wakes_sent, 1, memory_order_release);
     }
     return 0;
@@ -291,7 +271,7 @@ static void op_submit(struct mu__world *door, struct mu__work *work)
     struct mu__world_uv *world = from_door(door);
 
     if (world->closing || world->starts_no_work)
-        return; /* as if it had been queued behind what was given back or forgotten */
+        return; /* never started, like the work that was queued before it */
     world->busy++;
     mu__executor_submit(world->executor, work);
 }
@@ -327,7 +307,123 @@ static const struct mu__world_ops ops = {
     .log = op_log,
 };
 
+/* ---- Closing ---- */
+
+/* Works that do not come back as WORK_DONE. */
+static void count_off(struct mu__world_uv *world, struct mu__list works)
+{
+    for (struct mu__list_node *node = works.first; node != NULL; node = node->next)
+        world->busy--;
+}
+
+struct mu__list mu__world_uv_start_no_work(struct mu__world_uv *world)
+{
+    struct mu__list given_back = mu__executor_stop(world->executor);
+
+    world->starts_no_work = true;
+    count_off(world, given_back);
+    return given_back;
+}
+
+static void on_handle_closed(uv_handle_t *handle)
+{
+    struct mu__world_uv *world = handle->data;
+    void (*closed)(void *arg) = world->closed;
+    void *arg = world->closed_arg;
+
+    if (--world->open_handles > 0)
+        return;
+    free(world);
+    mu__block_pool_leave(&mu__blocks);
+    closed(arg);
+}
+
+static void free_messages(struct mu__msg *msg)
+{
+    struct mu__pool pool;
+
+    mu__pool_init(&pool);
+    while (msg != NULL) {
+        struct mu__msg *next = msg->next;
+
+        mu__pool_put(&pool, msg);
+        msg = next;
+    }
+    mu__pool_done(&pool);
+}
+
+static void close_inbox(struct mu__world_uv *world)
+{
+    struct mu__msg *left = mu__inbox_close(&world->inbox);
+
+    if (left != NULL)
+        world->bursts_taken++;
+    while (atomic_load_explicit(&world->wakes_sent, memory_order_acquire) !=
+           world->bursts_taken)
+        (void)sched_yield();
+    free_messages(left);
+    free_messages(world->posted);
+    world->posted = NULL;
+}
+
+static void end(struct mu__world_uv *world)
+{
+    world->executor = NULL;
+    uv_close((uv_handle_t *)&world->wake, on_handle_closed);
+    uv_close((uv_handle_t *)&world->handles.trim, on_handle_closed);
+    uv_close((uv_handle_t *)&world->handles.timer, on_handle_closed);
+    uv_close((uv_handle_t *)&world->handles.idle, on_handle_closed);
+    uv_close((uv_handle_t *)&world->handles.check, on_handle_closed);
+}
+
+static void end_if_all_ended(struct mu__world_uv *world)
+{
+    if (world->executor == NULL)
+        return;
+    count_off(world, mu__executor_take_done(world->executor));
+    if (!mu__executor_has_ended(world->executor))
+        return;
+    mu__executor_free(world->executor);
+    end(world);
+}
+
+void mu__world_uv_close(struct mu__world_uv *world, void (*closed)(void *arg), void *arg)
+{
+    assert(!world->closing);
+    world->closing = true;
+    world->closed = closed;
+    world->closed_arg = arg;
+    (void)uv_timer_stop(&world->handles.trim);
+    (void)uv_timer_stop(&world->handles.timer);
+    (void)uv_idle_stop(&world->handles.idle);
+    (void)uv_check_stop(&world->handles.check);
+    close_inbox(world);
+    count_off(world, world->finished);
+    world->finished = (struct mu__list){NULL, NULL};
+    (void)mu__world_uv_start_no_work(world);
+    end_if_all_ended(world);
+}
+
+void mu__world_uv_abandon(struct mu__world_uv *world)
+{
+    assert(world->closing);
+    if (world->executor == NULL)
+        return;
+    mu__executor_abandon(world->executor);
+    end(world);
+}
+
 /* ---- Opening ---- */
+
+static void on_wake(uv_async_t *wake)
+{
+    struct mu__world_uv *world = wake->data;
+
+    if (world->closing)
+        end_if_all_ended(world);
+    else
+        step(world);
+}
 
 static int seed(struct mu__world_uv *world)
 {
@@ -341,7 +437,7 @@ static int seed(struct mu__world_uv *world)
     return 0;
 }
 
-/* These four do not fail. */
+/* None of the four calls fails. */
 static void init_turn_handles(struct mu__world_uv *world)
 {
     (void)uv_timer_init(world->loop, &world->handles.trim);
@@ -404,107 +500,4 @@ struct mu__world *mu__world_uv_world(struct mu__world_uv *world)
 unsigned mu__world_uv_busy(const struct mu__world_uv *world)
 {
     return world->busy;
-}
-
-/* ---- Closing ---- */
-
-struct mu__work *mu__world_uv_start_no_work(struct mu__world_uv *world)
-{
-    struct mu__work *given_back = mu__executor_stop(world->executor);
-
-    world->starts_no_work = true;
-    for (const struct mu__work *work = given_back; work != NULL; work = work->next)
-        world->busy--;
-    return given_back;
-}
-
-static void on_handle_closed(uv_handle_t *handle)
-{
-    struct mu__world_uv *world = handle->data;
-    void (*closed)(void *arg) = world->closed;
-    void *arg = world->closed_arg;
-
-    if (--world->open_handles > 0)
-        return;
-    free(world);
-    mu__block_pool_leave(&mu__blocks);
-    closed(arg);
-}
-
-static void free_messages(struct mu__msg *msg)
-{
-    struct mu__pool pool;
-
-    mu__pool_init(&pool);
-    while (msg != NULL) {
-        struct mu__msg *next = msg->next;
-
-        mu__pool_put(&pool, msg);
-        msg = next;
-    }
-    mu__pool_done(&pool);
-}
-
-static void close_inbox(struct mu__world_uv *world)
-{
-    struct mu__msg *left = mu__inbox_close(&world->inbox);
-
-    if (left != NULL)
-        world->bursts_taken++;
-    while (atomic_load_explicit(&world->wakes_sent, memory_order_acquire) !=
-           world->bursts_taken)
-        (void)sched_yield();
-    free_messages(left);
-    free_messages(world->posted);
-    world->posted = NULL;
-}
-
-static void end(struct mu__world_uv *world)
-{
-    world->executor = NULL;
-    uv_close((uv_handle_t *)&world->wake, on_handle_closed);
-    uv_close((uv_handle_t *)&world->handles.trim, on_handle_closed);
-    uv_close((uv_handle_t *)&world->handles.timer, on_handle_closed);
-    uv_close((uv_handle_t *)&world->handles.idle, on_handle_closed);
-    uv_close((uv_handle_t *)&world->handles.check, on_handle_closed);
-}
-
-static void end_if_all_ended(struct mu__world_uv *world)
-{
-    if (world->executor == NULL)
-        return;
-    for (struct mu__work *work = mu__executor_take_done(world->executor); work != NULL;
-         work = work->next)
-        world->busy--;
-    if (!mu__executor_has_ended(world->executor))
-        return;
-    mu__executor_free(world->executor);
-    end(world);
-}
-
-void mu__world_uv_close(struct mu__world_uv *world, void (*closed)(void *arg), void *arg)
-{
-    assert(!world->closing);
-    world->closing = true;
-    world->closed = closed;
-    world->closed_arg = arg;
-    (void)uv_timer_stop(&world->handles.trim);
-    (void)uv_timer_stop(&world->handles.timer);
-    (void)uv_idle_stop(&world->handles.idle);
-    (void)uv_check_stop(&world->handles.check);
-    close_inbox(world);
-    for (struct mu__work *work = world->finished; work != NULL; work = work->next)
-        world->busy--;
-    world->finished = NULL;
-    (void)mu__world_uv_start_no_work(world);
-    end_if_all_ended(world);
-}
-
-void mu__world_uv_abandon(struct mu__world_uv *world)
-{
-    assert(world->closing);
-    if (world->executor == NULL)
-        return;
-    mu__executor_abandon(world->executor);
-    end(world);
 }

@@ -2,7 +2,7 @@
  *
  * Threads: the loop thread is the one that runs the loop. Everything here is for the loop
  * thread, except mu__world_uv_post, which any thread may call from mu__world_uv_open on
- * until `closed` of mu__world_uv_close is called; the owner sees to it that nobody calls
+ * until `closed` of mu__world_uv_close is called; the owner ensures that no thread calls
  * it after that. Hooks run on the loop thread, one at a time, called by the loop, never
  * inside an operation.
  *
@@ -27,7 +27,7 @@ int mu__world_uv_open(uv_loop_t *loop, unsigned threads,
                       const struct mu__world_hooks *hooks, mu__world_uv_log_fn log,
                       struct mu__world_uv **ret_world);
 
-/* The door. Valid until `closed`. */
+/* The operations for the kernel. Valid until `closed` is called. */
 struct mu__world *mu__world_uv_world(struct mu__world_uv *world);
 
 /* Hand a message of mu__msg_heap() to hooks->deliver. Messages of one thread arrive in
@@ -38,25 +38,25 @@ struct mu__world *mu__world_uv_world(struct mu__world_uv *world);
  * Thread:  any. */
 int mu__world_uv_post(struct mu__world_uv *world, struct mu__msg *msg);
 
-/* Work that was submitted and has not come back as WORK_DONE. While closing: work that
+/* How much work was submitted and has not come back as WORK_DONE. While closing: how much
  * still runs on a thread, or has ended and was not yet noticed. */
 unsigned mu__world_uv_busy(const struct mu__world_uv *world);
 
-/* Work that has not started never will: it is given back, linked by `next`, and no
- * WORK_DONE comes for it. Work that runs goes on, and comes back as ever; what is
- * submitted from now on is dropped. For an owner that will close the world soon. */
-struct mu__work *mu__world_uv_start_no_work(struct mu__world_uv *world);
+/* Start no more work, for an owner that will close the world soon. Returns the work that
+ * was queued, the oldest first (a list of mu__work.node); no WORK_DONE comes for it.
+ * Running work goes on and comes back; work that is submitted from now on is dropped. */
+struct mu__list mu__world_uv_start_no_work(struct mu__world_uv *world);
 
-/* Begin to close: no hook is called any more, posts are refused, messages that wait are
- * freed, work that has not started never will. Work that runs is waited for, for as long
- * as it takes (see mu__world_uv_abandon), and no WORK_DONE comes. `closed` is the last
- * that is heard, once, from the loop, when the world's memory has been freed. To be
- * called once; allowed inside a hook. */
+/* Begin to close: no hook is called any more, posts are refused, queued messages are
+ * freed, queued work is never started. Running work is waited for, for as long as it
+ * takes (see mu__world_uv_abandon), and no WORK_DONE comes. `closed` is called last,
+ * once, from the loop, when the world's memory has been freed. To be called once;
+ * allowed inside a hook. */
 void mu__world_uv_close(struct mu__world_uv *world, void (*closed)(void *arg), void *arg);
 
-/* After mu__world_uv_close, when its patience has ended: do not wait for work that still
- * runs. Its threads are left behind, and what they use must stay in memory: the owner of
- * such work must not free it. The process may exit meanwhile. */
+/* After mu__world_uv_close: do not wait any longer for running work. Its threads are left
+ * behind, and all that they use must stay in memory: the owner of such work must not free
+ * it. The process may exit meanwhile. */
 void mu__world_uv_abandon(struct mu__world_uv *world);
 
 #endif

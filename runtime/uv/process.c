@@ -3,7 +3,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
-/* Of the process by its nature, and so not of any node. */
+/* Global, since it is about the process and not about a node. */
 static atomic_uint forks;
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 

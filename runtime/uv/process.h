@@ -1,5 +1,5 @@
-/* Which process this is. Threads do not live on in a process that was forked, so what
- * belongs to some of them must not be waited for there. */
+/* Counts forks. A forked child has none of its parent's threads and must not wait for
+ * them. */
 #ifndef MU_RUNTIME_UV_PROCESS_H
 #define MU_RUNTIME_UV_PROCESS_H
 

@@ -12,7 +12,7 @@ static void fill_blocked_signals(sigset_t *set)
         (void)sigdelset(set, own_faults[i]);
 }
 
-/* A thread begins with the mask of who starts it. */
+/* A thread inherits the signal mask of the thread that starts it. */
 int mu__thread_start(void *(*run)(void *arg), void *arg, pthread_t *ret_thread)
 {
     sigset_t blocked;

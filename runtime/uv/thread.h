@@ -4,8 +4,8 @@
 
 #include <pthread.h>
 
-/* Start a thread that takes no signals: these are for the program's own threads. But
- * those that a thread brings upon itself reach the program's handlers as everywhere. As
+/* Start a thread that takes no signals, which are for the program's own threads; those
+ * that a thread raises itself (SIGSEGV) still reach the program's handlers. Returns as
  * pthread_create. */
 int mu__thread_start(void *(*run)(void *arg), void *arg, pthread_t *ret_thread);
 

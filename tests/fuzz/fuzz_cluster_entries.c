@@ -100,7 +100,7 @@ static void check_folder(void)
     mu_resolution_init(&resolution);
     must(mu__requests_new(&requester, NULL, NULL, &requests) == 0, "memory");
     must(mu__settings_init(&settings, kind->name, kind->settings) == 0, "memory");
-    rv = kind->resolve(requests, &settings, &error, &resolution);
+    rv = kind->resolve(&(struct mu__pass){requests, &settings}, &error, &resolution);
     must(rv != MU__LATER, "all was answered");
     must(rv == 0 || (rv == error.code && error.message[0] != '\0'), "words");
     must(rv != 0 || !mu_cluster_is_empty(resolution.cluster), "somebody");

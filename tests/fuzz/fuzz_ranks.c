@@ -99,10 +99,10 @@ static void resolve(const struct mu__resolver_kind *kind, struct mu__requests *r
     must(mu__settings_init(&settings, kind->name, kind->settings) == 0, "memory");
     mu__requests_begin_pass(requests, NULL);
     mu__requests_begin_pass(requests, kind->name);
-    rv = kind->detect(requests, &settings, &why);
+    rv = kind->detect(&(struct mu__pass){requests, &settings}, &why);
     must(rv == 1 || (rv == 0 && why.message[0] != '\0'), "detection");
     mu_resolution_init(&resolution);
-    rv = kind->resolve(requests, &settings, &error, &resolution);
+    rv = kind->resolve(&(struct mu__pass){requests, &settings}, &error, &resolution);
     check(kind, rv, &error, &resolution);
     mu_cluster_free(resolution.cluster);
     mu__settings_done(&settings);

@@ -129,7 +129,7 @@ static inline void fuzz_resolve(const struct mu__resolver_kind *kind,
     }
     mu_resolution_init(&resolution);
     mu__requests_begin_pass(requests, NULL);
-    rv = kind->resolve(requests, &set, &error, &resolution);
+    rv = kind->resolve(&(struct mu__pass){requests, &set}, &error, &resolution);
     fuzz_must(rv != MU__LATER && rv <= 0, "concluded");
     fuzz_must(rv == 0 || (rv == error.code && error.message[0] != '\0'), "words");
     if (rv == 0 && resolution.cluster != NULL) {

@@ -126,8 +126,7 @@ struct sim_node {
     struct mu__msg *post_first;
     struct mu__msg **post_last;
     struct sim_slot slots[SIM_EXECUTORS_MAX];
-    struct mu__work *work_first;
-    struct mu__work **work_last;
+    struct mu__list work_queue;     /* works that wait for a slot */
     unsigned works;
     struct sim_out *outs;
     uint32_t ins;                   /* incoming connections so far */

@@ -173,16 +173,12 @@ static void slot_done(void *owner)
     struct sim_slot *slot = owner;
     struct sim_node *node = slot->event.node;
     struct mu__work *work = slot->work;
-    struct mu__work *next = node->work_first;
+    struct mu__list_node *next = mu__list_pop(&node->work_queue);
 
     slot->work = NULL;
     node->works--;
-    if (next != NULL) {
-        node->work_first = next->next;
-        if (node->work_first == NULL)
-            node->work_last = &node->work_first;
-        slot_begin(node, slot, next);
-    }
+    if (next != NULL)
+        slot_begin(node, slot, MU__LIST_ENTRY(next, struct mu__work, node));
     deliver_done(node, work);
 }
 
@@ -226,6 +222,7 @@ static void slot_begin(struct sim_node *node, struct sim_slot *slot,
     bool drawn = sim->settings.work.min_us != sim->settings.work.max_us;
     uint64_t run_us = drawn ? sim_between(&sim->random, 0, takes_us) : takes_us;
 
+    work->queued = false;
     atomic_store_explicit(&work->begun_ms, world_now_ms(&node->world),
                           memory_order_relaxed);
     if (work->begin != NULL)
@@ -259,23 +256,18 @@ static void world_submit(struct mu__world *world, struct mu__work *work)
             slot_begin(node, &node->slots[i], work);
             return;
         }
-    work->next = NULL;
-    *node->work_last = work;
-    node->work_last = &work->next;
+    mu__list_append(&node->work_queue, &work->node);
+    work->queued = true;
 }
 
 static bool world_withdraw(struct mu__world *world, struct mu__work *work)
 {
     struct sim_node *node = node_of(world);
-    struct mu__work **link = &node->work_first;
 
-    while (*link != NULL && *link != work)
-        link = &(*link)->next;
-    if (*link == NULL)
+    if (!work->queued)
         return false;
-    *link = work->next;
-    if (*link == NULL)
-        node->work_last = link;
+    mu__list_remove(&node->work_queue, &work->node);
+    work->queued = false;
     node->works--;
     return true;
 }
@@ -393,8 +385,7 @@ static void life_init(struct sim_node *node)
     sim_event_init(&node->posted, node, SIM_CONTEXT_LOOP, posted_fire, node);
     sim_event_init(&node->burst, node, SIM_CONTEXT_WIRE, burst_fire, node);
     node->post_last = &node->post_first;
-    node->work_first = NULL;
-    node->work_last = &node->work_first;
+    node->work_queue = (struct mu__list){NULL, NULL};
     node->ins = 0;
     memset(node->youngest, 0, sizeof node->youngest);
     node->read_us = 0;
@@ -412,7 +403,7 @@ static void forget_works(struct sim_node *node)
             sim_event_cancel(node->sim, &node->slots[i].event);
         node->slots[i].work = NULL;
     }
-    node->work_first = NULL;
+    node->work_queue = (struct mu__list){NULL, NULL};
     node->works = 0;
 }
 

@@ -48,8 +48,8 @@ static inline int run(request_fn request, const struct script_row *rows,
     script_init(&script, rows);
     script.late = true;
     assert_int_equal(mu__requests_new(&script.requester, NULL, NULL, &requests), 0);
-    google.requests = requests;
-    google.resolver = "test";
+    google.pass =
+        &(struct mu__pass){requests, &(struct mu__settings){.resolver = "test"}};
     for (int i = 0; rv == MU__LATER; i++) {
         assert_true(i < 100);
         mu__requests_begin_pass(requests, NULL);

@@ -46,23 +46,16 @@ static int world_transmit(struct mu__world *world, struct mu__msg *msg)
 
 static void world_submit(struct mu__world *world, struct mu__work *work)
 {
-    struct mu__work **list = &((struct fixture *)world)->works;
-
-    while (*list != NULL)
-        list = &(*list)->next;
-    work->next = NULL;
-    *list = work;
+    mu__list_append(&((struct fixture *)world)->works, &work->node);
+    work->queued = true;
 }
 
 static bool world_withdraw(struct mu__world *world, struct mu__work *work)
 {
-    struct mu__work **link = &((struct fixture *)world)->works;
-
-    while (*link != NULL && *link != work)
-        link = &(*link)->next;
-    if (*link == NULL)
+    if (!work->queued)
         return false;
-    *link = work->next;
+    mu__list_remove(&((struct fixture *)world)->works, &work->node);
+    work->queued = false;
     return true;
 }
 

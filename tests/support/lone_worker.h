@@ -24,7 +24,7 @@ struct fixture {
     bool woken;
     uint64_t now_ms;
     struct mu__msg *said;       /* to the chief, the oldest first */
-    struct mu__work *works;     /* submitted, the oldest first */
+    struct mu__list works;      /* submitted, the oldest first */
     struct mu_run *sent[SENT_RUNS_MAX]; /* what the effects actor was asked to send */
     size_t sent_count;
     char log[LINES_MAX];
@@ -176,10 +176,12 @@ static inline mu_value *nested(mu_value *one, mu_value *two)
 
 static inline struct mu__work *begin_work(struct fixture *f)
 {
-    struct mu__work *work = f->works;
+    struct mu__list_node *node = mu__list_pop(&f->works);
+    struct mu__work *work;
 
-    assert_non_null(work);
-    f->works = work->next;
+    assert_non_null(node);
+    work = MU__LIST_ENTRY(node, struct mu__work, node);
+    work->queued = false;
     work->begin(work);
     return work;
 }

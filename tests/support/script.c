@@ -167,19 +167,18 @@ static void set_all(struct mu__settings *settings, const char *const *texts)
     }
 }
 
-static int run(const struct mu__resolver_kind *kind, struct mu__requests *requests,
-               const struct mu__settings *settings, bool detects, mu_error *ret_error,
-               mu_resolution *ret_resolution)
+static int run(const struct mu__resolver_kind *kind, const struct mu__pass *pass,
+               bool detects, mu_error *ret_error, mu_resolution *ret_resolution)
 {
     mu_resolution resolution;
     int rv;
 
-    mu__requests_begin_pass(requests, NULL);
-    mu__requests_begin_pass(requests, kind->name);
+    mu__requests_begin_pass(pass->requests, NULL);
+    mu__requests_begin_pass(pass->requests, kind->name);
     if (detects)
-        return kind->detect(requests, settings, ret_error);
+        return kind->detect(pass, ret_error);
     mu_resolution_init(&resolution);
-    rv = kind->resolve(requests, settings, ret_error, &resolution);
+    rv = kind->resolve(pass, ret_error, &resolution);
     if (rv == 0)
         *ret_resolution = resolution;
     else
@@ -204,7 +203,8 @@ static int evaluate(const struct mu__resolver_kind *kind, const struct script_ro
     *ret_error = (mu_error){0};
     for (unsigned i = 0; rv == MU__LATER; i++) {
         assert_true(i < RUNS_MAX);
-        rv = run(kind, requests, &settings, detects, ret_error, ret_resolution);
+        rv = run(kind, &(struct mu__pass){requests, &settings}, detects, ret_error,
+                 ret_resolution);
         if (rv == MU__LATER)
             assert_true(script.waiting_count > 0);
         script_answer(&script);
@@ -317,18 +317,15 @@ struct announcing {
     uint32_t again_ms;
 };
 
-static int announce_once(struct announcing *announcing, struct mu__requests *requests,
-                         const struct mu__settings *settings, void **own,
-                         mu_error *ret_error)
+static int announce_once(struct announcing *announcing, const struct mu__pass *pass,
+                         void **own, mu_error *ret_error)
 {
-    mu__requests_begin_pass(requests, NULL);
-    mu__requests_begin_pass(requests, announcing->kind->name);
+    mu__requests_begin_pass(pass->requests, NULL);
+    mu__requests_begin_pass(pass->requests, announcing->kind->name);
     if (announcing->withdraws)
-        return announcing->kind->withdraw(requests, settings, announcing->announcement,
-                                          ret_error, own);
-    return announcing->kind->announce(requests, settings, announcing->announcement,
-                                      ret_error, own, &announcing->index,
-                                      &announcing->again_ms);
+        return announcing->kind->withdraw(pass, announcing->announcement, ret_error, own);
+    return announcing->kind->announce(pass, announcing->announcement, ret_error, own,
+                                      &announcing->index, &announcing->again_ms);
 }
 
 static int announce(struct announcing *announcing, bool late, void **own,
@@ -348,7 +345,8 @@ static int announce(struct announcing *announcing, bool late, void **own,
     *ret_error = (mu_error){0};
     for (unsigned i = 0; rv == MU__LATER; i++) {
         assert_true(i < RUNS_MAX);
-        rv = announce_once(announcing, requests, &settings, own, ret_error);
+        rv = announce_once(announcing, &(struct mu__pass){requests, &settings}, own,
+                           ret_error);
         assert_true(rv != MU__LATER || script.waiting_count > 0);
         script_answer(&script);
     }

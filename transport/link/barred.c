@@ -6,12 +6,12 @@
 #include <string.h>
 
 struct barred_task {
-    struct mu__hash_node hashed;    /* by mu__task_key; first, so that it is the task */
+    struct mu__hash_node hashed;    /* by mu__task_key; first: it casts */
     struct mu__list_node listed;
     char type[16];
     uint32_t index;
     uint64_t incarnation;   /* 0 and no url: the task itself */
-    char *url;              /* NULL: none; behind the words */
+    char *url;              /* NULL: none; stored behind the words */
     char words[];
 };
 

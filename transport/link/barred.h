@@ -1,5 +1,5 @@
-/* Who is refused, and why: tasks that left the cluster, and processes of tasks
- * that are elsewhere now. Plain data. */
+/* Tasks and processes that are refused, and why: tasks that left the cluster, and former
+ * processes of tasks that have moved. Plain data. */
 #ifndef MU_TRANSPORT_BARRED_H
 #define MU_TRANSPORT_BARRED_H
 
@@ -7,8 +7,8 @@
 #include "runtime/base/list.h"
 #include "runtime/base/view.h"
 
-/* Bound: one more, and the one that is barred longest is not any more. It may then come
- * back as a worker may that nobody has listed. */
+/* Bound: with one more the oldest entry is dropped, and its task may link again, like any
+ * unlisted worker. */
 enum { MU__BARRED_MAX = 16384 };
 
 struct mu__barred {
@@ -19,15 +19,15 @@ struct mu__barred {
 /* Zeroed memory is the empty list. */
 void mu__barred_done(struct mu__barred *barred);
 
-/* Bar a task, for good; or (incarnation not 0, or url not NULL) that process of it,
- * and whoever plays it at that url. The words are copied. Replaces what was said of the
- * task. -MU_ENOMEM: nobody is barred for it. */
+/* Bar a task; or, if incarnation is not 0 or url not NULL, only that process of it and
+ * any process at that url. `words` say why; they are copied. Replaces the task's entry.
+ * -MU_ENOMEM: the task has no entry then. */
 int mu__barred_add(struct mu__barred *barred, const char *type, uint32_t index,
                    uint64_t incarnation, const char *url, const char *words);
 
 void mu__barred_remove(struct mu__barred *barred, const char *type, uint32_t index);
 
-/* Why somebody is barred; NULL: he is not. Owned by the list. */
+/* Why a process is barred; NULL: it is not. Owned by the list. */
 const char *mu__barred_why(const struct mu__barred *barred, struct mu__view type,
                            uint32_t index, uint64_t incarnation, struct mu__view url);
 

@@ -5,13 +5,13 @@
  *   u8  type        of the frame
  *   u8  zero
  *   u64 from        incarnation of the sender
- * u64 to incarnation that the frame is for; 0 in a HELLO to a task not met before
+ *   u64 to          incarnation of the receiver; 0: not known yet (in a HELLO)
  *   u32 count       records that follow
- *   u32 epoch       of the receiver's link, as its HELLO said; 0: it said none
+ *   u32 epoch       of the receiver's side of the link, from its HELLO; 0: unknown
  *
  * All numbers are little-endian. HELLO, REFUSE, BYE and PIECE carry one record of the
  * table below, DATA records of the node's own table, PING none. HELLO and REFUSE keep
- * their layout over all versions, so that nodes of different versions can tell each
+ * their layout over all versions, so that nodes of different versions can refuse each
  * other. */
 #ifndef MU_TRANSPORT_FRAMES_H
 #define MU_TRANSPORT_FRAMES_H
@@ -45,9 +45,10 @@ struct mu__frame_header {
 
 enum { MU__LINK_PIECE_BYTES = 1 << 20 };
 
-/* `wanted` is the task that was dialled; none: whoever answers. Its address may have
- * become another one's. `host` and `pid` are the process's, for messages; `listens` is
- * where it listens when that is not `address`: two processes may say the same address. */
+/* `expected_type` and `expected_index` are the task that was dialled, whose address may
+ * have become another task's; none: any task. `host` and `pid` are the process's, for
+ * messages; `listens` is where it listens if that is not `address`: two processes may
+ * have the same address. */
 #define MU__HELLO_FIELDS(F, S)                                              \
     F(S, REQUIRED, str, cluster, 63)                                        \
     F(S, REQUIRED, str, type, 15)                                           \
@@ -62,7 +63,7 @@ enum { MU__LINK_PIECE_BYTES = 1 << 20 };
     F(S, OPTIONAL, u64, pid, 0)                                             \
     F(S, OPTIONAL, str, listens, 255)
 
-/* `taken`: another process plays the task of the one that is refused. */
+/* `taken`: another process plays the refused process's task. */
 #define MU__REFUSE_FIELDS(F, S)                                             \
     F(S, REQUIRED, str, type, 15)                                           \
     F(S, REQUIRED, u32, index, 1 << 20)                                     \

@@ -3,36 +3,36 @@
  *      DIALLING --out_up, say HELLO--> GREETING --their HELLO--> UP
  *
  * The peer's HELLO may also come first (it dialled us): it is remembered, and the link is
- * up as soon as ours is said. A HELLO whose `to` is not our incarnation asks for ours;
- * one that names it answers ours. So two nodes that dial each other at the same moment
- * say at most two HELLOs each, and never go on answering.
+ * up as soon as ours is sent. A HELLO whose `to` is not our incarnation requests ours;
+ * one with our incarnation answers ours. So two nodes that dial each other at the same
+ * moment send at most two HELLOs each, and do not answer for ever.
  *
- * Each dial begins an epoch of the link, and each HELLO says which epoch it is of. What
- * the peer sends names our epoch: with delays enough, a connection of a former epoch may
- * be taken for one of the present, and what still comes over it must not be believed.
+ * Each dial begins an epoch of the link, and each HELLO carries the epoch of its sender's
+ * side. Frames of the peer carry our epoch: with long delays, a connection of a former
+ * epoch may be taken for one of the present, and its frames must be dropped.
  *
- * Who is reached may be somebody else: another task, at an address that was the peer's,
- * or a name that leads to several machines. HELLO says whom it is for, and is refused
- * then. After a refusal or no answer the link goes on with the next address of the name,
- * and it rests when all of them were tried.
+ * The process that is reached may be another task: the address was the peer's before, or
+ * the name has several machines. A HELLO names the task that it is for, and another task
+ * refuses it. After a refusal or no answer the link goes on with the next address of the
+ * name, and it rests when all of them were tried.
  *
  * A task is one process. While a link to it is up, a HELLO of another incarnation is
- * refused, and both are named; the one that is refused tries again, and gets in once the
- * former one has hung up or fallen silent. Two processes may say the same address; then
- * only one is there: the one that answers our own HELLO. The other one is told by the
- * address where it listens, and that is dialled, too, when the one at the address fell
- * silent, and holds its port: a process that is stopped, say.
+ * refused, and both are named; the refused process tries again, and is accepted once the
+ * former one has hung up or fallen silent. Two processes may give the same address; then
+ * the one that answers our own HELLO is there. The other one is refused at the URL
+ * where it listens. That URL is also dialled when the process at the address fell
+ * silent and still holds its port (a process that is stopped, say).
  *
- * Two nodes see the end of a link at different times. What one has dialled meanwhile the
- * other may take for a new beginning, and end its own part again; where frames take about
- * as long as the pause before a dial, that could go on for ever. So a link that was lost
- * soon after it came up, twice in a row or more often, rests longer each time, and a
- * HELLO does not cut that short: nothing of a former epoch is under way any more then.
- * The rests after that one, when it was dialled in vain, are cut short as always: of
- * two that both rest for long, the one that is awake wakes the other.
+ * Two nodes see the end of a link at different times. A dial of one in between may be a
+ * new beginning for the other, which then ends its own side again; where frames take
+ * about as long as the pause before a dial, that could go on for ever. So a link that
+ * was lost soon after it came up, twice in a row or more often, rests longer each time,
+ * and a HELLO does not cut that rest short: nothing of a former epoch is under way any
+ * more then. Later rests, after dials in vain, can be cut short as always: of two nodes
+ * that both rest for long, the first to dial wakes the other.
  *
- * Going down always starts over with a fresh outgoing connection, because nobody can tell
- * whether the old one leads to the peer's old process or its new one. */
+ * A link that went down always begins with a new outgoing connection, because the old one
+ * may lead to the peer's old process or its new one. */
 #include "transport/link/internal.h"
 
 #include <inttypes.h>
@@ -97,15 +97,15 @@ static bool is_client(struct mu__view type)
     return mu__view_is(type, "client");
 }
 
-/* The link whose very dial a frame answers; NULL: there is none. */
+/* The link whose dial a frame answers, by the epoch in it; NULL: there is none. */
 static struct mu__link *answered(const struct mu__links *links,
                              const struct mu__frame_header *header)
 {
     return header->epoch == 0 ? NULL : mu__map_get(&links->index.by_epoch, header->epoch);
 }
 
-/* The link that a HELLO is of. Clients have no place in the cluster spec, so several may
- * share an index: they are told apart by incarnation. */
+/* The link that a HELLO belongs to. Clients are not in the cluster spec, so several may
+ * share an index: they are distinguished by incarnation. */
 static struct mu__link *link_of(struct mu__links *links, const struct mu__hello *hello,
                                 const struct mu__frame_header *header)
 {
@@ -126,7 +126,7 @@ static struct mu__link *link_of(struct mu__links *links, const struct mu__hello 
 
 /* ---- processes ---- */
 
-/* Where a process is, and which one it is. */
+/* Describe a process: "URL (host H, pid P, incarnation I)". */
 static const char *describe(const char *url, const char *host, uint64_t pid,
                             uint64_t incarnation, char *out, size_t size)
 {
@@ -142,7 +142,7 @@ static const char *describe(const char *url, const char *host, uint64_t pid,
     return out;
 }
 
-/* Who says HELLO; `full`: and from which process. */
+/* Describe the sender of a HELLO: its address; `full`: and its process. */
 static const char *sender_of(const struct mu__frame_header *header,
                             const struct mu__hello *hello, bool full, char *out,
                             size_t size)
@@ -172,7 +172,7 @@ static const char *who_are_we(const struct mu__links *links, char *out, size_t s
 
 /* ---- refusing ---- */
 
-/* The link by which somebody is told already why he is refused; NULL: none. */
+/* The REFUSING link to `url`; NULL: none. */
 static struct mu__link *refusing_link(const struct mu__links *links, const char *url)
 {
     uint64_t key = UINT64_C(1) << 63 | mu__view_hash(mu__view_str(url));
@@ -184,11 +184,11 @@ static struct mu__link *refusing_link(const struct mu__links *links, const char 
     return link;
 }
 
-/* Why somebody is refused. */
+/* Why a process is refused. */
 struct refusal {
     const char *reason;
-    const char *url;        /* where he is told */
-    bool taken;             /* another process plays his task */
+    const char *url;        /* where the REFUSE is sent */
+    bool taken;             /* another process plays its task */
 };
 
 static void note_refusal(const struct mu__links *links, struct mu__link *link,
@@ -201,7 +201,8 @@ static void note_refusal(const struct mu__links *links, struct mu__link *link,
     link->missing.taken_since_ms = refusal->taken ? mu__links_now(links) + 1 : 0;
 }
 
-/* He has come to us by another address of this node, or looks for another task. */
+/* Refuse again over the same link: the peer has dialled another address of this node, or
+ * expects another task now. */
 static void refuse_again(struct mu__links *links, struct mu__link *link)
 {
     if (link->times.said_ms == 0)
@@ -210,7 +211,8 @@ static void refuse_again(struct mu__links *links, struct mu__link *link)
     mu__link_say_refuse(links, link);
 }
 
-/* A process that tries again every second is named once. */
+/* The level of the log line: a second process of a task, which tries again every
+ * second, is warned of once. */
 static enum mu__log_level refusal_level(struct mu__links *links, uint64_t incarnation,
                                         bool taken)
 {
@@ -221,7 +223,7 @@ static enum mu__log_level refusal_level(struct mu__links *links, uint64_t incarn
     return links->config.only != NULL || is_named ? MU__LOG_DEBUG : MU__LOG_WARN;
 }
 
-/* " (from 10.0.0.7)": where it comes from, unless it says that itself. */
+/* Write " (from 10.0.0.7)", the source of `in`, unless `message` has it already. */
 static void where_from(const struct mu__links *links, uint32_t in, const char *message,
                        char *out, size_t size)
 {
@@ -272,7 +274,7 @@ static void refuse(struct mu__links *links, const struct mu__frame_header *heade
         mu__link_free(links, link);
 }
 
-/* Its task left the cluster, or is elsewhere now. */
+/* Whether the sender's task left the cluster, or has moved. */
 static bool is_barred(const struct mu__links *links,
                       const struct mu__frame_header *header,
                       const struct mu__hello *hello, char *why, size_t size)
@@ -285,8 +287,8 @@ static bool is_barred(const struct mu__links *links,
     return words != NULL;
 }
 
-/* Whether somebody else was dialled, and this node was found at that address: a name that
- * leads to several machines, an address that was another task's before. */
+/* Whether a HELLO is for another task: the dialled name has several machines, or the
+ * address was another task's before. */
 static bool is_misled(const struct mu__links *links, const struct mu__hello *hello,
                       char *why, size_t size)
 {
@@ -304,7 +306,7 @@ static bool is_misled(const struct mu__links *links, const struct mu__hello *hel
     return true;
 }
 
-/* Writes why a HELLO cannot be accepted; false when it can. */
+/* Whether the version, the cluster or the task type cannot be accepted; writes why. */
 static bool is_unfit(const struct mu__links *links, const struct mu__frame_header *header,
                      const struct mu__hello *hello, char *why, size_t size)
 {
@@ -334,9 +336,9 @@ static bool is_unfit(const struct mu__links *links, const struct mu__frame_heade
     return false;
 }
 
-/* Whether another process plays the peer's task: this one, or one whose link is up. What
- * answers our very dial comes from who is at the peer's address: then the other one is
- * not there. */
+/* Whether another process plays the sender's task: this one, or one whose link is up. A
+ * HELLO that answers our own dial comes from the process at the peer's address, so the
+ * other one is not there any more. */
 static bool is_twin(struct mu__links *links, const struct mu__frame_header *header,
                     const struct mu__hello *hello, char *why, size_t size)
 {
@@ -362,8 +364,8 @@ static bool is_twin(struct mu__links *links, const struct mu__frame_header *head
     return true;
 }
 
-/* Where a process that is refused as a second one is told: at the address that it says,
- * unless the first one is there. */
+/* Where the second process of a task is sent its REFUSE: at its address, or, if the first
+ * process has the same, where it listens. */
 static const char *twin_url(struct mu__links *links,
                             const struct mu__frame_header *header,
                             const struct mu__hello *hello, char *out, size_t size)
@@ -379,7 +381,7 @@ static const char *twin_url(struct mu__links *links,
     return out;
 }
 
-/* True: it was refused. */
+/* Refuse a HELLO if there is a reason to; true: it was refused. */
 static bool refuse_hello(struct mu__links *links, const struct mu__frame_header *header,
                          const struct mu__hello *hello, uint32_t in)
 {
@@ -408,7 +410,7 @@ static bool refuse_hello(struct mu__links *links, const struct mu__frame_header 
 
 /* ---- HELLO ---- */
 
-/* The peer's HELLO has come on `in`. */
+/* The peer's HELLO has come on `in`: come up, or dial and send ours first. */
 static void bind_in(struct mu__links *links, struct mu__link *link, uint32_t in,
                     const struct mu__frame_header *header)
 {
@@ -431,8 +433,8 @@ static void bind_in(struct mu__links *links, struct mu__link *link, uint32_t in,
     come_up(links, link);
 }
 
-/* The process that our dial leads to is `header->from`, and not the one that had said
- * HELLO before with the same address. The connection to it stays. */
+/* Our dial has led to the process `header->from`, and not to the one that sent HELLO
+ * before with the same address. The outgoing connection stays. */
 static void replace_peer(struct mu__links *links, struct mu__link *link)
 {
     bool was_up = link->state == MU__LINK_UP;
@@ -459,7 +461,8 @@ static void replace_peer(struct mu__links *links, struct mu__link *link)
                         "another process is at its address");
 }
 
-/* The former process at this address fell silent, and may hold the port. */
+/* Dial a peer where it listens, if the former process at its address fell silent and may
+ * still hold the port. */
 static void take_detour(struct mu__links *links, struct mu__link *link,
                         const struct mu__frame_header *header,
                         const struct mu__hello *hello)
@@ -505,8 +508,8 @@ static struct mu__link *link_for_hello(struct mu__links *links,
     struct mu__link *link = link_of(links, hello, header);
     bool is_new = link == NULL;
 
-    /* Another incarnation, or the same one over a new connection: the old one has gone,
-     * even though its end was not seen yet. */
+    /* Another incarnation, or the same one over a new connection: the old connection has
+     * ended, even though its end was not seen yet. */
     if (link != NULL && mu__link_has_heard(link)) {
         bool is_retained = mu__link_is_retained(link);
         bool is_same = link->peer.incarnation == header->from;
@@ -527,9 +530,9 @@ static struct mu__link *link_for_hello(struct mu__links *links,
     return link;
 }
 
-/* Whoever answers is that task from now on. */
-static bool call(struct mu__links *links, struct mu__link *link,
-                 const struct mu__hello *hello)
+/* Give a link of mu__links_dial_any the name of the task that has answered. */
+static bool name_task(struct mu__links *links, struct mu__link *link,
+                      const struct mu__hello *hello)
 {
     mu__link_unkey(links, link);
     mu__view_copy(hello->type, link->type, sizeof link->type);
@@ -552,7 +555,7 @@ static bool keep_address(struct mu__link *link, struct mu__view address)
     return link->peer.url != NULL;
 }
 
-/* For messages; out of memory it has no name. */
+/* Host and pid, for messages. Out of memory there is no host. */
 static void keep_process(struct mu__link *link, const struct mu__hello *hello)
 {
     char host[64];
@@ -569,7 +572,7 @@ void mu__links_hello(struct mu__links *links, uint32_t in,
     struct mu__link *link;
 
     if (mu__map_get(&links->index.by_in, in) != NULL)
-        return;     /* said twice on one connection: the answer to a question */
+        return;     /* the second HELLO of a connection answers ours */
     if (links->leaving) {
         links->wire->ops->drop(links->wire, in);
         return;
@@ -581,7 +584,7 @@ void mu__links_hello(struct mu__links *links, uint32_t in,
         links->wire->ops->drop(links->wire, in);
         return;
     }
-    if ((link->origin == MU__LINK_RETAINED_ANY && !call(links, link, hello)) ||
+    if ((link->origin == MU__LINK_RETAINED_ANY && !name_task(links, link, hello)) ||
         !keep_address(link, hello->address)) {
         links->wire->ops->drop(links->wire, in);
         return;
@@ -593,8 +596,8 @@ void mu__links_hello(struct mu__links *links, uint32_t in,
 
 /* ---- REFUSE ---- */
 
-/* Whether a link is to who refuses, and has said the HELLO that is refused, in its epoch
- * before. A refusal without an epoch, of earlier versions, may be of any HELLO. */
+/* Whether a link is to the task that refuses, and its HELLO of the former epoch was the
+ * refused one. A REFUSE without an epoch, of earlier versions, may be for any HELLO. */
 static bool is_of_refuser(const struct mu__link *link,
                           const struct mu__frame_header *header,
                           const struct mu__refuse *refusal)
@@ -604,10 +607,10 @@ static bool is_of_refuser(const struct mu__link *link,
            (header->epoch == 0 || header->epoch == link->former_epoch);
 }
 
-/* Who refuses may be another task than the one that was dialled. A link may be up by the
- * peer's own HELLO when ours, of the same epoch, is refused: then it leads to somebody
- * else. What refuses our HELLO of the epoch before came late, and counts when the refuser
- * is whom we dialled; else it was for a link that has gone on. */
+/* The link that a REFUSE is for. The refusing task may be another one than we dialled: a
+ * link may even be up by the peer's own HELLO when ours, of the same epoch, is refused by
+ * somebody else. A REFUSE for the HELLO of the former epoch came late, and counts only if
+ * the refusing task is the one that we dialled. */
 static struct mu__link *refused_link(struct mu__links *links,
                                      const struct mu__frame_header *header,
                                      const struct mu__refuse *refusal)
@@ -622,7 +625,8 @@ static struct mu__link *refused_link(struct mu__links *links,
     return link;
 }
 
-/* Another process plays this task, as that peer says, and has said for a while. */
+/* That peer says that another process plays this task; `taken` is called once it has said
+ * so for claim_ms. */
 static void note_taken(struct mu__links *links, struct mu__link *link, const char *why)
 {
     uint64_t now_ms = mu__links_now(links);
@@ -653,7 +657,7 @@ void mu__links_refusal(struct mu__links *links, const struct mu__frame_header *h
 
     if (is_for_another(links, header)) {
         links->counters.stale_frames++;
-        return;     /* a process that says to be where this one is */
+        return;     /* for another process with the same address */
     }
     mu__view_copy(refusal->reason, reason, sizeof reason);
     if (link == NULL) {

@@ -1,6 +1,6 @@
-/* What the files of the links share: links.c is what the owner asks for, lifecycle.c one
- * link from its making to its end, greeting.c how it comes up, sending.c and receiving.c
- * its frames, ticking.c its timers, and report.c logs and shows it. */
+/* Shared by the files of the links: links.c has the calls of the owner, lifecycle.c the
+ * states of one link, greeting.c the handshake, sending.c and receiving.c its frames,
+ * ticking.c its timers, and report.c logs and shows it. */
 #ifndef MU_TRANSPORT_LINKS_INTERNAL_H
 #define MU_TRANSPORT_LINKS_INTERNAL_H
 
@@ -12,14 +12,14 @@
 #include "transport/link/link.h"
 #include "transport/link/log_limit.h"
 
-/* Where a process fell silent without closing its connections: it may hold its port, and
- * whoever takes its place is reached where he listens. */
+/* A process that fell silent without closing its connections. It may still hold its port;
+ * another process of its task is dialled where that listens. */
 struct mu__silent {
     uint64_t url_hash;
     uint64_t incarnation;       /* 0: the entry is free */
 };
 
-/* What this task is called, and where it is. */
+/* The names and addresses of this task. */
 struct mu__links_own {
     char cluster_name[64];
     char task_type[16];
@@ -28,7 +28,7 @@ struct mu__links_own {
     char host[64];
 };
 
-/* The links, by what they are found by. */
+/* The links, by each key by which they are searched. */
 struct mu__links_index {
     struct mu__map by_out;
     struct mu__map by_in;
@@ -37,7 +37,7 @@ struct mu__links_index {
     struct mu__hash_table by_key;
 };
 
-/* The next numbers. */
+/* The numbers given out last. */
 struct mu__links_numbers {
     uint32_t out;
     uint32_t node;
@@ -48,7 +48,7 @@ struct mu__links {
     struct mu__links_own own;
     struct mu__silent silent[MU__LINK_SILENT_MAX];
     unsigned silent_next;
-    uint64_t refused_twin;      /* incarnation that the log has named last */
+    uint64_t refused_twin;      /* the second process of a task that was logged last */
     struct mu__links_config config;
     struct mu__links_upcalls upcalls;
     struct mu__wire *wire;
@@ -58,10 +58,10 @@ struct mu__links {
     struct mu__barred barred;
     struct mu__log_limit dropped_log;
     struct mu__log_limit greeting_log;
-    uint32_t links_count;       /* without those that are REFUSING */
-    uint32_t refusing_count;
+    uint32_t links_count;       /* without those that are REFUSING or PARTING */
+    uint32_t refusing_count;    /* REFUSING and PARTING */
     struct mu__links_numbers next;
-    uint64_t tick_ms;           /* the last one */
+    uint64_t tick_ms;           /* time of the last tick */
     bool leaving;
     struct mu__links_counters counters;
 };
@@ -84,42 +84,42 @@ void mu__links_log_limited(struct mu__links *links, enum mu__log_level level,
 /* A copy of at most `bytes_max` bytes, its end included; NULL when out of memory. */
 char *mu__link_copy(const char *words, size_t bytes_max);
 
-/* Thousands of links are up, and have no words; so each has memory of its own. Out of
- * memory there are none. */
+/* Replace the text *at by a copy of `words`; for "", and out of memory, by NULL. Texts
+ * are allocated one by one, because a link that is up, as most are, has none. */
 void mu__link_keep_words(char **at, const char *words);
 
-/* When its time has come, the log says that the task is missing. */
+/* Log that the task is missing, if such a line is due. */
 void mu__link_note_waiting(struct mu__links *links, struct mu__link *link,
                            uint64_t now_ms);
 
-/* Those who wait for the task are told why each attempt fails, once for each reason. */
+/* Report to the owner (upcall `trouble`) why attempts fail, once for each reason. */
 void mu__link_report_failing(struct mu__links *links, struct mu__link *link);
 
 /* ---- lifecycle.c ---- */
 
-/* A link in `state`, found by its key. NULL: out of memory, or
+/* A new link in `state`, in the index by key. NULL: out of memory, or
  * mu__links_are_too_many. */
 struct mu__link *mu__link_new(struct mu__links *links, const char *type, uint32_t index,
                               const char *url, enum mu__link_state state);
 
 void mu__link_free(struct mu__links *links, struct mu__link *link);
 
-/* Beyond a bound: of links, or of words. */
+/* Whether a new link would exceed a bound: the number of links, the length of a text. */
 bool mu__links_are_too_many(struct mu__links *links, const char *type, const char *url,
                             enum mu__link_state state);
 
-/* Into another state, which may follow the present one. */
+/* Change the state to one that may follow the present one. */
 void mu__link_move(struct mu__links *links, struct mu__link *link,
                    enum mu__link_state state);
 
-/* What a link is found by: its task; one that refuses a peer, by where that peer is, so
- * that it is not refused twice at a time. Nobody searches one that is parting. */
+/* The key of a link in by_key: its task, or for a REFUSING link the peer's URL, so that a
+ * peer is refused by one link at a time. PARTING links are not in by_key. */
 uint64_t mu__link_key(const struct mu__link *link);
 
-/* Nobody finds it by its key any more. */
+/* Remove a link from by_key. */
 void mu__link_unkey(struct mu__links *links, struct mu__link *link);
 
-/* Of those with the key of this task; NULL: none. The caller compares. */
+/* The first link with the key of this task; NULL: none. The caller compares the task. */
 struct mu__link *mu__link_first(const struct mu__links *links, struct mu__view type,
                                 uint32_t index);
 
@@ -128,24 +128,24 @@ static inline struct mu__link *mu__links_first(const struct mu__links *links)
     return MU__LIST_FIRST(&links->all, struct mu__link, listed);
 }
 
-/* The next of all links. */
+/* The next of all links; NULL at the end. */
 static inline struct mu__link *mu__links_next(const struct mu__link *link)
 {
     return MU__LIST_NEXT(link, struct mu__link, listed);
 }
 
-/* An epoch begins. */
+/* Begin an epoch of the link, and dial. */
 int mu__link_dial(struct mu__links *links, struct mu__link *link);
 
-/* It was lost soon after it came up, more than once in a row, and rests for that: it is
- * dialled then, and not before. */
+/* Whether a link rests because it was lost soon after it came up, more than once in a
+ * row. Such a rest is not cut short. */
 bool mu__link_settles(struct mu__links *links, const struct mu__link *link);
 
-/* Until it is dialled again. */
+/* Rest for the back-off, after which the link is dialled again. */
 void mu__link_rest(struct mu__links *links, struct mu__link *link);
 
-/* The same, because nothing was heard of the peer: until somebody is up at its address,
- * mu__link_detour is of use. */
+/* mu__link_go_down, because nothing was heard of the peer. Its process counts as silent
+ * until a link to its address is up. */
 void mu__link_go_silent(struct mu__links *links, struct mu__link *link,
                         const char *reason);
 
@@ -154,29 +154,29 @@ bool mu__links_is_silent(const struct mu__links *links, const char *url,
                          uint64_t incarnation);
 void mu__links_not_silent(struct mu__links *links, const char *url);
 
-/* Both connections go; a kept link will be dialled again, another one is freed. */
+/* Close both connections. A retained link will be dialled again, another one is freed. */
 void mu__link_go_down(struct mu__links *links, struct mu__link *link, const char *reason);
 
-/* Whoever was reached is not the peer: at once to the next address of the name, or, when
- * that was the last one, after a pause of `pause_ms` at least. */
+/* Go down because the process that was reached is not the peer. The next address of the
+ * name is dialled at once; when that was the last one, after `pause_ms` at least. */
 void mu__link_try_elsewhere(struct mu__links *links, struct mu__link *link,
                             const char *reason, uint32_t pause_ms);
 
 /* ---- sending.c ---- */
 
-/* A frame of the protocol; `msg` NULL: without a record. */
+/* Queue a frame of the protocol; `msg` NULL: without a record. */
 void mu__link_say(struct mu__links *links, struct mu__link *link, uint8_t type,
                   const struct mu__msg *msg);
 void mu__link_say_hello(struct mu__links *links, struct mu__link *link);
 void mu__link_say_refuse(struct mu__links *links, struct mu__link *link);
 void mu__link_say_bye(struct mu__links *links, struct mu__link *link, const char *reason);
 
-/* It has nothing to send any more. */
+/* Remove a link from the list of links with something to send. */
 void mu__link_undirty(struct mu__links *links, struct mu__link *link);
 
 /* ---- greeting.c ---- */
 
-/* A HELLO has come on `in`, or a REFUSE from anywhere. */
+/* Handle a HELLO that came on `in`, and a REFUSE. */
 void mu__links_hello(struct mu__links *links, uint32_t in,
                      const struct mu__frame_header *header, struct mu__msg *msg);
 void mu__links_refusal(struct mu__links *links, const struct mu__frame_header *header,

@@ -1,5 +1,5 @@
-/* One link from its making to its end: it is dialled, rests, goes down, and begins again,
- * or is freed. How it comes up is in greeting.c. */
+/* One link from its creation to its end: it is dialled, rests, goes down, and begins
+ * again, or is freed. greeting.c has the handshake, by which it comes up. */
 #include "transport/link/internal.h"
 
 #include <assert.h>
@@ -47,7 +47,7 @@ void mu__link_move(struct mu__links *links, struct mu__link *link,
     link->times.since_ms = mu__links_now(links);
 }
 
-/* ---- what a link is found by ---- */
+/* ---- the index by key ---- */
 
 uint64_t mu__link_key(const struct mu__link *link)
 {
@@ -106,7 +106,7 @@ static void link_free_memory(struct mu__link *link)
     free(link);
 }
 
-/* It is missing from now on. */
+/* The task is missing from now on. */
 static void begin_missing(const struct mu__links *links, struct mu__link *link)
 {
     link->missing.since_ms = mu__links_now(links);
@@ -233,7 +233,7 @@ void mu__link_rest(struct mu__links *links, struct mu__link *link)
     mu__link_move(links, link, MU__LINK_RESTING);
 }
 
-/* ---- who fell silent ---- */
+/* ---- silent processes ---- */
 
 static uint64_t hash_of(const char *url)
 {
@@ -283,8 +283,8 @@ bool mu__link_settles(struct mu__links *links, const struct mu__link *link)
     return mu__links_now(links) < link->retry.settles_ms;
 }
 
-/* How long it rests now that it was lost. The pause stays below the time that a peer in
- * the middle of its handshake waits. */
+/* Set the back-off after a loss: longer for each early loss in a row, but below the time
+ * for which a peer in the middle of its handshake waits. */
 static void note_loss(struct mu__links *links, struct mu__link *link)
 {
     uint32_t most_ms = links->config.silence_ms / 2;
@@ -327,8 +327,8 @@ void mu__link_go_down(struct mu__links *links, struct mu__link *link, const char
         links->upcalls.down(links->upcalls.owner, node, reason);
 }
 
-/* Whether the name of a link has an address that was not tried in this round; who was
- * reached last is not the peer, and that counts once. Out of memory there is none. */
+/* Whether the name of a link has an address that was not tried in this round. The address
+ * reached last is counted as tried, once. Out of memory: false. */
 static bool has_further(const struct mu__links *links, struct mu__link *link)
 {
     uint32_t address_number = link->retry.address_number;

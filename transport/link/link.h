@@ -10,17 +10,17 @@ struct mu__dial_tried;
 
 enum {
     MU__LINK_RETRY_MAX_MS = 5000,   /* longest pause before dialling again */
-    MU__LINK_ANSWER_MS = 200,       /* an attempt that takes longer is told of */
-    MU__LINK_TAKEN_RETRY_MS = 1000, /* the same after another process was found to play
-                                       this task: that one may end */
+    MU__LINK_ANSWER_MS = 200,       /* an attempt that takes longer is reported */
+    MU__LINK_TAKEN_RETRY_MS = 1000, /* pause before dialling again while another process
+                                       plays this task: that one may end */
     MU__LINK_SILENT_MAX = 16,       /* addresses whose process fell silent; the oldest is
                                        forgotten */
-    MU__LINK_URL_BYTES = 256,       /* with its end, as the next */
+    MU__LINK_URL_BYTES = 256,       /* with the zero byte, as the next */
     MU__LINK_REASON_BYTES = 512,
-    MU__LINK_WHO_BYTES = 400        /* of words that name one process */
+    MU__LINK_WHO_BYTES = 400        /* of a text that names one process */
 };
 
-/* lifecycle.c has the table of what may follow what. */
+/* lifecycle.c has the table of transitions. */
 enum mu__link_state {
     MU__LINK_RESTING,           /* will be dialled again at retry_ms */
     MU__LINK_DIALLING,
@@ -33,17 +33,17 @@ enum mu__link_state {
 
 enum mu__link_origin {
     MU__LINK_ACCEPTED,          /* the peer began it; it ends when it goes down */
-    MU__LINK_RETAINED,          /* asked for with mu__links_dial */
-    MU__LINK_RETAINED_ANY       /* with mu__links_dial_any: whoever answers */
+    MU__LINK_RETAINED,          /* of mu__links_dial */
+    MU__LINK_RETAINED_ANY       /* of mu__links_dial_any: to whatever task answers */
 };
 
 /* The process at the other end, as its HELLO describes it. */
 struct mu__link_peer {
     char *url;                  /* its address; NULL: that of the link */
-    char *host;                 /* once heard; NULL: not said */
-    uint64_t pid;               /* the same; 0: not said */
-    uint64_t incarnation;       /* once heard, or refused */
-    uint32_t epoch;             /* of its side, once heard */
+    char *host;                 /* NULL: not known */
+    uint64_t pid;               /* 0: not known */
+    uint64_t incarnation;       /* 0: no HELLO has come yet */
+    uint32_t epoch;             /* of its side of the link */
 };
 
 /* When each last happened. */
@@ -59,21 +59,21 @@ struct mu__link_retry {
     uint64_t due_ms;
     uint32_t backoff_ms;
     uint32_t early_losses;      /* how often in a row it was lost soon after it came up */
-    uint64_t settles_ms;        /* until then it rests for that */
+    uint64_t settles_ms;        /* end of the rest because of early losses */
     char *detour;               /* dialled instead of `url` in this epoch; NULL: none */
-    uint32_t address_number;    /* that this epoch has reached; as of the wire */
+    uint32_t address_number;    /* the wire's, of the address reached in this epoch */
     unsigned addresses_count;
-    struct mu__dial_tried *tried;   /* addresses of its name where it was not found, since
-                                       it was up or rested for all; NULL: none */
+    struct mu__dial_tried *tried;   /* addresses of its name where it was not found in
+                                       this round; NULL: none */
 };
 
-/* Since when its task is missing, and what the log says of it. */
+/* Since when its task is missing, and when the log says so. */
 struct mu__link_missing {
     uint64_t since_ms;
     uint64_t taken_since_ms;    /* the peer refuses this node as a second process of its
                                    task; 0: it does not */
-    uint64_t note_ms;           /* when the log says next that it is missing */
-    uint32_t step_ms;
+    uint64_t note_ms;           /* time of the next line of the log */
+    uint32_t step_ms;           /* from that line to the one after it */
 };
 
 /* A large record whose pieces are coming in. */
@@ -83,18 +83,18 @@ struct mu__link_assembling {
 };
 
 struct mu__link {
-    struct mu__hash_node hashed;    /* by mu__link_key; first, so that it is the link */
+    struct mu__hash_node hashed;    /* by mu__link_key; first: it casts */
     struct mu__list_node listed;    /* of all links */
     struct mu__list_node sending;   /* of links with something to send */
     enum mu__link_state state;      /* set by mu__link_move alone */
     enum mu__link_origin origin;
     bool dirty;                 /* in links->dirty */
-    bool left;                  /* it said goodbye, and is not missed */
+    bool left;                  /* the peer said goodbye: not logged as missing */
     char type[16];
     uint32_t index;
     char *url;
     char *why;                  /* the last reason for not being up; NULL: none */
-    char *reported_error;       /* the wire's reason that the owner knows already */
+    char *reported_error;       /* the wire's reason that was reported last */
     uint32_t out;               /* 0: none */
     uint32_t in;                /* their HELLO has come on it; 0: none */
     uint32_t node;              /* while up */
@@ -113,25 +113,25 @@ static inline bool mu__link_is_retained(const struct mu__link *link)
     return link->origin != MU__LINK_ACCEPTED;
 }
 
-/* The peer's HELLO of the present epoch has come. */
+/* Whether the peer's HELLO of the present epoch has come. */
 static inline bool mu__link_has_heard(const struct mu__link *link)
 {
     return link->in != 0;
 }
 
-/* It is no link any more, or never was: only there to tell the peer something. */
+/* Whether it exists only to tell the peer why it is refused, or goodbye. */
 static inline bool mu__link_is_ending(const struct mu__link *link)
 {
     return link->state == MU__LINK_REFUSING || link->state == MU__LINK_PARTING;
 }
 
-/* Where the peer of a link that has heard says that it is. */
+/* The address in the peer's HELLO; before it has come, the one that is dialled. */
 static inline const char *mu__link_address(const struct mu__link *link)
 {
     return link->peer.url == NULL ? link->url : link->peer.url;
 }
 
-/* The next of the same key. */
+/* The next link of the same key; NULL: none. */
 static inline struct mu__link *mu__link_next(const struct mu__link *link)
 {
     return (struct mu__link *)mu__hash_next(&link->hashed);

@@ -1,6 +1,8 @@
-/* What the owner asks of links: to keep one to a task, to hang up on it, to move it, to
+/* The calls of the owner: to retain a link to a task, to hang up on it, to move it, to
  * leave. */
 #include "transport/link/internal.h"
+
+#include "runtime/base/text.h"
 
 #include <assert.h>
 #include <inttypes.h>
@@ -8,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- links that are kept ---- */
+/* ---- retained links ---- */
 
 static int keep_link(struct mu__links *links, const char *type, uint32_t index,
                      const char *url, enum mu__link_origin origin)
@@ -27,7 +29,8 @@ static int keep_link(struct mu__links *links, const char *type, uint32_t index,
     return rv;
 }
 
-/* The next link of a task, of those that may be up; `link` NULL: the first. */
+/* The next link of a task behind `link` (NULL: the first), except those of
+ * mu__links_dial_any. */
 static struct mu__link *next_of(const struct mu__links *links,
                                 const struct mu__link *link, const char *type,
                                 uint32_t index)
@@ -63,9 +66,8 @@ static void begin_parting(struct mu__links *links, struct mu__link *link,
     mu__link_say_bye(links, link, reason);
 }
 
-/* The owner hears at once that it is gone. What is left of the link says goodbye, and
- * does not hang up before the peer does: else its connections' end could come first, and
- * say nothing. */
+/* End a link. The owner is notified at once. The link itself says goodbye and leaves the
+ * hanging up to the peer, since the end of its connections could overtake the goodbye. */
 static void part(struct mu__links *links, struct mu__link *link, const char *reason)
 {
     uint32_t node = link->node;
@@ -116,7 +118,7 @@ void mu__links_allow(struct mu__links *links, const char *type, uint32_t index)
     mu__barred_remove(&links->barred, type, index);
 }
 
-/* ---- where it is ---- */
+/* ---- addresses ---- */
 
 static bool is_at(const struct mu__link *link, const char *url)
 {
@@ -124,7 +126,8 @@ static bool is_at(const struct mu__link *link, const char *url)
            (mu__link_has_heard(link) && strcmp(mu__link_address(link), url) == 0);
 }
 
-/* Where it says that it is is where the cluster says so, too. */
+/* The link is at `url` already, by the peer's HELLO or its own url: that is its url
+ * now. */
 static void find_at(struct mu__link *link, const char *url)
 {
     if (strcmp(link->url, url) == 0)
@@ -184,7 +187,7 @@ void mu__links_leave(struct mu__links *links, const char *reason)
     }
 }
 
-/* ---- all of it ---- */
+/* ---- making and freeing ---- */
 
 int mu__links_new(const struct mu__links_config *config,
                   const struct mu__links_upcalls *upcalls, struct mu__wire *wire,
@@ -201,19 +204,15 @@ int mu__links_new(const struct mu__links_config *config,
     if (links == NULL)
         return -MU_ENOMEM;
     links->config = *config;
-    (void)snprintf(links->own.cluster_name, sizeof links->own.cluster_name, "%s",
-                   config->cluster_name);
-    (void)snprintf(links->own.task_type, sizeof links->own.task_type, "%s",
-                   config->task_type);
-    (void)snprintf(links->own.address, sizeof links->own.address, "%s", config->address);
+    MU__COPY_TEXT(links->own.cluster_name, config->cluster_name);
+    MU__COPY_TEXT(links->own.task_type, config->task_type);
+    MU__COPY_TEXT(links->own.address, config->address);
+    MU__COPY_TEXT(links->own.host, config->host == NULL ? "" : config->host);
+    if (config->listens != NULL && strcmp(config->listens, config->address) != 0)
+        MU__COPY_TEXT(links->own.listens, config->listens);
     links->config.cluster_name = links->own.cluster_name;
     links->config.task_type = links->own.task_type;
     links->config.address = links->own.address;
-    (void)snprintf(links->own.host, sizeof links->own.host, "%s",
-                   config->host == NULL ? "" : config->host);
-    if (config->listens != NULL && strcmp(config->listens, config->address) != 0)
-        (void)snprintf(links->own.listens, sizeof links->own.listens, "%s",
-                       config->listens);
     links->config.host = links->own.host;
     links->config.listens = links->own.listens;
     links->upcalls = *upcalls;

@@ -9,8 +9,9 @@
  * refused, wherever it says that it is. A restarted task is let in as soon as the end of
  * the former connection was seen, or the former process was silent for silence_ms.
  *
- * Links to the tasks asked for with mu__links_dial are tried for ever; a link that a peer
- * began (it dials us, we dial back the address in its HELLO) ends with its going down.
+ * Links of mu__links_dial are retained: they are dialled again for ever. A link that a
+ * peer began (it dials us, we dial back the address in its HELLO) ends when it goes
+ * down.
  *
  * Pure: no sockets and no clock. The owner passes events of the wire in and calls
  * tick. */
@@ -30,22 +31,22 @@ struct mu__links_config {
     uint32_t task_index;
     const char *address;        /* where peers reach this node */
     uint64_t incarnation;       /* not 0 */
-    const char *host;           /* of this process, for messages; NULL: not said */
-    uint64_t pid;               /* the same; 0: not said */
+    const char *host;           /* of this process, for messages; NULL: not sent */
+    uint64_t pid;               /* the same; 0: not sent */
     const char *listens;        /* where this node listens, if that is not `address`;
                                    NULL: it is. Copied, as `host` */
     uint32_t claim_ms;          /* how long another process may play this task before
                                    `taken` is called; 0: it never is */
     uint32_t heartbeat_ms;
     uint32_t silence_ms;
-    const char *only;           /* task type that may link; NULL: any. Not copied, as */
-    const char *only_why;       /* what others are told */
+    const char *only;           /* task type that may link; NULL: any. Not copied */
+    const char *only_why;       /* reason for refusing others; not copied */
     const struct mu__schema *schema;    /* of the messages that travel */
     struct mu__pool *pool;      /* decoded messages come from here */
-    struct mu__world *world;    /* clock, chance and log */
+    struct mu__world *world;    /* clock, random numbers and log */
 };
 
-/* What links tell their owner. None of these may call back into the links, except
+/* Calls to the owner of the links. None of them may call back into the links, except
  * mu__links_transmit. */
 struct mu__links_upcalls {
     void *owner;
@@ -55,8 +56,8 @@ struct mu__links_upcalls {
     void (*trouble)(void *owner, const char *type, uint32_t index, const char *reason);
     void (*deliver)(void *owner, struct mu__msg *msg);  /* takes msg */
 
-    /* A peer has refused this node for `claim_ms` because another process plays its
-     * task; may be NULL, and is called at each further refusal of that peer. */
+    /* A peer has refused this node for `claim_ms` because another process plays this
+     * node's task; may be NULL, and is called at each further refusal by that peer. */
     void (*taken)(void *owner, const char *type, uint32_t index, const char *reason);
 };
 
@@ -73,12 +74,12 @@ struct mu__links_counters {
 
 /* Bounds. */
 enum {
-    MU__LINKS_MAX = 16384,              /* one more peer is refused; as many again may be
-                                           there to be told why, or goodbye, and one more
-                                           of these is told nothing */
-    MU__LINK_QUEUE_BYTES_MAX = 64 << 20, /* unsent, and for half of silence_ms nothing
-                                            was: the peer does not read, link down; one
-                                            larger message is let through alone */
+    MU__LINKS_MAX = 16384,              /* further peers are refused. So many more may be
+                                           REFUSING or PARTING; peers beyond these are
+                                           closed without a message */
+    MU__LINK_QUEUE_BYTES_MAX = 64 << 20, /* with more unsent, and nothing taken for half
+                                            of silence_ms, the peer does not read: link
+                                            down. A single larger message may wait */
     MU__LINK_MESSAGE_BYTES_MAX = (1 << 30) + (1 << 20)
 };
 
@@ -86,48 +87,47 @@ int mu__links_new(const struct mu__links_config *config,
                   const struct mu__links_upcalls *upcalls, struct mu__wire *wire,
                   struct mu__links **ret_links);
 
-/* Tells nobody. Frames that wait are freed. */
+/* Without upcalls. Frames that wait are freed. */
 void mu__links_free(struct mu__links *links);
 
-/* The events to give to the wire, with the links as owner; burst_end is left to the
- * owner, who flushes after its turn. */
+/* The events of the wire, whose owner the links are. burst_end is handled by the owner of
+ * the links, which flushes after its turn. */
 void mu__links_out_up(struct mu__links *links, uint32_t out);
 void mu__links_out_down(struct mu__links *links, uint32_t out, const char *reason);
 void mu__links_writable(struct mu__links *links, uint32_t out);
 void mu__links_frame(struct mu__links *links, uint32_t in, struct mu__buf *frame);
 void mu__links_in_down(struct mu__links *links, uint32_t in, const char *reason);
 
-/* Keep a link to this task from now on. No link of it is there yet. */
+/* Retain a link to this task from now on. There is no link to it yet. */
 int mu__links_dial(struct mu__links *links, const char *type, uint32_t index,
                    const char *url);
 
-/* The same of a task that may have a link: one that the peer began, a worker that nobody
- * had listed, say, is kept then, and moved if need be. The task is not barred any
- * more. */
+/* The same for a task that may have a link already: one that the peer began (an unlisted
+ * worker, say) is retained then, and moved if needed. The task is not barred any more. */
 int mu__links_adopt(struct mu__links *links, const char *type, uint32_t index,
                     const char *url);
 
-/* mu__links_dial, to whoever is there. Until it has answered it is called
+/* mu__links_dial, to whatever task is at `url`. Until it has answered it is called
  * MU__LINK_UNKNOWN, task 0. */
 #define MU__LINK_UNKNOWN "server"
 int mu__links_dial_any(struct mu__links *links, const char *url);
 
-/* The task is not in the cluster any more: no link to it is kept, those that are up say
- * goodbye with `reason`, and whoever says to be that task is refused with the same words,
- * until it is adopted, moved or allowed. Not for clients, who share indices. */
+/* The task is not in the cluster any more: no link to it is retained, those that are up
+ * say goodbye with `reason`, and processes of that task are refused with the same
+ * words, until it is adopted, moved or allowed. Not for clients, which share indices. */
 void mu__links_hangup(struct mu__links *links, const char *type, uint32_t index,
                       const char *reason);
 void mu__links_allow(struct mu__links *links, const char *type, uint32_t index);
 
-/* The task is at another url: a link that is kept is dialled there, and one that is up
- * with the former process is hung up on, which is refused from then on. Nothing
- * happens to a link that leads there already. -MU_EEXHAUSTED (a url that is too long),
- * and as mu__links_dial, when the task has no link then. */
+/* The task is at another url: a link to the former process says goodbye, and that process
+ * is refused from then on; a retained link is dialled anew. A link that leads to `url`
+ * already stays. -MU_EEXHAUSTED (the url is too long); other errors as mu__links_dial,
+ * after which the task has no link. */
 int mu__links_move(struct mu__links *links, const char *type, uint32_t index,
                    const char *url);
 
-/* Put a message into the frame for msg->to.node. Takes msg. -MU_EUNAVAILABLE when there
- * is no such node (any more). */
+/* Put a message into the frame for msg->to.node. Takes msg. -MU_EUNAVAILABLE when no link
+ * to that node is up. */
 int mu__links_transmit(struct mu__links *links, struct mu__msg *msg);
 
 /* Send what this turn has put into frames. */
@@ -137,8 +137,8 @@ void mu__links_flush(struct mu__links *links);
  * next tick is due. */
 uint64_t mu__links_tick(struct mu__links *links, uint64_t now_ms);
 
-/* Say goodbye to every peer: no new link is made from now on. mu__links_count_up tells
- * when all have hung up. */
+/* Say goodbye to every peer: no new link is made from now on. mu__links_count_up is 0
+ * once all have hung up. */
 void mu__links_leave(struct mu__links *links, const char *reason);
 uint32_t mu__links_count_up(const struct mu__links *links);
 
@@ -151,14 +151,14 @@ struct mu__link_view {
     uint32_t index;
     const char *url;        /* that is dialled */
     const char *state;      /* "up", "dialling", "greeting", "resting" */
-    const char *why;        /* it is not up; "" when that is not known, or it is */
+    const char *why;        /* why it is not up; "": not known, or it is up */
     bool is_taken;          /* that peer knows another process as this task */
-    uint64_t for_ms;        /* since it came up, or is missing */
+    uint64_t for_ms;        /* since it came up, or went missing */
     uint32_t node;          /* while it is up; else 0 */
-    bool is_retained;           /* asked for with mu__links_dial: this side began it */
+    bool is_retained;       /* of mu__links_dial: this side began it */
 };
 
-/* Show all links but those that are there only to refuse. `visit` calls nothing of the
+/* Visit all links but those that are REFUSING or PARTING. `visit` calls nothing of the
  * links. */
 void mu__links_each(const struct mu__links *links,
                     void (*visit)(void *user, const struct mu__link_view *view),

@@ -14,8 +14,7 @@ static void host_of(const char *address, char host[MU__LOG_LIMIT_BYTES])
     (void)snprintf(host, MU__LOG_LIMIT_BYTES, "%.*s", (int)size, address);
 }
 
-/* The address's own slot, one that is free or was not needed for a while, or that of all
- * others. */
+/* The host's own slot, or one that is free or expired, or that of all others. */
 static struct mu__log_limit_slot *slot_of(struct mu__log_limit *limit, const char *host,
                                           uint64_t now_ms)
 {

@@ -1,5 +1,5 @@
-/* Lines of a log that a peer can cause as often as it likes: one for each address, or for
- * each text, in ten seconds, and how many were not shown. Plain data. */
+/* A limit for log lines that a peer can cause as often as it likes: one for each address,
+ * or for each text, in ten seconds, with a count of those not shown. Plain data. */
 #ifndef MU_TRANSPORT_LINK_LOG_LIMIT_H
 #define MU_TRANSPORT_LINK_LOG_LIMIT_H
 
@@ -19,7 +19,7 @@ struct mu__log_limit_slot {
     bool used;
 };
 
-/* Zeroed memory: nothing was said yet. */
+/* Zeroed memory: nothing was logged yet. */
 struct mu__log_limit {
     struct mu__log_limit_slot slots[MU__LOG_LIMIT_ADDRESSES];
     struct mu__log_limit_slot others;
@@ -30,7 +30,7 @@ struct mu__log_limit {
 bool mu__log_limit_show(struct mu__log_limit *limit, const char *address, uint64_t now_ms,
                         uint64_t *ret_hidden);
 
-/* The same for a line itself: two that are not the same do not hide each other. */
+/* The same by the text of the line: only equal lines hide each other. */
 bool mu__log_limit_show_line(struct mu__log_limit *limit, const char *line,
                              uint64_t now_ms, uint64_t *ret_hidden);
 

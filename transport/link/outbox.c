@@ -7,8 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A frame begins small, as its predecessor was, and doubles: the memory of a wire's
- * buffer is cleared first, so a lone message should not pay for a large one. */
+/* A frame begins at twice the size of its predecessor and doubles, so that a lone message
+ * does not pay for the memory of a large frame. */
 enum {
     FRAME_FIRST_BYTES = 1 << 10,
     FRAME_FULL_BYTES = 256 << 10,   /* a fuller one is closed, the next begun */
@@ -17,9 +17,9 @@ enum {
 
 _Static_assert((int)MU__ENCODED_BYTES_MAX <= (int)MU__FRAME_BYTES_MAX, "frames fit");
 
-/* Bytes of its message that a frame may refer to are not copied into the record. */
-struct mu__large {
-    struct mu__large *next;
+/* A record too large for a frame. Large pieces of its message are spliced, not copied. */
+struct large {
+    struct mu__list_node node;
     struct mu__buf *record;
     uint64_t offset;    /* sent so far, of mu__buf_total() */
     struct mu__splices splices;     /* of the record */
@@ -66,8 +66,13 @@ static void ring_drop_first(struct mu__outbox *outbox, uint32_t size)
 
 /* ---- large records ---- */
 
-/* Pieces on their way hold what they refer to. */
-static void large_free(struct mu__large *large)
+static struct large *first_large(const struct mu__outbox *outbox)
+{
+    return MU__LIST_FIRST(&outbox->larges, struct large, node);
+}
+
+/* Pieces that are being sent have their own references to the memory. */
+static void large_free(struct large *large)
 {
     mu__buf_cut_splices(large->record, 0);
     large->record->splices = NULL;
@@ -77,11 +82,9 @@ static void large_free(struct mu__large *large)
 
 static void large_drop_first(struct mu__outbox *outbox)
 {
-    struct mu__large *large = outbox->large_first;
+    struct large *large = first_large(outbox);
 
-    outbox->large_first = large->next;
-    if (outbox->large_first == NULL)
-        outbox->large_last = NULL;
+    mu__list_remove(&outbox->larges, &large->node);
     outbox->waiting_bytes -= mu__buf_total(large->record) - large->offset;
     large_free(large);
 }
@@ -89,7 +92,7 @@ static void large_drop_first(struct mu__outbox *outbox)
 static int large_add(struct mu__outbox *outbox, const struct mu__schema *schema,
                      const struct mu__msg *msg, size_t bound)
 {
-    struct mu__large *large = calloc(1, sizeof *large);
+    struct large *large = calloc(1, sizeof *large);
     int rv;
 
     if (large == NULL)
@@ -106,16 +109,12 @@ static int large_add(struct mu__outbox *outbox, const struct mu__schema *schema,
         large_free(large);
         return rv;
     }
-    if (outbox->large_last == NULL)
-        outbox->large_first = large;
-    else
-        outbox->large_last->next = large;
-    outbox->large_last = large;
+    mu__list_append(&outbox->larges, &large->node);
     outbox->waiting_bytes += mu__buf_total(large->record);
     return 0;
 }
 
-/* The bytes of a record from `offset` on that stand together, and who holds them. */
+/* The contiguous bytes of a record from `offset` on, and the buffer that has them. */
 static struct mu__view extent_at(struct mu__buf *record, uint64_t offset,
                                  struct mu__buf **ret_holder)
 {
@@ -156,7 +155,7 @@ void mu__outbox_clear(struct mu__outbox *outbox)
         ring_drop_first(outbox, mu__buf_total(frame));
         mu__buf_unref(frame);
     }
-    while (outbox->large_first != NULL)
+    while (!mu__list_is_empty(&outbox->larges))
         large_drop_first(outbox);
 }
 
@@ -192,7 +191,7 @@ static struct mu__buf *frame_new(struct mu__wire *wire, size_t capacity)
     return frame;
 }
 
-/* Of the bound of a record: what needs room in a frame of this wire. */
+/* The part of a record's bound that needs room in a frame of this wire. */
 static size_t own_bound(const struct mu__wire *wire, const struct mu__schema *schema,
                         const struct mu__msg *msg, size_t bound)
 {
@@ -225,8 +224,8 @@ static int grow_open(struct mu__outbox *outbox, const struct mu__outbox_route *r
     return 0;
 }
 
-/* Room for `bound` more bytes in the open frame, in this one or a new one. One that has
- * splices is not grown: it may have no room for another. */
+/* Make room for `bound` more bytes, in the open frame or a new one. A frame with
+ * splices is not grown, because its table of splices may be full. */
 static int make_room(struct mu__outbox *outbox, const struct mu__outbox_route *route,
                      size_t bound)
 {
@@ -244,8 +243,8 @@ static int make_room(struct mu__outbox *outbox, const struct mu__outbox_route *r
                                                    : outbox->open->size));
 }
 
-/* What was put into the open frame before would come with the last of a large record:
- * then the frame is closed first. */
+/* Close the open frame before a large record: the messages in it would arrive only with
+ * the end of that record. */
 static int leave_large_alone(struct mu__outbox *outbox,
                              const struct mu__outbox_route *route,
                              const struct mu__schema *schema, const struct mu__msg *msg)
@@ -312,7 +311,7 @@ int mu__outbox_control(struct mu__outbox *outbox, const struct mu__outbox_route 
 /* The next piece of the first large record becomes a frame in the ring. */
 static int cut_piece(struct mu__outbox *outbox, const struct mu__outbox_route *route)
 {
-    struct mu__large *large = outbox->large_first;
+    struct large *large = first_large(outbox);
     uint64_t total = mu__buf_total(large->record);
     struct mu__buf *holder;
     struct mu__view extent = extent_at(large->record, large->offset, &holder);
@@ -336,7 +335,7 @@ static int cut_piece(struct mu__outbox *outbox, const struct mu__outbox_route *r
     return 0;
 }
 
-/* Closed frames, until the wire takes no more. */
+/* Send closed frames until the wire takes no more. */
 static int send_ring(struct mu__outbox *outbox, const struct mu__outbox_route *route,
                      uint64_t *ret_frames, uint64_t *ret_bytes)
 {
@@ -361,7 +360,7 @@ int mu__outbox_send(struct mu__outbox *outbox, const struct mu__outbox_route *ro
 {
     int rv = close_open(outbox, route);
 
-    while (rv == 0 && (outbox->ring_count > 0 || outbox->large_first != NULL)) {
+    while (rv == 0 && !mu__outbox_is_empty(outbox)) {
         if (outbox->ring_count == 0)
             rv = cut_piece(outbox, route);
         else

@@ -3,10 +3,9 @@
 #ifndef MU_TRANSPORT_OUTBOX_H
 #define MU_TRANSPORT_OUTBOX_H
 
+#include "runtime/base/list.h"
 #include "transport/link/frames.h"
 #include "transport/wire/wire.h"
-
-struct mu__large;
 
 struct mu__outbox {
     struct mu__buf *open;       /* being filled; NULL when empty */
@@ -16,19 +15,18 @@ struct mu__outbox {
     uint32_t ring_size;         /* a power of two, or 0 */
     uint32_t ring_first;
     uint32_t ring_count;
-    struct mu__large *large_first;
-    struct mu__large *large_last;
+    struct mu__list larges;     /* records too large for a frame, in order */
     uint64_t waiting_bytes;     /* closed frames and large records */
-    bool blocked;               /* the wire took nothing more; it tells when it does */
+    bool blocked;               /* the wire is full; its event `writable` follows */
 };
 
-/* Whose frames these are. */
+/* The connection of a link, and the fields of its frames' headers. */
 struct mu__outbox_route {
     struct mu__wire *wire;
     uint32_t out;
     uint64_t from;
     uint64_t to;
-    uint32_t epoch;      /* of the peer's link */
+    uint32_t epoch;     /* of the peer's side of the link */
 };
 
 /* Zeroed memory is an empty outbox. Drops everything. */
@@ -37,8 +35,8 @@ void mu__outbox_clear(struct mu__outbox *outbox);
 /* Clears, and frees its memory. */
 void mu__outbox_done(struct mu__outbox *outbox);
 
-/* Put a message's record into the open frame. Does not take `msg`. -MU_ERANGE (a field
- * beyond its bound), -MU_ENOMEM. */
+/* Put a message's record into the open frame. `msg` stays the caller's. -MU_ERANGE (a
+ * field beyond its bound), -MU_ENOMEM. */
 int mu__outbox_add(struct mu__outbox *outbox, const struct mu__outbox_route *route,
                    const struct mu__schema *schema, const struct mu__msg *msg);
 
@@ -51,32 +49,32 @@ int mu__outbox_control(struct mu__outbox *outbox, const struct mu__outbox_route 
 int mu__outbox_send(struct mu__outbox *outbox, const struct mu__outbox_route *route,
                     uint64_t *ret_frames, uint64_t *ret_bytes);
 
-/* Bytes that are sent while more is added, so that the peer reads them meanwhile. */
+/* From this many bytes on, closed frames are sent while a turn still adds messages, so
+ * that the peer reads them meanwhile. */
 enum { MU__OUTBOX_EARLY_BYTES = 64 << 10 };
 
-/* Whether there is enough of closed frames, and the wire takes more. */
+/* Whether enough bytes wait in closed frames, and the wire takes more. */
 static inline bool mu__outbox_may_send_early(const struct mu__outbox *outbox)
 {
     return outbox->waiting_bytes >= MU__OUTBOX_EARLY_BYTES && !outbox->blocked &&
            outbox->ring_count > 0;
 }
 
-/* The same as mu__outbox_send for closed frames alone, when that may be. */
+/* mu__outbox_send for closed frames only, if mu__outbox_may_send_early. */
 int mu__outbox_send_early(struct mu__outbox *outbox,
                           const struct mu__outbox_route *route, uint64_t *ret_frames,
                           uint64_t *ret_bytes);
 
 static inline bool mu__outbox_is_empty(const struct mu__outbox *outbox)
 {
-    return outbox->open == NULL && outbox->ring_count == 0 && outbox->large_first == NULL;
+    return outbox->open == NULL && outbox->ring_count == 0 &&
+           mu__list_is_empty(&outbox->larges);
 }
 
-/* Whether what waits is one record or frame, however large. */
+/* Whether no more than one large record and one frame wait, however large. */
 static inline bool mu__outbox_has_one(const struct mu__outbox *outbox)
 {
-    if (outbox->large_first == NULL)
-        return outbox->ring_count <= 1;
-    return outbox->large_first == outbox->large_last && outbox->ring_count <= 1;
+    return outbox->larges.first == outbox->larges.last && outbox->ring_count <= 1;
 }
 
 #endif

@@ -1,4 +1,4 @@
-/* What links receive: frames, their records, and the pieces of large ones. */
+/* Receiving: frames, their records, and the pieces of large records. */
 #include "transport/link/internal.h"
 
 #include "runtime/message/codec.h"
@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Any peer can cause this as often as it likes. */
+/* Limited, since any peer can cause this line as often as it likes. */
 static void note_dropped(struct mu__links *links, uint32_t in, const char *why)
 {
     const struct mu__wire_ops *ops = links->wire->ops;
@@ -115,7 +115,7 @@ static void on_piece(struct mu__links *links, struct mu__link *link, struct mu__
 
 /* ---- the protocol's own records ---- */
 
-/* A frame with one record of the protocol's table: its message, NULL after complaints. */
+/* The one record of a frame of the protocol; NULL: it is malformed, and was dropped. */
 static struct mu__msg *protocol_record(struct mu__links *links, uint32_t in,
                                        struct mu__buf *frame, uint8_t type)
 {
@@ -136,7 +136,7 @@ static struct mu__msg *protocol_record(struct mu__links *links, uint32_t in,
     return msg;
 }
 
-/* HELLO and REFUSE come from anybody. */
+/* HELLO and REFUSE may come over any connection, also one without a link. */
 static void on_greeting_frame(struct mu__links *links, uint32_t in, struct mu__buf *frame,
                               const struct mu__frame_header *header)
 {

@@ -1,4 +1,4 @@
-/* What is told of links: to the log, to those who wait for a task, to who asks. */
+/* Reports on links: log lines, reasons for failing, counters, and a view of each link. */
 #include "transport/link/internal.h"
 
 #include "runtime/base/printable.h"
@@ -14,7 +14,7 @@ enum { WAITING_MAX_MS = 60000 };
 static const char *const state_names[MU__LINK_STATES_COUNT] = {
     "resting", "dialling", "greeting", "up", "refusing", "parting"};
 
-/* ---- words ---- */
+/* ---- log lines and texts ---- */
 
 enum { LINE_BYTES = MU__LINK_REASON_BYTES + MU__LINK_URL_BYTES + 192 };
 
@@ -80,7 +80,7 @@ void mu__link_keep_words(char **at, const char *words)
     *at = copy;
 }
 
-/* The first attempt is under way, and nothing is known of it but that it takes long. */
+/* Whether the first attempt has had no answer for MU__LINK_ANSWER_MS. */
 static bool is_unanswered(const struct mu__links *links, const struct mu__link *link)
 {
     return (link->state == MU__LINK_DIALLING || link->state == MU__LINK_GREETING) &&
@@ -88,7 +88,7 @@ static bool is_unanswered(const struct mu__links *links, const struct mu__link *
            mu__links_now(links) >= link->times.since_ms + MU__LINK_ANSWER_MS;
 }
 
-/* What the wire says of the present attempt; NULL: nothing. */
+/* The wire's error of the present attempt; NULL: nothing is known. */
 static const char *wire_words(const struct mu__links *links, const struct mu__link *link)
 {
     const char *words = link->out == 0 || link->state != MU__LINK_DIALLING
@@ -99,7 +99,7 @@ static const char *wire_words(const struct mu__links *links, const struct mu__li
                                                        : words;
 }
 
-/* What is known of why a link is not up: that, or else why the last attempt ended. */
+/* Why a link is not up: the wire's error, or else why the last attempt ended. */
 static const char *why_missing(const struct mu__links *links, const struct mu__link *link)
 {
     const char *words = wire_words(links, link);
@@ -107,7 +107,7 @@ static const char *why_missing(const struct mu__links *links, const struct mu__l
     return words == NULL ? mu__link_words(link->why) : words;
 }
 
-/* ---- who is missing ---- */
+/* ---- missing tasks ---- */
 
 void mu__link_note_waiting(struct mu__links *links, struct mu__link *link,
                            uint64_t now_ms)
@@ -139,7 +139,7 @@ void mu__link_report_failing(struct mu__links *links, struct mu__link *link)
     links->upcalls.trouble(links->upcalls.owner, link->type, link->index, words);
 }
 
-/* ---- for who asks ---- */
+/* ---- counters and views ---- */
 
 uint32_t mu__links_count_up(const struct mu__links *links)
 {

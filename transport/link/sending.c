@@ -1,4 +1,4 @@
-/* What links send: messages gathered into frames, and the protocol's own records. */
+/* Sending: messages gathered into frames, and the protocol's own records. */
 #include "transport/link/internal.h"
 
 #include <inttypes.h>
@@ -98,9 +98,10 @@ void mu__link_say_bye(struct mu__links *links, struct mu__link *link, const char
 
 /* ---- frames ---- */
 
-/* So much waits that it is more than a busy peer's, and the wire takes none of it, or the
- * peer reads so slowly that it grows all the same. Where this process itself has stood
- * still since the last tick, nothing was written: the next tick knows, and forgives. */
+/* Whether the peer does not read: more waits than for a busy peer, and the wire has taken
+ * nothing for half of silence_ms; or the peer reads so slowly that the queue grows all
+ * the same. Not while this process itself may have stood still since the last tick,
+ * since nothing was written then: the next tick decides. */
 static bool is_stuck(const struct mu__links *links, const struct mu__link *link)
 {
     const struct mu__outbox *outbox = &link->outbox;
@@ -150,8 +151,8 @@ static void send_waiting(struct mu__links *links, struct mu__link *link)
         give_up(links, link);
 }
 
-/* A part of a turn's frames, while the turn goes on. What fails does so again in the
- * flush, where a link may go down. */
+/* Send closed frames while the turn goes on. Errors are ignored here, and come again in
+ * the flush, where a link may go down. */
 static void send_early(struct mu__links *links, struct mu__link *link,
                        const struct mu__outbox_route *route)
 {

@@ -1,20 +1,21 @@
-/* What time does to links: heartbeats, silence, handshakes that are not answered,
- * dialling again. */
+/* The timers of links: heartbeats, silence, handshakes that are not answered, dialling
+ * again. */
 #include "transport/link/internal.h"
 
 #include <inttypes.h>
 #include <stdio.h>
 
-enum { REFUSAL_MS = 1000 };     /* that a refused peer has to hear why */
+enum { REFUSAL_MS = 1000 };     /* a REFUSING or PARTING link is closed after this time */
 
-/* All links are looked at together, twice in a heartbeat. One that has said nothing for
- * nearly a heartbeat pings: so a peer does not wait much longer than that. */
+/* All links are checked twice in a heartbeat. A link that has sent nothing for three
+ * quarters of a heartbeat pings, so a peer hears from it about once in a heartbeat. */
 static uint64_t tick_step_ms(const struct mu__links *links)
 {
     return (links->config.heartbeat_ms + 1) / 2;
 }
 
-/* When an attempt that is under way is told of, if nothing comes of it before. */
+/* The next check of an attempt: when it counts as unanswered, or `next_ms` if that is
+ * earlier. */
 static uint64_t next_look_ms(const struct mu__link *link, uint64_t now_ms,
                              uint64_t next_ms)
 {
@@ -23,7 +24,7 @@ static uint64_t next_look_ms(const struct mu__link *link, uint64_t now_ms,
     return now_ms < answer_ms && answer_ms < next_ms ? answer_ms : next_ms;
 }
 
-/* Returns when the link wants the next look. The link may be gone afterwards. */
+/* Returns when the link is to be checked next. The link may be freed. */
 static uint64_t tick_link(struct mu__links *links, struct mu__link *link, uint64_t now_ms)
 {
     const struct mu__links_config *config = &links->config;
@@ -84,7 +85,8 @@ static uint64_t tick_link(struct mu__links *links, struct mu__link *link, uint64
     }
 }
 
-/* When this process itself stood still, nobody was silent: nobody was listened to. */
+/* After a time in which this process itself stood still, no peer counts as silent:
+ * nothing was read. */
 static void forgive_pause(struct mu__links *links, uint64_t now_ms)
 {
     uint64_t pause_ms = now_ms - links->tick_ms;

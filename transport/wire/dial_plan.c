@@ -6,7 +6,7 @@
 
 /* ---- the order ---- */
 
-/* The addresses of both families, of those that were tried or of the others. */
+/* The addresses that were tried before, or (`tried` false) the others. */
 struct choice {
     const bool *is_v6;
     const bool *is_tried;
@@ -14,7 +14,7 @@ struct choice {
     bool tried;
 };
 
-/* The next of that family, not before `from`; `count`: there is none. */
+/* The next address of a family from `from` on; `count`: there is none. */
 static unsigned next_of_family(const struct choice *choice, unsigned from, bool family)
 {
     while (from < choice->count && (choice->is_v6[from] != family ||
@@ -28,7 +28,7 @@ static bool first_family(const struct choice *choice)
     return next_of_family(choice, 0, true) < next_of_family(choice, 0, false);
 }
 
-/* Returns how many there are. */
+/* Returns the number of addresses of the choice. */
 static unsigned order_of(const struct choice *choice, unsigned *ret_order)
 {
     bool family = first_family(choice);
@@ -98,7 +98,7 @@ void mu__dial_plan_fail(struct mu__dial_plan *plan, unsigned which)
     plan->is_next_due = true;
 }
 
-/* When the next one begins, though none has failed. */
+/* When the next attempt begins. */
 static uint64_t next_begins_ms(const struct mu__dial_plan *plan)
 {
     return plan->is_next_due ? 0 : plan->begun_ms[plan->begun - 1] + MU__DIAL_DELAY_MS;
@@ -116,17 +116,17 @@ struct mu__dial_step mu__dial_plan_step(struct mu__dial_plan *plan, uint64_t now
     struct mu__dial_step step = {.move = MU__DIAL_OVER, .until_ms = UINT64_MAX};
 
     for (unsigned i = 0; i < plan->begun; i++) {
-        uint64_t timeout_ms = plan->begun_ms[i] + plan->timeout_ms;
+        uint64_t deadline_ms = plan->begun_ms[i] + plan->timeout_ms;
 
         if (plan->has_failed[i])
             continue;
-        if (now_ms >= timeout_ms) {
+        if (now_ms >= deadline_ms) {
             mu__dial_plan_fail(plan, i);
             return (struct mu__dial_step){.move = MU__DIAL_GIVE_UP, .which = i};
         }
         step.move = MU__DIAL_WAIT;
-        if (timeout_ms < step.until_ms)
-            step.until_ms = timeout_ms;
+        if (deadline_ms < step.until_ms)
+            step.until_ms = deadline_ms;
     }
     if (plan->begun == plan->count)
         return step;
@@ -137,7 +137,7 @@ struct mu__dial_step mu__dial_plan_step(struct mu__dial_plan *plan, uint64_t now
     return step;
 }
 
-/* ---- words ---- */
+/* ---- reasons as text ---- */
 
 static void add(char *out, size_t size, const char *before, const char *text)
 {

@@ -1,4 +1,4 @@
-/* The door between links and sockets: frames out, frames and connection news in.
+/* The interface between links and sockets: frames out, frames and connection news in.
  *
  * There are two wires. transport/wire/uv/streams.c speaks the protocol of nng's PUSH
  * and PULL sockets over libuv's streams; tests/sim/ has a network with virtual time.
@@ -30,18 +30,19 @@ struct mu__wire_ops {
 
     /* Connect `out` to `url` ("tcp://host:port", "ipc:///path") and keep it connected:
      * tries again, with back-off, at each loss, resolving the name anew, until hangup.
-     * The addresses of a name are tried side by side, each a moment after the last.
-     * Each success is told as out_up, each loss as out_down. An `out` in use, or a url
-     * that cannot be understood, is refused with an error. */
+     * The addresses of a name are tried in parallel, each a moment after the last.
+* Each success is reported as out_up, each loss as out_down. An `out` in use, or a url *
+ * that cannot be parsed, is refused with an error. */
     int (*dial)(struct mu__wire *wire, uint32_t out, const char *url);
 
     /* The attempts of `out` that have not begun yet try these addresses of its name last.
-     * `tried` is borrowed until hangup. NULL, like `place`, on a wire without names. */
+     * `tried` is borrowed until hangup. NULL, like address_number, on a wire without
+     * names. */
     void (*avoid)(struct mu__wire *wire, uint32_t out,
                   const struct mu__dial_tried *tried);
 
-    /* At which address of its name `out` is connected: a number that it has after other
-     * look-ups, too; 0: it is not connected. `ret_count`: how many the name has. */
+    /* The number of the address that `out` is connected to, the same after each look-up
+ * of * its name; 0: it is not connected. `ret_count`: how many addresses the name has. */
     uint32_t (*address_number)(struct mu__wire *wire, uint32_t out, unsigned *ret_count);
 
     /* Forget `out`. Frames accepted for sending may be lost. No event of it follows. */
@@ -59,25 +60,25 @@ struct mu__wire_ops {
     void (*peer)(struct mu__wire *wire, uint32_t in, char *ret_address, size_t size);
 
     /* Why `out` is not connected, for messages: of a name with several addresses, why
-     * each of them failed. Valid until the loop's next turn. NULL when it is connected,
-     * or when nothing is known. */
+     * each of them failed. Valid until the loop's next iteration. NULL when it is
+     * connected, or when nothing is known. */
     const char *(*last_error)(struct mu__wire *wire, uint32_t out);
 };
 
-/* What a wire tells. Given when the wire is opened. */
+/* The events of a wire, passed when it is opened. */
 struct mu__wire_events {
     void (*out_up)(void *owner, uint32_t out);
     void (*out_down)(void *owner, uint32_t out, const char *reason);
     void (*writable)(void *owner, uint32_t out);
 
-    /* `frame` is borrowed: take a reference to keep it. Returns false to ask for a pause:
-     * the wire reads on in its next turn. */
+    /* `frame` is borrowed: take a reference to keep it. Returns false to request a pause:
+     * the wire reads on in the loop's next iteration. */
     bool (*frame)(void *owner, uint32_t in, struct mu__buf *frame);
 
-    /* After the last frame of `in`. Told also for connections that sent nothing. */
+    /* After the last frame of `in`, also for connections that have sent no frame. */
     void (*in_down)(void *owner, uint32_t in, const char *reason);
 
-    /* After each burst of the events above: time to take a turn. */
+    /* After each burst of the events above: take a turn. */
     void (*burst_end)(void *owner);
 };
 

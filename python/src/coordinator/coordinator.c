@@ -79,7 +79,7 @@ static void forget_functions(struct mupy_coordinator *self)
         PyDict_Clear(self->by_hash);
 }
 
-/* What workers had of a chief that was lost is to be made again. */
+/* After the loss of the chief, functions must be sent to the workers again. */
 PyObject *mupy_coordinator_raise(struct mupy_coordinator *self, const mu_error *error,
                                  const char *function)
 {
@@ -88,7 +88,7 @@ PyObject *mupy_coordinator_raise(struct mupy_coordinator *self, const mu_error *
     return mupy_raise(error, function);
 }
 
-/* ---- life ---- */
+/* ---- open and close ---- */
 
 static void run_open(struct mupy_call *call)
 {
@@ -286,7 +286,7 @@ static PyObject *done(PyObject *object, PyObject *unused)
                    : PyBool_FromLong(is_done);
 }
 
-/* ---- what is to be known ---- */
+/* ---- errors, counts, explanations ---- */
 
 static PyObject *errors(PyObject *object, PyObject *unused)
 {
@@ -464,27 +464,28 @@ static PyMethodDef methods[] = {
      "registered,\nwhich gets args (or kwargs) as a plain value.\n\n"
      "name: of the closure, for logs, explain() and the journal.\n"
      "priority: 0 (first) to 7 (last); 4 is the default.\n"
-     "deadline: seconds from now until it is resolved.\n"
-     "run_timeout: seconds of one run; a longer one counts as stuck.\n"
-     "attempts: runs that lose their worker before it is given up; an exception is "
+     "deadline: seconds from now; a closure not resolved by then fails.\n"
+     "run_timeout: seconds of one run; then it counts as stuck and runs elsewhere.\n"
+     "attempts: runs, after losses of workers, before it is given up; an exception is "
      "final.\n"
-     "worker, not_worker: task index of the only worker, or of one that never runs "
-     "it.\n"
+     "worker, not_worker: task index of the only worker that may run it, or of one "
+     "that may not.\n"
      "worker_type: only tasks of this type run it.\n"
-     "effect_once: what its run writes with Run.add() and the like counts once.\n"
+     "effect_once: writes with Run.add(), assign() and apply_gradient() are applied "
+     "once.\n"
      "keep: the result stays on the worker until it is fetched or used.\n"
-     "no_backup: never run twice at the same time.\n"
-     "own_error: an error of it is that of its value alone: no other call raises it, "
-     "nothing\n  is cancelled for it; and this call raises no error of earlier ones.\n"
-     "timeout: seconds to wait for room in the queue; None: no limit.\n"
-     "result: False: nobody wants the result; None is returned.\n\n"
+     "no_backup: no second attempt when it is a straggler.\n"
+     "own_error: only its value raises its error: no other call does, and nothing\n"
+     "  is cancelled for it; and this call raises no error of earlier closures.\n"
+     "timeout: seconds to wait for room in the queue; None: no timeout.\n"
+     "result: False: the result is not needed; None is returned.\n\n"
      "Raises the first error of an earlier closure, once, after everything that was "
      "queued\nis cancelled; then nothing was queued. DeadlineExceededError when "
      "there is no room."},
     {"join", MUPY_METHOD(join), METH_VARARGS | METH_KEYWORDS,
      "join(timeout=None)\n--\n\n"
      "Wait until all closures scheduled so far are done, at most timeout seconds.\n\n"
-     "Raises their first error, once. DeadlineExceededError says what is in flight "
+     "Raises their first error, once. DeadlineExceededError lists what is in flight "
      "where."},
     {"done", done, METH_NOARGS,
      "done()\n--\n\nWhether nothing is queued or in flight. Raises as join() does."},
@@ -507,15 +508,15 @@ static PyMethodDef methods[] = {
      "is resolved."},
     {"drain", MUPY_METHOD(drain), METH_VARARGS | METH_KEYWORDS,
      "drain(worker, timeout=None, worker_type=\"worker\")\n--\n\n"
-     "Let a worker finish what it has, then leave."},
+     "Let a worker finish its closures, then leave."},
     {"forget", MUPY_METHOD(forget), METH_VARARGS | METH_KEYWORDS,
      "forget(timeout=None)\n--\n\n"
-     "The journal forgets the named closures that have finished."},
+     "Remove the named closures that have finished from the journal."},
     {"wait_for_chief", MUPY_METHOD(wait_for_chief), METH_VARARGS | METH_KEYWORDS,
      "wait_for_chief(timeout=None)\n--\n\nWait until the chief is connected."},
     {"close", close_it, METH_NOARGS,
-     "close()\n--\n\nCancel what is under way, and let go of the coordinator."},
-    {"_forget_last", forget_last, METH_NOARGS, "Before functions are dropped."},
+     "close()\n--\n\nCancel outstanding closures, and close the coordinator."},
+    {"_forget_last", forget_last, METH_NOARGS, "Called before functions are dropped."},
     {NULL, NULL, 0, NULL},
 };
 

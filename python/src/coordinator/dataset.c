@@ -16,7 +16,7 @@ static struct dataset *self_of(PyObject *self)
     return (struct dataset *)self;
 }
 
-/* To be used, with its coordinator, until end(). NULL with an exception. */
+/* Use the dataset and its coordinator until end(). NULL with an exception. */
 static mu_dataset *begin(PyObject *self)
 {
     mu_dataset *dataset = mupy_handle_begin(&self_of(self)->handle);
@@ -130,7 +130,7 @@ static int dataset_in(void *what, int64_t timeout_ms, mu_error *error)
                                timeout_ms < 1 ? 1 : timeout_ms, error);
 }
 
-/* 0, an error, or 1 with an exception. */
+/* Returns 0, a negative code, or 1 with an exception. */
 static int dataset_asked(PyObject *object, const struct asked *asked, mu_error *error)
 {
     mu_dataset *dataset = begin(object);
@@ -245,18 +245,20 @@ int mupy_dataset_init(PyObject *module)
     static PyMethodDef methods[] = {
         {"schedule", MUPY_METHOD(schedule), METH_FASTCALL | METH_KEYWORDS,
          "schedule(fn, args=None, kwargs=None, **options)\n--\n\n"
-         "Hand the next shard to a new closure fn(shard, *args, **kwargs); options as\n"
+         "Schedule a closure fn(shard, *args, **kwargs) for the next shard; options as\n"
          "of ClusterCoordinator.schedule(). Waits while all shards of the epoch are\n"
-         "out.\n\n"
-         "True; False: every shard of every epoch is consumed. Raises the first error\n"
+         "handed out.\n\n"
+         "Returns False when all shards of all epochs are consumed. Raises the first "
+         "error\n"
          "of an earlier closure, once; its shard is handed out again."},
         {"join", MUPY_METHOD(join), METH_VARARGS | METH_KEYWORDS,
-         "join(timeout=None)\n--\n\nWait until no shard is out."},
+         "join(timeout=None)\n--\n\nWait until each shard is consumed or given back."},
         {"record", record, METH_NOARGS,
-         "record()\n--\n\nWhere it stands, and which closure consumed what, as a dict."},
+         "record()\n--\n\nIts progress, and which closure consumed which shard, as a "
+         "dict."},
         {"save", save, METH_O,
-         "save(path)\n--\n\nSave it, to go on after a restart with path=."},
-        {"close", close_it, METH_NOARGS, "close()\n--\n\nIts closures run on."},
+         "save(path)\n--\n\nSave its progress, to continue with path= after a restart."},
+        {"close", close_it, METH_NOARGS, "close()\n--\n\nClose it; its closures run on."},
         {NULL, NULL, 0, NULL},
     };
     static PyType_Slot slots[] = {
@@ -265,13 +267,14 @@ int mupy_dataset_init(PyObject *module)
         {Py_tp_dealloc, dealloc},
         {Py_tp_traverse, traverse},
         {Py_tp_methods, methods},
-        {Py_tp_doc, "ShardedDataset(coordinator, shards=0, epochs=1, seed=0, records=2, "
-                    "path=None)\n--\n\n"
-                    "A dataset whose shards are each visited once per epoch, although "
-                    "workers die.\n\nshards: numbered from 0; epochs: 0 is without end; "
-                    "seed: of another order in each\nepoch, 0: in order; records: epochs "
-                    "of which is kept who consumed what; path: go on\nfrom a file of "
-                    "save()."},
+        {Py_tp_doc,
+         "ShardedDataset(coordinator, shards=0, epochs=1, seed=0, records=2, "
+         "path=None)\n--\n\n"
+         "A dataset whose shards are each visited once per epoch, although "
+         "workers die.\n\nshards: their number; epochs: 0 is without end; seed: "
+         "shuffles the shards, differently\nin each epoch; 0: in order; "
+         "records: epochs for which record() says which closure\nconsumed "
+         "which shard; path: continue from a file of save()."},
         {0, NULL},
     };
     static PyType_Spec spec = {

@@ -1,10 +1,10 @@
-/* Python functions and their arguments as the library carries them.
+/* Python functions, their arguments and results as values of the library.
  *
- * A closure of "python.call" has as arguments [function, form, ...], where the function
- * is a per-worker value that "python.load" has made. Form 0: the positional arguments as
- * they are. Form 1: a pickle of (args, kwargs), its buffers, and the references that
- * occur in it. A result is a plain value, or a map with the same three under
- * "python.pickle", "buffers" and "references". */
+ * A closure of "python.call" has the arguments [function, form, ...], where the function
+ * is a per-worker value made by "python.load". Form 0: the positional arguments follow as
+ * plain values. Form 1: a pickle of (args, kwargs), its buffers, and its references
+ * follow. A result is a plain value, or a map with these three as "python.pickle",
+ * "buffers" and "references". */
 #include "extension.h"
 
 #include <stdio.h>
@@ -18,13 +18,13 @@ enum { SMALL_PICKLE_BYTES = 4096 };
 
 PyTypeObject *mupy_function_type;
 
-/* What is being pickled on this thread. */
+/* State of pickling on this thread. */
 struct encoder {
-    PyObject *references;   /* list, the n-th of which a pickle has as number n */
+    PyObject *references;   /* list; a pickle refers to item n by the number n */
     PyObject *coordinator;
 };
 
-/* And unpickled. */
+/* State of unpickling on this thread. */
 struct decoder {
     const mu_value *references;
     mu_run *run;
@@ -57,7 +57,7 @@ void mupy_function_name(const char *registered, const char *name, char *out, siz
     if (length > room)
         name += length - room;
     while (length > room && ((unsigned char)*name & 0xc0) == 0x80)
-        name++;     /* no part of a character */
+        name++;     /* skip a partial UTF-8 character */
     (void)snprintf(out, size, "%s:%s", registered, name);
 }
 
@@ -82,7 +82,7 @@ static void drop_open(struct mupy_call *call)
     mu_per_worker_close(call->made);
 }
 
-/* Takes `args`. NULL with an exception. */
+/* Takes ownership of `args`. NULL with an exception. */
 static mu_per_worker *open_per_worker(PyObject *coordinator, mu_value *args,
                                       const char *name)
 {
@@ -266,8 +266,7 @@ int mupy_encode_any(mu_value *list, PyObject *object, PyObject *coordinator)
 
 /* ---- calls ---- */
 
-/* The list with its arguments as they are; NULL without an exception: they need a
- * pickle. */
+/* Encode the arguments in form 0. NULL without an exception: they need a pickle. */
 static mu_value *encode_plain(struct mupy_function *function, PyObject *args)
 {
     Py_ssize_t count = PyTuple_Size(args);
@@ -356,7 +355,7 @@ mu_value *mupy_encode_result(PyObject *object)
     return NULL;
 }
 
-/* A small pickle is copied, a large one is read where it is. */
+/* A small pickle is copied, a large one is read in place. */
 static PyObject *view_of(const mu_value *pickle)
 {
     const void *data = "";
@@ -389,7 +388,7 @@ static PyObject *unpickle(const mu_value *pickle, const mu_value *buffers,
     return object;
 }
 
-/* referenced(number): what stands in a pickle for a value. */
+/* referenced(number): the object for a reference in a pickle. */
 static PyObject *referenced(PyObject *module, PyObject *number)
 {
     size_t i = PyLong_AsSize_t(number);
@@ -493,7 +492,7 @@ int mupy_function_init(PyObject *module)
     static PyMethodDef methods[] = {
         {"open_function", open_function, METH_VARARGS,
          "open_function(coordinator, pickle, name)\n--\n\nSend a function to workers."},
-        {"referenced", referenced, METH_O, "What stands in a pickle for a value."},
+        {"referenced", referenced, METH_O, "The object for a reference in a pickle."},
         {NULL, NULL, 0, NULL},
     };
     static PyGetSetDef getset[] = {
@@ -503,7 +502,7 @@ int mupy_function_init(PyObject *module)
     static PyType_Slot slots[] = {
         {Py_tp_dealloc, function_dealloc},
         {Py_tp_getset, getset},
-        {Py_tp_doc, "A Python function that workers have."},
+        {Py_tp_doc, "A Python function that was sent to workers."},
         {0, NULL},
     };
     static PyType_Spec spec = {"muster._muster.Function", sizeof(struct mupy_function),

@@ -28,7 +28,7 @@ static void drop_made(struct mupy_call *call)
     mu_per_worker_close(call->made);
 }
 
-/* Takes `args`. */
+/* Takes ownership of `args`. */
 static PyObject *open_with(PyTypeObject *type, PyObject *coordinator,
                            const char *function, mu_value *args, PyObject *source,
                            int64_t timeout_ms)
@@ -65,8 +65,8 @@ static PyObject *open_with(PyTypeObject *type, PyObject *coordinator,
     return (PyObject *)self;
 }
 
-/* open(coordinator, function, args, source, timeout): by a C function, or one of Python
- * that was registered. */
+/* open(coordinator, function, args, source, timeout): made by a registered function, in C
+ * or Python. */
 static PyObject *open_named(PyObject *type, PyObject *args, PyObject *kwargs)
 {
     static char *names[] = {"coordinator", "function", "args", "source", "timeout", NULL};
@@ -165,7 +165,7 @@ static PyObject *iterate(PyObject *object)
                                         NULL);
 }
 
-/* Python wants iter() of something to have next(): here it has not. */
+/* __next__, which Python requires of an iterator: not usable outside of a closure. */
 static PyObject *next_here(PyObject *object)
 {
     (void)object;
@@ -185,14 +185,14 @@ int mupy_per_worker_init(PyObject *module)
     static PyMethodDef methods[] = {
         {"open", MUPY_METHOD(open_named), METH_VARARGS | METH_KEYWORDS | METH_CLASS,
          "open(coordinator, function, args=None, source=None, timeout=None)\n--\n\n"
-         "What a registered function returns on each worker."},
+         "A value that a registered function makes on each worker."},
         {"from_values", MUPY_METHOD(from_values),
          METH_VARARGS | METH_KEYWORDS | METH_CLASS,
          "from_values(coordinator, values, timeout=None)\n--\n\n"
          "Item i of the list is for the worker of index i."},
         {"close", close_it, METH_NOARGS,
-         "close()\n--\n\nLet go of it, once no closure that uses it is under way."},
-        {"__reduce__", reduce, METH_NOARGS, "Among the arguments of closures only."},
+         "close()\n--\n\nClose it, once no closure that uses it is outstanding."},
+        {"__reduce__", reduce, METH_NOARGS, "Only for arguments of closures."},
         {NULL, NULL, 0, NULL},
     };
     static PyType_Slot slots[] = {
@@ -203,7 +203,7 @@ int mupy_per_worker_init(PyObject *module)
         {Py_tp_iter, iterate},
         {Py_tp_iternext, next_here},
         {Py_tp_doc, "One value for each worker: a closure that has it among its "
-                    "arguments gets the one\nof the worker that it runs on."},
+                    "arguments gets the value\nof the worker that it runs on."},
         {0, NULL},
     };
     static PyType_Spec spec = {

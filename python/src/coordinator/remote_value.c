@@ -72,7 +72,7 @@ static void tell(mu_remote_value *value, void *user)
     mupy_waiter_tell(user, 1);
 }
 
-/* 0, 1 when the time is over, -1 with an exception. */
+/* Returns 0, 1 at the timeout, -1 with an exception. */
 static int wait_for(PyObject *object, struct mupy_pieces *pieces)
 {
     struct mupy_remote_value *self = self_of(object);
@@ -101,7 +101,7 @@ static int wait_for(PyObject *object, struct mupy_pieces *pieces)
     return rv;
 }
 
-/* From the last one: most others are ready when that one is. */
+/* Waits for the last value first: the others are usually ready by then. */
 int mupy_remote_values_wait(PyObject *const *values, size_t count, int64_t timeout_ms,
                             PyObject **ret_late)
 {
@@ -138,8 +138,9 @@ static void drop_fetched(struct mupy_call *call)
     mu_value_free(call->made);
 }
 
-/* It is on a worker, or the error of a wait is to be put in words by the library: of one
- * that has waited so long already (-1: it has not). */
+/* Fetch from the library: a result that is pinned on a worker, or the error after a
+ * timeout. `waited_ms`: how long the caller waited already, for the message (-1: not at
+ * all). */
 static mu_value *fetch_far(struct mupy_remote_value *self, int64_t timeout_ms,
                            int64_t waited_ms)
 {
@@ -210,8 +211,8 @@ bool mupy_is_constant(PyObject *object)
            type == &PyBool_Type || type == &PyUnicode_Type || type == &PyBytes_Type;
 }
 
-/* Every fetch gives the same object, as a future's result() does: an array is in the
- * value's own memory, and whoever changes it changes it for all. */
+/* Every fetch returns the same object, as a future's result() does. An array uses the
+ * value's memory, so that a change is seen by all who fetched it. */
 PyObject *mupy_remote_value_take(PyObject *object)
 {
     struct mupy_remote_value *self = self_of(object);
@@ -284,7 +285,7 @@ static PyObject *wait(PyObject *self, PyObject *args, PyObject *kwargs)
     return rv < 0 ? NULL : PyBool_FromLong(rv == 0);
 }
 
-/* Its error as an object, None when it has a result. It must be ready. */
+/* The error of a ready value as an object, None when it has a result. */
 static PyObject *error_of(PyObject *object)
 {
     struct mupy_remote_value *self = self_of(object);
@@ -328,7 +329,7 @@ static PyObject *exception(PyObject *self, PyObject *args, PyObject *kwargs)
     return mupy_fail(-MU_EDEADLINE, "the value is not ready within the timeout");
 }
 
-/* ---- all else ---- */
+/* ---- other methods ---- */
 
 static PyObject *done(PyObject *self, PyObject *unused)
 {
@@ -336,7 +337,7 @@ static PyObject *done(PyObject *self, PyObject *unused)
     return PyBool_FromLong(is_ready(self));
 }
 
-/* Whether the value is its parent's; then with an exception. */
+/* Whether the value belongs to a parent process; then with an exception. */
 static bool is_forked(PyObject *self)
 {
     PyObject *coordinator = self_of(self)->coordinator;
@@ -387,7 +388,7 @@ static PyObject *coordinator(PyObject *self, void *closure)
     return self_of(self)->coordinator;
 }
 
-/* On the loop's thread: the queue has the references. */
+/* On the loop's thread: posts a notice, which holds the references. */
 static void on_ready(mu_remote_value *value, void *user)
 {
     (void)value;
@@ -447,7 +448,8 @@ int mupy_remote_value_init(PyObject *module)
     static PyMethodDef methods[] = {
         {"fetch", MUPY_METHOD(fetch), METH_VARARGS | METH_KEYWORDS,
          "fetch(timeout=None)\n--\n\n"
-         "Wait for the result, at most timeout seconds (None: no limit), and return it.\n"
+         "Wait for the result, at most timeout seconds (None: no timeout), and return "
+         "it.\n"
          "\nRaises the function's own exception, with the worker's traceback as its\n"
          "cause, InputError when an input of it failed, CancelledError when it was\n"
          "cancelled, DeadlineExceededError at the timeout: it says where the closure\n"
@@ -456,7 +458,7 @@ int mupy_remote_value_init(PyObject *module)
          "get(timeout=None)\n--\n\nThe same as fetch()."},
         {"wait", MUPY_METHOD(wait), METH_VARARGS | METH_KEYWORDS,
          "wait(timeout=None)\n--\n\n"
-         "Wait until it is ready, at most timeout seconds; whether it is."},
+         "Wait until it is ready, at most timeout seconds; returns whether it is."},
         {"exception", MUPY_METHOD(exception), METH_VARARGS | METH_KEYWORDS,
          "exception(timeout=None)\n--\n\n"
          "The exception that fetch() would raise, or None."},
@@ -464,12 +466,13 @@ int mupy_remote_value_init(PyObject *module)
          "done()\n--\n\nWhether it is ready or was aborted. Never waits."},
         {"cancel", cancel, METH_NOARGS,
          "cancel()\n--\n\n"
-         "Cancel its closure: at once when it is queued; a run that is under way is\n"
-         "asked to stop, see Run.cancelled(). Nothing when it is done."},
+         "Cancel its closure: at once when it is queued; a running one is asked to "
+         "stop,\n"
+         "see Run.cancelled(). No effect when it is done."},
         {"add_done_callback", add_done_callback, METH_O,
          "add_done_callback(callback)\n--\n\n"
-         "Have callback(value) called once it is done, on a thread of muster's."},
-        {"__reduce__", reduce, METH_NOARGS, "Among the arguments of closures only."},
+         "Have callback(value) called once it is done, on a thread of muster."},
+        {"__reduce__", reduce, METH_NOARGS, "Only for arguments of closures."},
         {NULL, NULL, 0, NULL},
     };
     static PyGetSetDef getset[] = {
@@ -484,7 +487,7 @@ int mupy_remote_value_init(PyObject *module)
         {Py_tp_getset, getset},
         {Py_tp_repr, repr},
         {Py_am_await, await},
-        {Py_tp_doc, "The result of a closure, which is or will be there.\n\n"
+        {Py_tp_doc, "The future of a closure's result.\n\n"
                     "It can be fetched, awaited in asyncio, and passed among the "
                     "arguments of later\nclosures, at any depth."},
         {0, NULL},

@@ -1,4 +1,4 @@
-/* Python functions on a worker: what the library calls to run them. */
+/* Runs Python functions on a worker: the C functions registered with the library. */
 #include "process/process.h"
 #include "variables/variable.h"
 
@@ -10,25 +10,25 @@
 
 /* ---- threads of the library ---- */
 
-/* A thread state of its own for each, kept until the thread ends. */
+/* The Python thread state of a library thread, kept until the thread ends. */
 struct thread {
     PyThreadState *state;
     PyGILState_STATE before;
-    bool is_python;         /* a thread of Python itself: it has its state already */
+    bool is_python;         /* a thread of the interpreter, which has its own state */
 };
 
 static _Thread_local struct thread own;
 static pthread_key_t ends;
 static pthread_once_t ends_once = PTHREAD_ONCE_INIT;
-static sigset_t process_mask;   /* that of who has imported this */
+static sigset_t process_mask;   /* of the thread that imported the module */
 
 static int is_finalizing(void)
 {
     return !Py_IsInitialized();
 }
 
-/* Python's own note of the thread is gone by now, so that PyGILState_Release() would not
- * find it. */
+/* Called when Python's thread-specific data is freed already, so PyGILState_Release()
+ * cannot be used. */
 static void end_thread(void *arg)
 {
     PyThreadState *state = own.state;
@@ -48,8 +48,8 @@ static void make_key(void)
     (void)pthread_key_create(&ends, end_thread);
 }
 
-/* Threads of the library have all signals blocked. What runs Python has the mask that
- * other threads of this process have: processes that a function starts inherit it. */
+/* Threads of the library block all signals. Threads that run Python get the signal mask
+ * of other threads, which processes started by a function inherit. */
 static void unblock_signals(void)
 {
     (void)pthread_sigmask(SIG_SETMASK, &process_mask, NULL);
@@ -89,7 +89,8 @@ struct mupy_run {
 static PyTypeObject *run_type;
 static _Thread_local mu_run *current;
 static _Thread_local struct mupy_run *current_object;
-static _Thread_local bool has_written;  /* variables, which a failure has to forget */
+static _Thread_local bool has_written;  /* to variables; only a failure discards these
+                                           writes */
 
 struct mupy_outer mupy_run_begin(mu_run *run)
 {
@@ -133,7 +134,7 @@ static PyObject *current_run(PyObject *module, PyObject *unused)
 
 /* ---- failing ---- */
 
-/* muster._worker.failure(exception) says what travels. */
+/* Uses muster._worker.failure(exception). */
 void mupy_run_exception(mu_error *ret_error)
 {
     static PyObject *failure;
@@ -183,7 +184,8 @@ static int fail_with_exception(mu_run *run)
     return mupy_run_fail(run, &error);
 }
 
-/* Give the result back, or the exception. Takes `result`. */
+/* Return the result of a run, or fail it with the exception. Takes ownership of
+ * `result`. */
 static int finish(mu_run *run, PyObject *result, bool plain)
 {
     mu_value *value = NULL;
@@ -208,9 +210,9 @@ static int finish_object(mu_run *run, PyObject *object)
     return 0;
 }
 
-/* ---- what is registered ---- */
+/* ---- the registered functions ---- */
 
-/* A shard of a dataset that is dealt out comes before the other arguments. */
+/* Insert the shard of a dataset before the other arguments. */
 static PyObject *with_shard(const mu_value *dealt, PyObject *args)
 {
     static PyObject *make;
@@ -305,7 +307,7 @@ const mu_value *mupy_run_split(const mu_value *args, const mu_value **ret_dealt)
 }
 
 /* "python.call": [function, form, ...], or a map of a shard with this as "args".
- * "python.try", which has something as `user`, is the same with exceptions as results. */
+ * "python.try" (with `user` not NULL) returns exceptions as results. */
 static int run_call(mu_run *run, void *user)
 {
     const mu_value *dealt;
@@ -356,7 +358,7 @@ static PyObject *load_function(mu_run *run)
     return function;
 }
 
-/* What `make` makes stays on this worker. */
+/* Run `make`; the object that it returns stays on this worker. */
 static int run_making(mu_run *run, PyObject *(*make)(mu_run *run))
 {
     struct mupy_outer outer;
@@ -644,27 +646,27 @@ int mupy_run_init(PyObject *module)
     static PyMethodDef functions[] = {
         {"current_run", current_run, METH_NOARGS,
          "current_run()\n--\n\n"
-         "The run that this function is: its worker, attempt, cancellation, writes.\n\n"
+         "The run of the current function: its worker, attempt, cancellation, writes.\n\n"
          "FailedPreconditionError outside of a function that a worker runs."},
         {NULL, NULL, 0, NULL},
     };
     static PyMethodDef methods[] = {
         {"cancelled", cancelled, METH_NOARGS,
-         "cancelled()\n--\n\nWhether nobody wants the result any more: stop early."},
+         "cancelled()\n--\n\nWhether the result is not needed any more: stop early."},
         {"log", log_line, METH_O,
-         "log(line)\n--\n\nA line, of at most 511 bytes, for the node's log."},
+         "log(line)\n--\n\nWrite a line, of at most 511 bytes, to the node's log."},
         {"report", report, METH_VARARGS,
          "report(name, number, step=0)\n--\n\n"
-         "Progress: a number for the chief's status, read with Node.metric()."},
+         "Send a number to the chief, for its status and Node.metric()."},
         {"add", add, METH_VARARGS,
          "add(variable, value)\n--\n\n"
-         "Add to a variable when the function has returned; forgotten when it fails. "
-         "With\neffect_once it counts once, however often the closure runs."},
+         "Add to a variable once the function has returned; discarded when it fails. "
+         "With\neffect_once it is applied once, however often the closure runs."},
         {"assign", assign, METH_VARARGS,
-         "assign(variable, value)\n--\n\nReplace a variable, as add() adds."},
+         "assign(variable, value)\n--\n\nReplace a variable's content, like add()."},
         {"apply_gradient", MUPY_METHOD(apply_gradient), METH_VARARGS | METH_KEYWORDS,
          "apply_gradient(variable, gradient, rate, momentum=0.0)\n--\n\n"
-         "Apply a gradient, as add() adds."},
+         "Apply a gradient, like add()."},
         {NULL, NULL, 0, NULL},
     };
     static PyGetSetDef getset[] = {

@@ -1,9 +1,9 @@
-/* Scheduling: from the arguments of schedule() to a message of the library. */
+/* Scheduling: converts the arguments of schedule() for the library. */
 #include "coordinator/schedule.h"
 
 #include <string.h>
 
-static PyObject *function_type;     /* types.FunctionType: found by identity */
+static PyObject *function_type;     /* types.FunctionType */
 static PyObject *empty_tuple;
 
 static struct mupy_coordinator *self_of(PyObject *self)
@@ -53,7 +53,7 @@ static int to_number(PyObject *value, const char *key, int *ret_number)
     return -1;
 }
 
-/* Seconds; 0 stands for none in the library, so that less than a millisecond is one. */
+/* Convert seconds to at least 1 millisecond, since 0 means none to the library. */
 static int to_time(PyObject *value, int64_t *ret_ms)
 {
     if (mupy_timeout(value, ret_ms) != 0)
@@ -186,7 +186,7 @@ int mupy_schedule_parse(PyObject *const *args, Py_ssize_t count, PyObject *names
 
 /* ---- functions ---- */
 
-/* New reference. */
+/* The mupy_function of a callable: a new reference, or NULL with an exception. */
 static PyObject *find_function(struct mupy_coordinator *self, PyObject *callable)
 {
     static PyObject *make;
@@ -292,7 +292,8 @@ static PyObject *schedule_value(struct mupy_coordinator *self, struct asked *ask
     int rv;
 
     rv = post(&posted, 0, &error);
-    /* There is no room, or an error is to be raised once the rest was cancelled. */
+    /* The queue is full, or closures are being cancelled before an error is raised:
+     * wait. */
     if (rv == -MU_EAGAIN && asked->timeout_ms != 0)
         rv = mupy_pieces_wait(post_in, &posted, asked->timeout_ms, &error);
     mu_value_free(args);

@@ -1,10 +1,10 @@
-/* What muster.Future is made of: its state, and how it becomes done.
+/* The C part of muster.Future: its state, and how it becomes done.
  *
  * A closure that was sent for a future holds a reference to it. On the loop's thread
- * `arrived` finds who is to settle it: the thread that waits for it, or else the thread
- * that drains notices, which settles many at once. `link` says which; the thread that
- * takes a waiter out of it tells the waiter. Every change of the state is one call here,
- * with the GIL, or mupy_futures_lock, held throughout. */
+ * `arrived` chooses the thread that settles it: one that waits for it, or else the thread
+ * that drains notices, which settles many at once. `link` has the waiter of the former;
+ * the thread that takes the waiter out of `link` notifies it. Every change of the state
+ * is one call here, with the GIL, or mupy_futures_lock, held throughout. */
 #include "futures/future.h"
 
 #include <stddef.h>
@@ -18,11 +18,12 @@ static PyTypeObject *future_type;
 PyObject *mupy_futures_lock;
 static char ready_mark;
 
-/* Whoever waits for a future of a sender that has more than these in flight is told by
- * the thread that drains notices. */
+/* A thread that waits for a future of a sender with more than this in flight is notified
+ * by the thread that drains notices. */
 enum { DIRECT_MAX = 16 };
 
-/* What a waiter is told: settle it, or that it is done. */
+/* The numbers sent to a waiter: the result has arrived and must be settled; it is
+ * done. */
 enum { ARRIVED = 1, DONE };
 
 #define READY ((struct mupy_waiter *)(void *)&ready_mark)
@@ -44,7 +45,7 @@ static bool is_done(const struct mupy_future *self)
 
 /* ---- states ---- */
 
-/* -1 with an exception. */
+/* The state of a name; -1 with an exception. */
 static int state_of(PyObject *name)
 {
     for (int i = 0; i < MUPY_FUTURE_STATES; i++)
@@ -57,7 +58,8 @@ static int state_of(PyObject *name)
     return -1;
 }
 
-/* The garbage collector need not look at the many that can be in no cycle. */
+/* Track the future in the garbage collector; most futures cannot be in a cycle and are
+ * not tracked. */
 static void track(struct mupy_future *self)
 {
     if (!PyObject_GC_IsTracked((PyObject *)self))
@@ -76,7 +78,7 @@ static void tell_waiter(struct mupy_future *self)
         mupy_waiter_tell(waiter, DONE);
 }
 
-/* Takes `result` and `exception`, which may be NULL. */
+/* Takes ownership of `result` and `exception`, which may be NULL. */
 static void make_done(struct mupy_future *self, enum mupy_future_state state,
                       PyObject *result, PyObject *exception)
 {
@@ -118,7 +120,7 @@ static PyObject *move(PyObject *object, PyObject *args)
 }
 
 /* _finish(state, result, exception, if_running, if_shared): False when it is done
- * already, or not as it should be. */
+ * already, or not in the expected condition. */
 static PyObject *finish(PyObject *object, PyObject *args)
 {
     struct mupy_future *self = self_of(object);
@@ -156,7 +158,7 @@ static PyObject *share(PyObject *object, PyObject *unused)
 
 /* ---- settling ---- */
 
-/* A new reference to its result; NULL: *ret_exception is one instead. */
+/* The result: a new reference; or NULL, and *ret_exception is a new reference. */
 static PyObject *outcome(mu_remote_value *remote, const struct mupy_future *self,
                          PyObject **ret_exception)
 {
@@ -180,7 +182,7 @@ static PyObject *outcome(mu_remote_value *remote, const struct mupy_future *self
     return NULL;
 }
 
-/* The exception that is set, without its traceback. */
+/* Take the current exception, without its traceback. */
 static PyObject *taken_exception(void)
 {
     PyObject *type;
@@ -194,8 +196,8 @@ static PyObject *taken_exception(void)
     return exception;
 }
 
-/* Others wait for it, or it has failed: muster.futures does the rest. Whether it has
- * landed, and was not sent again. */
+/* Settle a future on which other threads wait, or which failed, in muster.futures.
+ * Returns whether its closure has ended, and was not sent again. */
 static bool settle_slowly(struct mupy_future *self, PyObject *result, PyObject *exception,
                           bool is_aborted)
 {
@@ -215,7 +217,8 @@ static bool settle_slowly(struct mupy_future *self, PyObject *result, PyObject *
     return has_landed;
 }
 
-/* Its closure is over. Whether it has landed. */
+/* The closure has ended: settle the future. Returns false when the closure was sent
+ * again. */
 static bool settle(struct mupy_future *self)
 {
     mu_remote_value *remote = self->remote;
@@ -247,7 +250,7 @@ static bool settle(struct mupy_future *self)
 
 static struct mupy_notice *settle_many(struct mupy_notice *notice);
 
-/* This one and those behind it that have the same owner. */
+/* Settle this future and the following ones of the same owner. */
 static struct mupy_notice *settle_them(struct mupy_notice *notice)
 {
     PyObject *owner = future_of(notice)->owner;
@@ -324,7 +327,7 @@ bool mupy_future_begin(struct mupy_future *self)
     return true;
 }
 
-/* The cluster need not run it any more. */
+/* _recall(): cancel the closure that was sent. */
 static PyObject *recall(PyObject *object, PyObject *unused)
 {
     (void)unused;
@@ -335,7 +338,7 @@ static PyObject *recall(PyObject *object, PyObject *unused)
 
 /* ---- waiting ---- */
 
-/* Settle it if it was given to this thread, whatever ended the wait. */
+/* After any end of a wait: settle the future if that was passed to this thread. */
 static void end_wait(struct mupy_future *self, struct mupy_waiter *waiter)
 {
     struct mupy_waiter *expected = waiter;
@@ -363,8 +366,9 @@ static void end_wait(struct mupy_future *self, struct mupy_waiter *waiter)
     PyErr_Restore(type, exception, traceback);
 }
 
-/* While many are in flight the thread that drains notices settles them, and this one
- * sleeps until then; the last few come straight to it. */
+/* Choose how this thread waits: while many closures are in flight, the thread that drains
+ * notices settles them and wakes this one; the last few are settled by this thread
+ * itself. */
 static bool begin_wait(struct mupy_future *self, struct mupy_waiter *waiter)
 {
     struct mupy_waiter *nobody = NULL;
@@ -375,8 +379,9 @@ static bool begin_wait(struct mupy_future *self, struct mupy_waiter *waiter)
     return true;
 }
 
-/* It came before anybody waited, and the thread that drains notices has not had it yet:
- * settled here, and counted there. What was thrown away with others is that thread's. */
+/* Settle a result that came before this thread waited, and that the thread that drains
+ * notices has not handled yet: settled here, counted there. Aborted closures are left to
+ * that thread. */
 static bool settle_early(struct mupy_future *self)
 {
     if (self->remote == NULL || atomic_load(&self->link) != READY ||
@@ -386,8 +391,8 @@ static bool settle_early(struct mupy_future *self)
     return true;
 }
 
-/* _wait(timeout): wait on this thread until it is done, or the time is over; False at
- * once when another thread does so. */
+/* _wait(timeout): wait until it is done, or the timeout has passed; False at once when
+ * another thread waits this way. */
 static PyObject *wait(PyObject *object, PyObject *timeout)
 {
     struct mupy_future *self = self_of(object);
@@ -463,7 +468,7 @@ static PyObject *new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
                                        MUPY_PENDING);
 }
 
-/* new_future(class, owner, fn): one that is running. */
+/* new_future(class, owner, fn): make a running future. */
 static PyObject *new_future(PyObject *module, PyObject *args)
 {
     PyObject *type;
@@ -532,7 +537,7 @@ static PyObject *get_state(PyObject *object, void *closure)
     return kept(self_of(object)->state);
 }
 
-/* As the base class lets anybody do. */
+/* The attribute `_state`, which the base class allows to set. */
 static int set_state(PyObject *object, PyObject *name, void *closure)
 {
     int state = state_of(name == NULL ? Py_None : name);
@@ -579,9 +584,9 @@ static PyMemberDef members[] = {
 int mupy_future_init(PyObject *module)
 {
     static PyMethodDef methods[] = {
-        {"_move", move_alone, METH_VARARGS, "From one state to another one."},
+        {"_move", move_alone, METH_VARARGS, "Change the state."},
         {"_finish", finish_alone, METH_VARARGS, "Make it done."},
-        {"_share", share_alone, METH_NOARGS, "From now on others look at it."},
+        {"_share", share_alone, METH_NOARGS, "Mark it as shared with other threads."},
         {"_recall", recall_alone, METH_NOARGS,
          "Cancel the closure that was sent for it."},
         {"_wait", wait_alone, METH_O, "Wait for it on this thread."},

@@ -1,4 +1,4 @@
-/* Futures, and what sends the closures of an executor's. */
+/* Futures of an executor, and the sender of their closures. */
 #ifndef MUSTER_PYTHON_FUTURE_H
 #define MUSTER_PYTHON_FUTURE_H
 
@@ -16,22 +16,25 @@ struct mupy_future {
     PyObject *state;            /* a str */
     PyObject *result;
     PyObject *exception;
-    PyObject *fn;               /* what it is of, until it is done; NULL */
+    PyObject *fn;               /* the value or closure it stands for, until it is done;
+                                   NULL */
     PyObject *args;
     PyObject *kwargs;
     PyObject *owner;            /* muster.futures.Owner */
-    PyObject *function;         /* for the words of an error: see mupy_function_text */
-    mu_remote_value *remote;    /* of the closure that was sent for it; NULL */
-    _Atomic(struct mupy_waiter *) link; /* who is to settle it; `READY`: it has come */
-    struct mupy_waiter *sleeper;        /* who is told when it is done; NULL */
+    PyObject *function;         /* for error messages: see mupy_function_text */
+    mu_remote_value *remote;    /* of the closure that was sent; NULL */
+    _Atomic(struct mupy_waiter *) link; /* the waiter of the thread that settles it;
+                                           `READY`: the result has come */
+    struct mupy_waiter *sleeper;        /* the waiter that is notified when it is done;
+                                           NULL */
     struct mupy_notice notice;
-    struct mupy_future *next;   /* among those that wait to be sent */
-    char is_shared;             /* others look at it: it has a condition */
+    struct mupy_future *next;   /* in the queue of its sender */
+    char is_shared;             /* it has a condition, which other threads may wait on */
 };
 
-/* What futures and senders do is written for one thread at a time. The GIL sees to that;
- * without it one critical section of all does, which ends, as the GIL does, where a
- * thread waits. A method `name` of two arguments becomes `name_alone`. */
+/* Futures and senders are used by one thread at a time: by the GIL, or without it in one
+ * critical section for all of them, which, like the GIL, is released while a thread
+ * waits. MUPY_ALONE makes `name_alone` of a method `name` of two arguments. */
 extern PyObject *mupy_futures_lock;
 
 #define MUPY_ALONE(name)                                                                 \
@@ -45,25 +48,25 @@ extern PyObject *mupy_futures_lock;
         return result;                                                                   \
     }
 
-/* A new reference. NULL with an exception. */
+/* Make a future: a new reference. NULL with an exception. */
 struct mupy_future *mupy_future_new(PyObject *type, PyObject *owner, PyObject *fn,
                                     PyObject *args, PyObject *kwargs,
                                     enum mupy_future_state state);
 
-/* From pending to running; false when it is not pending any more. */
+/* Go from pending to running; false when it is not pending any more. */
 bool mupy_future_begin(struct mupy_future *self);
 
-/* Schedule a call for one that is running; `args` are fn, args, kwargs and the options
+/* Schedule the closure of a running future; `args` are fn, args, kwargs and the options
  * named by `names`. -1 with an exception. */
 int mupy_future_send(struct mupy_future *self, PyObject *coordinator,
                      PyObject *const *args, PyObject *names);
 
 /* ---- sender.c ---- */
 
-/* So many closures of its futures are over; nothing when `owner` is no sender. */
+/* `count` closures of its futures have ended; no effect when `owner` is not a sender. */
 void mupy_sender_landed(PyObject *owner, Py_ssize_t count);
 
-/* How many it has sent that are not over. */
+/* Number of closures sent that have not ended. */
 Py_ssize_t mupy_sender_in_flight(PyObject *owner);
 
 #endif

@@ -1,5 +1,5 @@
-/* What sends the closures of an executor: no more at a time than a window has room for.
- * The rest of an executor's engine is in Python, and is called for what is rare. */
+/* Sends the closures of an executor: at most a window of them at a time. The rest of the
+ * executor's engine is in Python, and is called in rare cases only. */
 #include "futures/future.h"
 
 #include <stddef.h>
@@ -8,27 +8,28 @@
 enum {
     OPTIONS_MAX = 16,
     WINDOW_MAX = 16384,
-    WINDOW_MS = 20,     /* the cluster is given what it does in this time */
-    MEASURE_COUNT = 32  /* so many at least make a rate */
+    WINDOW_MS = 20,     /* the window is what the cluster runs in this time */
+    MEASURE_COUNT = 32  /* least number of closures to compute a rate */
 };
 
 struct sender {
     PyObject_HEAD
     PyObject *coordinator;
-    PyObject *type;             /* of its futures */
-    PyObject *plain;            /* a function that needs nothing around it; NULL */
-    PyObject *names;            /* of the options of its closures: a tuple; NULL */
+    PyObject *type;             /* class of its futures */
+    PyObject *plain;            /* a function that is scheduled without a wrapper; NULL */
+    PyObject *names;            /* tuple: names of the options of its closures; NULL */
     PyObject *options[OPTIONS_MAX];
-    struct mupy_future *first;  /* those that wait to be sent; a reference to each */
+    struct mupy_future *first;  /* queue of futures to be sent; holds a reference to
+                                   each */
     struct mupy_future *last;
     Py_ssize_t in_flight;
     Py_ssize_t window;
     Py_ssize_t capacity;
-    Py_ssize_t landed;          /* since `measured_ms` */
+    Py_ssize_t landed;          /* ended since `measured_ms` */
     uint64_t measured_ms;
     char is_fixed;              /* the window is the capacity */
-    char is_held;               /* nothing is sent for now */
-    char is_shut;               /* nothing more is taken */
+    char is_held;               /* sending is paused */
+    char is_shut;               /* new futures are refused */
     char is_pumping;
 };
 
@@ -44,7 +45,7 @@ static bool is_idle(const struct sender *self)
     return self->in_flight == 0 && self->first == NULL;
 }
 
-/* ---- what is rare: in Python ---- */
+/* ---- calls of the Python part ---- */
 
 static void call_rare(struct sender *self, const char *name, PyObject *first,
                       PyObject *second)
@@ -75,8 +76,8 @@ static void tell_not_sent(struct sender *self, struct mupy_future *future)
 
 /* ---- sending ---- */
 
-/* What is to be scheduled for a call: (fn, args, kwargs), or None when that is the call
- * itself. A new reference. */
+/* The function and arguments to schedule for a call: (fn, args, kwargs), or None when
+ * these are the call's own. A new reference. */
 static PyObject *wrap(struct sender *self, PyObject *const *call)
 {
     PyObject *instead = PyObject_CallMethod((PyObject *)self, "_wrap", "OOO", call[0],
@@ -92,7 +93,7 @@ static PyObject *wrap(struct sender *self, PyObject *const *call)
     return instead;
 }
 
-/* One that is running, and counted in flight. */
+/* Send a running future, which is counted in flight already. */
 static void send(struct sender *self, struct mupy_future *future)
 {
     PyObject *call[3] = {future->fn, future->args,
@@ -118,7 +119,7 @@ static void send(struct sender *self, struct mupy_future *future)
         Py_DECREF(call[i]);
 }
 
-/* Takes the reference. */
+/* Append to the queue; takes the reference. */
 static void append(struct sender *self, struct mupy_future *future)
 {
     future->next = NULL;
@@ -158,7 +159,7 @@ static void pump(struct sender *self)
         call_rare(self, "_emptied", NULL, NULL);
 }
 
-/* What it did before is no measure of what comes now. */
+/* Restart the measurement of the rate, after a pause. */
 static void begin_anew(struct sender *self)
 {
     self->window = self->is_fixed ? self->capacity : self->capacity + 2;
@@ -205,9 +206,9 @@ static PyObject *submit(PyObject *object, PyObject *const *args, Py_ssize_t coun
     return future;
 }
 
-/* ---- what comes back ---- */
+/* ---- results ---- */
 
-/* What the cluster does in a while at the rate of the last ones. */
+/* Set the window to what the cluster runs in WINDOW_MS at the measured rate. */
 static void measure(struct sender *self)
 {
     uint64_t now = mupy_now_ms();
@@ -259,7 +260,7 @@ static PyObject *call_pump(PyObject *object, PyObject *unused)
     Py_RETURN_NONE;
 }
 
-/* _again(future): one that was sent and is not any more waits before all others. */
+/* _again(future): put a future whose closure did not run at the front of the queue. */
 static PyObject *again(PyObject *object, PyObject *future)
 {
     struct sender *self = self_of(object);
@@ -276,7 +277,7 @@ static PyObject *again(PyObject *object, PyObject *future)
     Py_RETURN_NONE;
 }
 
-/* _take_all(): those that wait, which do so no more. */
+/* _take_all(): empty the queue; returns its futures. */
 static PyObject *take_all(PyObject *object, PyObject *unused)
 {
     struct sender *self = self_of(object);
@@ -417,15 +418,17 @@ int mupy_sender_init(PyObject *module)
         {NULL, 0, 0, 0, NULL},
     };
     static PyGetSetDef getset[] = {
-        {"is_idle", get_is_idle, NULL, "Nothing is in flight or waits.", NULL},
+        {"is_idle", get_is_idle, NULL, "Whether nothing is in flight or queued.", NULL},
         {NULL, NULL, NULL, NULL, NULL},
     };
     static PyMethodDef methods[] = {
-        {"submit", MUPY_METHOD(submit), METH_FASTCALL, "A new future of a call."},
-        {"_landed", landed_alone, METH_O, "So many closures are over."},
-        {"_pump", call_pump_alone, METH_NOARGS, "Send what there is room for."},
-        {"_again", again_alone, METH_O, "A future that was sent is to be sent again."},
-        {"_take_all", take_all_alone, METH_NOARGS, "Those that wait to be sent."},
+        {"submit", MUPY_METHOD(submit), METH_FASTCALL, "Make a future for a call."},
+        {"_landed", landed_alone, METH_O, "A number of closures have ended."},
+        {"_pump", call_pump_alone, METH_NOARGS,
+         "Send futures while the window has room."},
+        {"_again", again_alone, METH_O, "Put a future back to be sent again."},
+        {"_take_all", take_all_alone, METH_NOARGS,
+         "Empty the queue; return its futures."},
         {NULL, NULL, 0, NULL},
     };
     static PyType_Slot slots[] = {
@@ -436,7 +439,7 @@ int mupy_sender_init(PyObject *module)
         {Py_tp_methods, methods},
         {Py_tp_members, members},
         {Py_tp_getset, getset},
-        {Py_tp_doc, "What sends the closures of an executor."},
+        {Py_tp_doc, "Sends the closures of an executor."},
         {0, NULL},
     };
     static PyType_Spec spec = {

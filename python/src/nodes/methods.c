@@ -280,7 +280,7 @@ static PyObject *register_function(PyObject *self, PyObject *args)
         return PyErr_Format(PyExc_TypeError, "a function is callable, got %R", function);
     if (PyList_Append(((struct mupy_node *)self)->functions, function) != 0)
         return NULL;
-    Py_INCREF(function);    /* the library has it as long as the process lives */
+    Py_INCREF(function);    /* never released: the library refers to it */
     rv = mupy_run_register_function(node, name, function);
     if (rv == 0)
         Py_RETURN_NONE;
@@ -292,32 +292,32 @@ static PyObject *register_function(PyObject *self, PyObject *args)
 PyMethodDef mupy_node_methods[] = {
     {"close", MUPY_METHOD(mupy_node_close), METH_VARARGS | METH_KEYWORDS,
      "close(timeout=5.0)\n--\n\n"
-     "Stop the node; waits at most timeout seconds for functions that run. Calls of\n"
+     "Stop the node; waits at most timeout seconds for running functions. Calls of\n"
      "other threads raise ClosedError. DeadlineExceededError names a function that did\n"
      "not end."},
     {"__enter__", mupy_node_enter, METH_NOARGS, "The node itself."},
     {"__exit__", mupy_node_leave, METH_VARARGS, "Closes the node."},
     {"status", MUPY_METHOD(status), METH_VARARGS | METH_KEYWORDS,
      "status(timeout=None)\n--\n\n"
-     "The cluster as the chief sees it: a dict: tasks, closures, variables, metrics."},
+     "The chief's view of the cluster: a dict with tasks, closures, variables, metrics."},
     {"explain", MUPY_METHOD(explain), METH_VARARGS | METH_KEYWORDS,
      "explain(closure, timeout=None)\n--\n\n"
-     "Why a closure has not run; closure is its number or its name."},
+     "Why a closure has not run; closure is its id or its name."},
     {"wait_job", MUPY_METHOD(wait_job), METH_VARARGS | METH_KEYWORDS,
      "wait_job(timeout=None)\n--\n\n"
-     "Serve until the chief says that the job is done. Raises the job's own error."},
+     "Serve until the chief has ended the job. Raises the job's own error."},
     {"job_done", MUPY_METHOD(job_done), METH_VARARGS | METH_KEYWORDS,
      "job_done(code=0, message=\"\", timeout=None)\n--\n\n"
-     "Chief: tell all tasks that the job is done."},
+     "Chief: end the job, and notify all tasks."},
     {"drain", MUPY_METHOD(drain), METH_VARARGS | METH_KEYWORDS,
-     "drain(timeout=None)\n--\n\nWorker: finish what there is, and get nothing more."},
+     "drain(timeout=None)\n--\n\nWorker: finish its closures, and get no more."},
     {"main", main_of, METH_NOARGS,
      "main()\n--\n\nRun the task's program, or else serve until the job is done."},
     {"serve", serve, METH_NOARGS,
-     "serve()\n--\n\nWorker: functions are registered; offer it to the chief."},
+     "serve()\n--\n\nWorker: all functions are registered; get closures from now on."},
     {"register", register_function, METH_VARARGS,
      "register(name, function)\n--\n\n"
-     "Make a function known under a name of at most 63 bytes, for Python and C. It gets\n"
+     "Register a function under a name of at most 63 bytes, for Python and C. It gets\n"
      "the closure's arguments as plain values. Before the node serves."},
     {"program", mupy_node_program, METH_VARARGS,
      "program(task_type, function)\n--\n\n"
@@ -330,7 +330,7 @@ PyMethodDef mupy_node_methods[] = {
      "metric(name)\n--\n\nChief: the last (number, step) reported under a name."},
     {"task_count", task_count, METH_VARARGS,
      "task_count(type)\n--\n\nNumber of tasks of a type."},
-    {"set", set, METH_VARARGS, "set(key, value)\n--\n\nA setting for plugins."},
+    {"set", set, METH_VARARGS, "set(key, value)\n--\n\nChange a setting for plugins."},
     {"setting", setting, METH_VARARGS,
      "setting(key)\n--\n\nA setting, None when it is absent."},
     {NULL, NULL, 0, NULL},

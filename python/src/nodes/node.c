@@ -11,10 +11,10 @@
 
 PyTypeObject *mupy_node_type;
 
-/* How often this process was forked off since the start of the first of its line. */
+/* Fork count: how many forks separate this process from the first one. */
 static unsigned forks;
 
-/* No code of Python runs under the lock. */
+/* No Python code runs while this is held. */
 static pthread_mutex_t nodes_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct mupy_node *nodes;
 
@@ -37,7 +37,7 @@ mu_node *mupy_node_of(PyObject *object)
     return mupy_node_is_forked(object) ? NULL : node;
 }
 
-/* In the child, on its only thread. */
+/* After fork(), in the child. */
 static void count_fork(void)
 {
     forks++;
@@ -55,7 +55,8 @@ bool mupy_node_is_forked(PyObject *object)
     return true;
 }
 
-/* What was open until now; NULL: another thread was faster, or it was never open. */
+/* Take the node out of an object that is being closed; NULL: another thread was faster,
+ * or it was never open. */
 static mu_node *take_node(struct mupy_node *self)
 {
     return __atomic_exchange_n(&self->node, NULL, __ATOMIC_ACQ_REL);
@@ -110,7 +111,7 @@ static PyObject *object_of(PyObject *weak)
     return object;
 }
 
-/* A new reference; NULL when there is none. */
+/* The Node of a node: a new reference, or NULL. */
 static PyObject *find_node(const mu_node *node)
 {
     struct mupy_node *self;
@@ -131,7 +132,7 @@ static PyObject *find_node(const mu_node *node)
     return object;
 }
 
-/* ---- life ---- */
+/* ---- open and close ---- */
 
 static void run_open(struct mupy_call *call)
 {
@@ -194,8 +195,8 @@ static int open_it(struct mupy_node *self, PyObject *cluster, PyObject *kwargs)
     return rv == 0 ? 0 : -1;
 }
 
-/* What the environment says of a node that was given neither cluster nor resolver. Takes
- * both references, and gives two. */
+/* Find cluster and options in the environment, for a node without cluster and resolver.
+ * Replaces both references. */
 static int find_spec(PyObject **cluster, PyObject **kwargs)
 {
     static PyObject *find;
@@ -275,7 +276,7 @@ static PyObject *wrap_new(mu_node *node)
         Py_DECREF(self);
         return NULL;
     }
-    Py_INCREF(self);    /* as long as the process lives */
+    Py_INCREF(self);    /* never released */
     return (PyObject *)self;
 }
 
@@ -294,7 +295,7 @@ PyObject *mupy_node_wrap(mu_node *node)
 void mupy_node_unwrap(PyObject *node)
 {
     if (node != NULL && take_node(self_of(node)) != NULL)
-        Py_DECREF(node);    /* what mupy_node_wrap has for the life of the process */
+        Py_DECREF(node);    /* the reference that mupy_node_wrap keeps */
 }
 
 static void run_close(struct mupy_call *call)
@@ -357,7 +358,7 @@ static void dealloc(PyObject *object)
         Py_END_ALLOW_THREADS
     }
     Py_CLEAR(self->functions);
-    Py_CLEAR(self->resolver);   /* the node has used it until now */
+    Py_CLEAR(self->resolver);   /* after the node, which used it */
     mu_node_unref(self->held);
     release(object);
     Py_DECREF(type);
@@ -379,7 +380,7 @@ PyObject *mupy_node_leave(PyObject *self, PyObject *args)
 
     (void)args;
     if (mupy_node_is_forked(self)) {
-        PyErr_Clear();      /* a child that unwinds its parent's stack */
+        PyErr_Clear();      /* in a forked child that unwinds its parent's stack */
         Py_RETURN_NONE;
     }
     none = PyTuple_New(0);
@@ -388,7 +389,7 @@ PyObject *mupy_node_leave(PyObject *self, PyObject *args)
     return result;
 }
 
-/* ---- what it is ---- */
+/* ---- attributes ---- */
 
 static PyObject *address(PyObject *self, void *closure)
 {
@@ -444,18 +445,18 @@ int mupy_node_init(PyObject *module)
         {Py_tp_methods, mupy_node_methods},
         {Py_tp_getset, getset},
         {Py_tp_repr, repr},
-        {Py_tp_doc, "Node(cluster=None, **options)\n--\n\n"
-                    "One task of a cluster, inside this process.\n\n"
-                    "cluster: a dict {\"worker\": [\"host:port\"]}, JSON, or a "
-                    "ClusterSpec; None: that of\nTF_CONFIG, which says the task, too, "
-                    "unless task_type does.\noptions: those of the C structure "
-                    "mu_node_options, "
-                    "with times in seconds and without\nthe ending _ms: task_type, "
-                    "task_index, threads, heartbeat and so on;\nprocesses: "
-                    "run functions of Python in so many processes, in place of threads;\n"
-                    "and resolver: a ClusterResolver, in place of a cluster.\n\n"
-                    "InvalidArgumentError: options or cluster. AlreadyExistsError: the "
-                    "address is in use."},
+        {Py_tp_doc,
+         "Node(cluster=None, **options)\n--\n\n"
+         "One task of a cluster, inside this process.\n\n"
+         "cluster: a dict {\"worker\": [\"host:port\"]}, JSON, or a "
+         "ClusterSpec; None: that of\nTF_CONFIG, with its task unless task_type "
+         "is given.\noptions: those of the C structure mu_node_options, "
+         "with times in seconds and without\nthe ending _ms: task_type, "
+         "task_index, threads, heartbeat and so on;\nprocesses: "
+         "run Python functions in this many processes, instead of threads;\n"
+         "and resolver: a ClusterResolver, instead of a cluster.\n\n"
+         "InvalidArgumentError: options or cluster. AlreadyExistsError: the "
+         "address is in use."},
         {0, NULL},
     };
     static PyType_Spec spec = {

@@ -3,8 +3,8 @@
 
 enum kind { TEXT, UNSIGNED, UNSIGNED64, INTEGER, FLAG };
 
-/* Options that are passed on as they are; the names are those of mu_node_options. Times
- * end in _ms there and are seconds here, without that ending. */
+/* Options with the names of mu_node_options. Times, whose names end in _ms there, are in
+ * seconds here and lack that ending. */
 static const struct {
     const char *name;
     enum kind kind;

@@ -1,10 +1,10 @@
-/* What a node is opened with: the cluster, its options, and processes. */
+/* Prepares opening a node: cluster, options, executor processes. */
 #include "services/services.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 
-/* JSON text, a dict, or an object with as_dict() (a ClusterSpec). */
+/* Parse JSON text, a dict, or an object with as_dict() (a ClusterSpec). */
 static mu_cluster *cluster_of(PyObject *object)
 {
     static PyObject *to_json;

@@ -1,14 +1,15 @@
-/* The side of an executor process: runs what its worker sends. */
+/* An executor process: runs what its worker sends. */
 #include "process/process.h"
 
 #include <errno.h>
 #include <string.h>
 #include <unistd.h>
 
-/* Of the thread that runs functions. */
+/* The state of the thread that runs functions. */
 static _Thread_local int worker = -1;   /* the socket */
 static _Thread_local bool runs;
-static pid_t pid;                       /* not that of what a function has forked */
+static pid_t pid;                       /* of this process, to recognise forked
+                                           children */
 static _Thread_local PyObject *run_object;
 
 bool mupy_process_runs(void)
@@ -58,14 +59,14 @@ static int send_frame(struct mupy_frame *frame)
     return rv;
 }
 
-/* The worker has ended: so does this process. */
+/* The worker has ended: end this process. */
 static PyObject *orphaned(void)
 {
     PyErr_SetNone(PyExc_SystemExit);
     return NULL;
 }
 
-/* ---- asking ---- */
+/* ---- requests to the worker ---- */
 
 static int send_asked(PyObject *args, PyObject *kwargs)
 {
@@ -96,7 +97,7 @@ static int send_asked(PyObject *args, PyObject *kwargs)
     return rv;
 }
 
-/* ask(*args, **kwargs): what muster._processes.serve(*args, **kwargs) returns there. */
+/* ask(*args, **kwargs): call muster._processes.serve(*args, **kwargs) in the worker. */
 static PyObject *ask(PyObject *module, PyObject *args, PyObject *kwargs)
 {
     mu_value *message = NULL;
@@ -149,7 +150,8 @@ static int64_t int_at(const mu_value *list, size_t i)
     return number;
 }
 
-/* [kind, dropped, number, value]; a new reference or NULL with an exception. */
+/* Run a message [kind, dropped, number, value]; returns a new reference, or NULL with an
+ * exception. */
 static PyObject *run_message(const mu_value *message)
 {
     int64_t kind = int_at(message, 0);
@@ -179,8 +181,8 @@ static PyObject *run_message(const mu_value *message)
     return result;
 }
 
-/* The result of a run as a value whose large arrays are in the frame; takes `result`.
- * NULL with an exception. */
+/* Convert the result of a run to a value, with large arrays in the frame; takes ownership
+ * of `result`. NULL with an exception. */
 static mu_value *encode(PyObject *result, int64_t kind, struct mupy_frame *frame)
 {
     struct mupy_frame *before = mupy_frame_share(frame);
@@ -262,7 +264,7 @@ static int forget_dropped(const mu_value *numbers)
     return 0;
 }
 
-/* process_serve(socket): until the worker has gone. */
+/* process_serve(socket): run calls until the worker closes the connection. */
 static PyObject *process_serve(PyObject *module, PyObject *socket)
 {
     mu_value *message = NULL;
@@ -289,10 +291,10 @@ int mupy_process_child_init(PyObject *module)
 {
     static PyMethodDef methods[] = {
         {"process_serve", process_serve, METH_O,
-         "process_serve(socket)\n--\n\nRun what a worker sends, until it has gone."},
+         "process_serve(socket)\n--\n\nRun what a worker sends, until it ends."},
         {"process_ask", MUPY_METHOD(ask), METH_VARARGS | METH_KEYWORDS,
          "process_ask(*args, **kwargs)\n--\n\n"
-         "In an executor process: what muster._processes.serve() returns there."},
+         "In an executor process: call muster._processes.serve() in the worker."},
         {NULL, NULL, 0, NULL},
     };
 

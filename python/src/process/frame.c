@@ -13,7 +13,7 @@
 static char shared_key[64];
 static char object_key[64];
 
-enum { PAGE = 65536 };    /* no machine has larger pages */
+enum { PAGE = 65536 };    /* the largest page size of any machine */
 
 /* ---- writing ---- */
 
@@ -95,8 +95,8 @@ void mupy_frame_text(struct mupy_frame *frame, const char *text)
     put_bytes(frame, 's', text, strlen(text));
 }
 
-/* Put bytes into the shared memory, each array on a page of its own. Returns where, or -1
- * without memory. */
+/* Put an array into the shared memory, on pages of its own. Returns its offset, or -1
+ * when out of memory. */
 static int64_t share(struct mupy_frame *frame, const void *data, size_t size)
 {
     uint64_t at = (frame->shared_bytes + PAGE - 1) / PAGE * PAGE;
@@ -150,7 +150,7 @@ static void put_tensor(struct mupy_frame *frame, const mu_value *value)
     put_bytes(frame, 'T', tensor.data, tensor.bytes);
 }
 
-/* Of an object that is not ours the number is 0. */
+/* Number 0 stands for an object that is not Python's. */
 static void put_reference(struct mupy_frame *frame, const mu_value *value, mu_run *run)
 {
     put_count(frame, 'm', 1);
@@ -217,7 +217,8 @@ void mupy_frame_value(struct mupy_frame *frame, const mu_value *value, mu_run *r
 struct reader {
     const unsigned char *at;
     const unsigned char *end;
-    int shared;             /* arrays are copied out of it; negative: they stay maps */
+    int shared;             /* the memory from which arrays are copied; negative: they
+                               stay maps */
 };
 
 static const void *take(struct reader *reader, size_t size)
@@ -244,7 +245,7 @@ static bool take_tagged(struct reader *reader, uint64_t *ret_count)
     return take(reader, 1) != NULL && take_count(reader, ret_count);
 }
 
-/* With a zero byte behind them. */
+/* Read bytes that are followed by a zero byte. */
 static const void *take_bytes(struct reader *reader, uint64_t *ret_size)
 {
     const void *data = take_count(reader, ret_size) ? take(reader, *ret_size) : NULL;
@@ -272,7 +273,8 @@ static mu_value *read_tensor(struct reader *reader)
                         : mu_value_tensor((int)dtype, (unsigned)rank, dims, data);
 }
 
-/* What a map with the shared key says; false: it is another one. */
+/* The position of an array in shared memory, in a map with the shared key; false: it is
+ * another map. */
 struct place {
     int64_t dtype;
     int64_t at;
@@ -420,13 +422,13 @@ int mupy_frame_read(const unsigned char *data, size_t size, int shared,
     return *ret_value == NULL ? -ENOMEM : 0;
 }
 
-/* ---- arrays of Python ---- */
+/* ---- Python arrays ---- */
 
 static _Thread_local struct mupy_frame *sharing;
 static _Thread_local int opened = MUPY_NOT_SHARED;
 static PyTypeObject *memory_type;
 
-/* The memory of one array. */
+/* The mapped memory of one array. */
 struct memory {
     PyObject_HEAD
     void *data;
@@ -543,7 +545,7 @@ static PyObject *memory_interface(PyObject *self, void *closure)
                                 memory->place.dims, memory->data, true);
 }
 
-/* frame_secret(text): that of this worker and its processes. */
+/* frame_secret(text): set the secret of this worker and its processes. */
 static PyObject *set_secret(PyObject *module, PyObject *text)
 {
     const char *secret = PyUnicode_AsUTF8AndSize(text, NULL);

@@ -1,5 +1,5 @@
-/* Python objects that stay on a worker: functions, and what per-worker values are here.
- * A program in C has objects of its own, so that ours are listed. */
+/* Python objects that stay on a worker: functions and per-worker values. They are listed
+ * here, to tell them from objects of C programs. */
 #include "process/process.h"
 
 #include <pthread.h>
@@ -89,7 +89,7 @@ int64_t mupy_held_number(mu_run *run, const mu_value *reference)
     return held == NULL ? 0 : held->number;
 }
 
-/* Once for each object and process. */
+/* Called once for each object and process. */
 PyObject *mupy_held_find(int64_t number)
 {
     PyObject *object = NULL;

@@ -1,4 +1,4 @@
-/* The worker's side of executor processes. */
+/* Executor processes, on the worker's side. */
 #define _GNU_SOURCE
 #include "process/process.h"
 
@@ -17,19 +17,20 @@
 #include <unistd.h>
 
 enum {
-    LOOK_MS = 100,          /* how often a run that is under way is looked at */
-    CANCEL_MS = 5000,       /* for a function that nobody wants any more */
+    LOOK_MS = 100,          /* interval of checks whether a run is cancelled */
+    CANCEL_MS = 5000,       /* for a cancelled function to end */
     LEAVE_MS = 1000,        /* for a process to end by itself */
     MAKE_ATTEMPTS = 3,
-    CHILD_SOCKET = 3        /* its number there */
+    CHILD_SOCKET = 3        /* descriptor number in the process */
 };
 
-/* One for each executor thread that has run something of Python. */
+/* The process of an executor thread that has run Python functions. */
 struct child {
     struct child *next;
     pid_t pid;              /* 0: there is none */
     int socket;
-    int64_t *dropped;       /* guarded by children_lock: numbers to be told */
+    int64_t *dropped;       /* numbers of dropped objects to be sent; guarded by
+                               children_lock */
     size_t dropped_count;
     size_t dropped_room;
 };
@@ -47,7 +48,7 @@ unsigned mupy_process_count(mu_node *node)
     return text == NULL ? 0 : (unsigned)strtoul(text, NULL, 10);
 }
 
-/* ---- objects that have gone ---- */
+/* ---- dropped objects ---- */
 
 static void note_dropped(struct child *child, int64_t number)
 {
@@ -56,7 +57,7 @@ static void note_dropped(struct child *child, int64_t number)
         int64_t *numbers = realloc(child->dropped, room * sizeof *numbers);
 
         if (numbers == NULL)
-            return;     /* it stays there */
+            return;     /* out of memory: the process keeps the object */
         child->dropped = numbers;
         child->dropped_room = room;
     }
@@ -84,7 +85,8 @@ static void put_dropped(struct mupy_frame *frame, struct child *child)
 
 /* ---- the process ---- */
 
-/* What starts one, from muster._processes.command(): words that the caller frees. */
+/* The command line of a process, from muster._processes.command(); the caller frees
+ * it. */
 static char **make_words(void)
 {
     static PyObject *command;
@@ -115,8 +117,8 @@ static void free_words(char **words)
     free(words);
 }
 
-/* With signals as in a new program, but for those that end a worker: what they do in the
- * process is its own to say (_process.py). Returns an errno. */
+/* Start a process with default signal handling, except for signals that end a worker,
+ * which the process handles itself (_process.py). Returns 0 or an errno. */
 static int spawn(char **words, int socket, pid_t *ret_pid)
 {
     extern char **environ;
@@ -182,7 +184,8 @@ static bool has_ended(pid_t pid)
            info.si_pid == pid;
 }
 
-/* It has `patience_ms` to end. Returns its status as waitpid() has it. */
+/* Wait `patience_ms` for a process to end, then kill it. Returns the status of
+ * waitpid(). */
 static int reap(struct child *child, unsigned patience_ms)
 {
     const uint64_t until_ms = mupy_now_ms() + patience_ms;
@@ -202,7 +205,7 @@ static int reap(struct child *child, unsigned patience_ms)
     return status;
 }
 
-/* The thread ends, and its process with it. */
+/* At the end of a thread, end its process. */
 static void end_own(void *arg)
 {
     struct child *child = arg;
@@ -224,7 +227,7 @@ static void make_key(void)
     (void)pthread_key_create(&own_key, end_own);
 }
 
-/* The process of this thread; 0 or an errno. */
+/* Find or start the process of this thread. Returns 0 or an errno. */
 static int own_child(void)
 {
     if (own == NULL) {
@@ -241,7 +244,7 @@ static int own_child(void)
     return own->pid != 0 ? 0 : start(own);
 }
 
-/* ---- what a function asks ---- */
+/* ---- requests of functions ---- */
 
 static int answer(mu_run *run, const mu_value *asked,
                   const struct mupy_patience *patience)
@@ -280,7 +283,8 @@ static int answer(mu_run *run, const mu_value *asked,
 
 /* ---- one run ---- */
 
-/* A line for people, on the worker's standard error unless its program says otherwise. */
+/* Log a message through muster._processes.died(), by default on the worker's standard
+ * error. */
 static void tell(mu_run *run, pid_t pid, const char *words)
 {
     static PyObject *died;
@@ -296,7 +300,8 @@ static void tell(mu_run *run, pid_t pid, const char *words)
     mupy_leave();
 }
 
-/* The process has died, or was killed for one that is cancelled and does not end. */
+/* Fail the run: its process died, or was killed because the cancelled function did not
+ * end. */
 static int lost(mu_run *run, pid_t pid, int status, bool killed)
 {
     mu_error error = {.code = -MU_EABORTED, .kind = MU_ERROR_WORKER};
@@ -326,20 +331,20 @@ static int not_started(mu_run *run, int number)
     return mu_run_fail_with(run, &error);
 }
 
-/* How long this thread's process is waited for. */
+/* The wait for this thread's process. */
 struct watched {
     mu_run *run;
-    uint64_t cancelled_ms;  /* when that was seen; 0: not yet */
+    uint64_t cancelled_ms;  /* when the cancellation was noticed; 0: not yet */
     bool killed;
 };
 
-/* Nothing has gone through its socket for a while: a run that is cancelled has some time
- * to end. */
+/* Whether to wait on after a pause on the socket: not when the process has ended, nor
+ * CANCEL_MS after the run was cancelled. */
 static bool is_waited_for(void *user)
 {
     struct watched *watched = user;
 
-    if (has_ended(own->pid))    /* what it has forked may have its socket, too */
+    if (has_ended(own->pid))    /* a child that it forked may hold its socket */
         return false;
     if (!mu_run_cancelled(watched->run))
         return true;
@@ -352,8 +357,9 @@ static bool is_waited_for(void *user)
     return true;
 }
 
-/* Send it (the frame is taken) and serve the function until its result is there: 0 with
- * the reply, else the process is lost, and the run has its error: its code. */
+/* Send a frame (takes ownership) and answer requests until the result comes. Returns 0
+ * with the reply; else the process is lost: returns the code with which the run
+ * failed. */
 static int exchange(mu_run *run, struct mupy_frame *frame, mu_value **ret_reply)
 {
     struct watched watched = {.run = run};
@@ -401,7 +407,7 @@ static void fill_error(const mu_value *reply, mu_error *ret_error)
     }
 }
 
-/* Takes the reply. */
+/* Finish the run. Takes ownership of the reply. */
 static int finish(mu_run *run, mu_value *reply)
 {
     mu_error error = {0};
@@ -419,7 +425,7 @@ static int finish(mu_run *run, mu_value *reply)
     return rv;
 }
 
-/* [kind, dropped, number (0: none), value (NULL: none)] */
+/* Run a message [kind, dropped, number (0: none), value (NULL: none)] in the process. */
 static int run_in_process(mu_run *run, enum mupy_process_kind kind, int64_t number,
                           const mu_value *value)
 {
@@ -445,7 +451,7 @@ static int run_in_process(mu_run *run, enum mupy_process_kind kind, int64_t numb
     return rv != 0 ? rv : finish(run, reply);
 }
 
-/* ---- what is registered ---- */
+/* ---- the registered functions ---- */
 
 static int process_call(mu_run *run, void *user)
 {
@@ -453,7 +459,7 @@ static int process_call(mu_run *run, void *user)
                           mu_run_args(run));
 }
 
-/* Keep muster._processes.Source(kind, pickle, name). */
+/* Keep a muster._processes.Source(kind, pickle, name). */
 static void *hold_source(const char *kind, PyObject *pickle, PyObject *name,
                          int64_t *ret_number)
 {
@@ -469,8 +475,8 @@ static void *hold_source(const char *kind, PyObject *pickle, PyObject *name,
     return held;
 }
 
-/* What can be made again in each process is kept as its pickle, and made in this thread's
- * one: so errors come now. [pickle, name, ...] */
+/* "python.load" and "python.build", with [pickle, name, ...]: keep the pickle, from which
+ * each process makes the object. This thread's process makes it now, to report errors. */
 static int make(mu_run *run, const char *kind)
 {
     const mu_value *args = mu_run_args(run);
@@ -516,12 +522,12 @@ static int process_build(mu_run *run, void *user)
     return strcmp(mode, "iterator") == 0 ? mupy_run_build(run, user) : make(run, "value");
 }
 
-/* Kept as long as the process lives, as the library has it. */
+/* A registered function; never freed, since the library refers to it. */
 struct registered {
     PyObject *function;
     PyObject *name;
-    int64_t number;         /* with the GIL: 0 before its first run, -1: it cannot be
-                               pickled, and runs in threads */
+    int64_t number;         /* guarded by the GIL; 0: before its first run; -1: it cannot
+                               be pickled, and runs in the worker's threads */
 };
 
 static int64_t number_of(struct registered *registered)
@@ -576,7 +582,7 @@ int mupy_process_register_function(mu_node *node, const char *name, PyObject *fu
 const struct mupy_functions mupy_in_processes = {process_call, process_load,
                                                  process_build};
 
-/* held(number): what is kept under a number; None: it has gone. */
+/* held(number): the object of a number; None: it was dropped. */
 static PyObject *held(PyObject *module, PyObject *number)
 {
     long long value = PyLong_AsLongLong(number);
@@ -595,7 +601,7 @@ int mupy_process_init(PyObject *module)
 {
     static PyMethodDef methods[] = {
         {"held", held, METH_O,
-         "held(number)\n--\n\nWhat a worker keeps for its executor processes."},
+         "held(number)\n--\n\nAn object that the worker keeps."},
         {NULL, NULL, 0, NULL},
     };
 

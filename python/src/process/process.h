@@ -1,17 +1,16 @@
-/* Executor processes: the children of a worker that run its functions of Python.
+/* Executor processes: child processes of a worker that run its Python functions.
  *
- * Each executor thread of the library has one (process.c): it sends what is to be run and
- * answers what the function asks of its run, until the result comes. In the child
- * (child.c) functions run on its main thread. Without the GIL of the worker, but for what
- * a function asks.
+ * Each executor thread of the library has one (process.c): it sends a call, and answers
+ * the function's requests to its run, until the result comes. In the child (child.c)
+ * functions run on the main thread. The worker's thread needs its GIL only to answer
+ * requests.
  *
  * worker to process: [mupy_process_kind, [numbers that were dropped], ...]
  *     CALL, TRY: the arguments of "python.call"; REGISTERED: number, arguments;
  *     MAKE: number
  * process to worker: [RESULT, value], [FAILED, code, kind, message, detail, task],
  *     [ASK, 1, pickle of (args, kwargs) of muster._processes.serve, buffers, references];
- *     to that the worker answers [value]
- */
+ *     to that the worker answers [value] */
 #ifndef MUSTER_PYTHON_PROCESS_H
 #define MUSTER_PYTHON_PROCESS_H
 
@@ -32,11 +31,11 @@ enum mupy_process_reply {
 
 /* ---- process.c ---- */
 
-/* The node's setting "python.processes"; 0: functions run in its threads. */
+/* The node's setting "python.processes"; 0: functions run in the worker's threads. */
 unsigned mupy_process_count(mu_node *node);
 
-/* What a node registers for functions of Python: "python.call" ("python.try" has
- * something as `user`), "python.load", "python.build". */
+/* The C functions that a node registers to run Python functions: "python.call" (also
+ * "python.try", with `user` not NULL), "python.load", "python.build". */
 struct mupy_functions {
     mu_function_fn call;
     mu_function_fn load;
@@ -45,25 +44,27 @@ struct mupy_functions {
 
 extern const struct mupy_functions mupy_in_processes;
 
-/* As mupy_run_register_function() for such a node. */
+/* Like mupy_run_register_function(), for a node with executor processes. */
 int mupy_process_register_function(mu_node *node, const char *name, PyObject *function);
 
-/* The object of this number has gone; any thread, without the GIL. */
+/* The object with this number was dropped: notify the processes. Any thread, without the
+ * GIL. */
 void mupy_process_dropped(int64_t number);
 
 /* ---- child.c ---- */
 
-/* Whether this thread runs a function in an executor process; its run, a new reference or
- * NULL with an exception. */
+/* Whether this thread runs a function in an executor process; and its run, a new
+ * reference or NULL with an exception. */
 bool mupy_process_runs(void);
 PyObject *mupy_process_run(void);
 
-/* What the worker keeps under a number, as it is in this process: a new reference. */
+/* This process's object for a number of the worker: a new reference. */
 PyObject *mupy_process_object(int64_t number);
 
 /* ---- coordinator/run.c ---- */
 
-/* The run of this thread, for current_run(); ended with what begin returned. */
+/* Set the run of this thread, for current_run(); end it with the value that begin
+ * returned. */
 struct mupy_outer {
     mu_run *run;
     struct mupy_run *object;
@@ -73,31 +74,32 @@ struct mupy_outer {
 struct mupy_outer mupy_run_begin(mu_run *run);
 void mupy_run_end(struct mupy_outer outer);
 
-/* The list [function, form, ...] of "python.call"; `ret_dealt`: the map that a shard is
- * in, NULL when there is none. */
+/* The list [function, form, ...] in the arguments of "python.call"; `ret_dealt`: the map
+ * with the shard of a dataset, NULL without one. */
 const mu_value *mupy_run_split(const mu_value *args, const mu_value **ret_dealt);
 
-/* Call a function with such a list; `run` (may be NULL) is the one of its references. */
+/* Call a function with such a list; `run` (may be NULL) is the run that its references
+ * belong to. */
 PyObject *mupy_run_call(mu_run *run, PyObject *function, const mu_value *list,
                         const mu_value *dealt);
 
-/* The same of a function that was registered under a name: a list is its arguments, a map
- * its keyword arguments, nil nothing, all else its only argument. */
+/* Call a function that was registered under a name: a list has its arguments, a map its
+ * keyword arguments, nil none; any other value is its only argument. */
 PyObject *mupy_run_call_registered(mu_run *run, PyObject *function,
                                    const mu_value *value);
 int mupy_run_registered(mu_run *run, PyObject *function);
 
-/* "python.build", in a thread. */
+/* "python.build" in a worker's thread. */
 int mupy_run_build(mu_run *run, void *user);
 
-/* The exception that is set, as an error; it is cleared. And an error as that of a run:
- * the code for its function to return. */
+/* Convert the current exception to an error, and clear it. Fail a run with an error:
+ * returns the code for its function to return. */
 void mupy_run_exception(mu_error *ret_error);
 int mupy_run_fail(mu_run *run, const mu_error *error);
 
-/* The exception that is set as a result, muster._worker.Failed. NULL: it cannot be one,
- * and is set still: the closure fails as ever. Not for a run that has written to
- * variables: only a failure forgets what it wrote. */
+/* Convert the current exception to a result, muster._worker.Failed. NULL: not possible;
+ * the exception stays set, and the closure fails. Not for a run that has written to
+ * variables, since only a failure discards its writes. */
 mu_value *mupy_run_failed(void);
 
 #endif

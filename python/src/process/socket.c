@@ -33,7 +33,7 @@ static void attach(struct msghdr *message, union control *control, int shared)
     memcpy(CMSG_DATA(header), &shared, sizeof shared);
 }
 
-/* 0: go on after an error of the socket; else what to return. */
+/* 0: continue after an error of the socket; else the code to return. */
 static int go_on(const struct mupy_patience *patience)
 {
     if (errno == EINTR)
@@ -76,7 +76,7 @@ int mupy_frame_send(struct mupy_frame *frame, int socket,
     return rv;
 }
 
-/* The first part of a message, with its file descriptor. */
+/* Receive the first part of a message, with its file descriptor. */
 static ssize_t receive_first(int socket, const struct mupy_patience *patience,
                              void *data, size_t room, int *ret_shared)
 {

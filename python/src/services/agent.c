@@ -1,5 +1,4 @@
-/* The agent of a node with the coordination service: its state, other tasks, and what
- * ends a machine. */
+/* The agent of a node: its state, states of tasks, preemption. */
 #include "services/services.h"
 
 #include <stdatomic.h>
@@ -142,7 +141,7 @@ static PyObject *leave(PyObject *module, PyObject *args)
     return simple(args, run_leave);
 }
 
-/* Of a task: call->text; of this one: "". */
+/* call->text is the failed task; "": this one. */
 static void run_report(struct mupy_call *call)
 {
     if (call->text[0] == '\0')
@@ -178,9 +177,9 @@ static PyObject *report_error(PyObject *module, PyObject *args)
     return mupy_call_finish(call);
 }
 
-/* ---- told of an error ---- */
+/* ---- notification of errors ---- */
 
-/* It is there as long as the process: the loop may be calling it. */
+/* Never freed, since the loop thread may be calling it. */
 struct told {
     PyObject_HEAD
     _Atomic(struct mupy_notice *) notice;
@@ -503,33 +502,34 @@ static PyObject *preempt_wait(PyObject *module, PyObject *args)
 static PyMethodDef functions[] = {
     {"agent_state", state, METH_O,
      "agent_state(node)\n--\n\n(state, exception or None)."},
-    {"agent_service", service, METH_O, "agent_service(node)\n--\n\nWho hosts it."},
-    {"agent_progress", progress, METH_O, "agent_progress(node)\n--\n\nStill alive."},
+    {"agent_service", service, METH_O, "agent_service(node)\n--\n\nThe service's host."},
+    {"agent_progress", progress, METH_O, "agent_progress(node)\n--\n\nReport progress."},
     {"agent_set_error", set_error, METH_VARARGS,
      "agent_set_error(node, code, message)\n--\n\nFail every call from now on."},
     {"agent_register", register_task, METH_VARARGS,
      "agent_register(node, barrier, timeout)\n--\n\nWait until it is registered."},
     {"agent_reset", reset, METH_VARARGS,
-     "agent_reset(node, timeout)\n--\n\nOut of error."},
+     "agent_reset(node, timeout)\n--\n\nLeave the error state."},
     {"agent_leave", leave, METH_VARARGS, "agent_leave(node, timeout)\n--\n\nLeave."},
     {"agent_report_error", report_error, METH_VARARGS,
-     "agent_report_error(node, task, code, message, timeout)\n--\n\nA task has failed."},
+     "agent_report_error(node, task, code, message, timeout)\n--\n\nReport a failed "
+     "task."},
     {"agent_on_error", tell_error, METH_VARARGS,
-     "agent_on_error(node, callback)\n--\n\nTell of the next error."},
+     "agent_on_error(node, callback)\n--\n\nCall back on the next error."},
     {"tasks_states", states, METH_VARARGS,
      "tasks_states(node, tasks, timeout)\n--\n\nThe states of tasks."},
     {"tasks_wait", wait, METH_VARARGS,
      "tasks_wait(node, tasks, timeout)\n--\n\nThe same, once all are connected."},
     {"tasks_alive", alive, METH_VARARGS,
-     "tasks_alive(node, tasks, timeout)\n--\n\nWho of them is alive."},
+     "tasks_alive(node, tasks, timeout)\n--\n\nWhich of them are alive."},
     {"tasks_devices", devices, METH_VARARGS,
-     "tasks_devices(node, None, timeout)\n--\n\nWhat the machines have."},
+     "tasks_devices(node, None, timeout)\n--\n\nDevices of the tasks."},
     {"tasks_watch", watch, METH_VARARGS,
      "tasks_watch(node, tasks, version, timeout)\n--\n\n(version, states)."},
     {"tasks_reset", reset_task, METH_VARARGS,
-     "tasks_reset(node, task, timeout)\n--\n\nA task is not in error any more."},
+     "tasks_reset(node, task, timeout)\n--\n\nReset a task in error."},
     {"preempt_notice", preempt_notice, METH_VARARGS,
-     "preempt_notice(node, reason, grace, timeout)\n--\n\nThis task will be gone."},
+     "preempt_notice(node, reason, grace, timeout)\n--\n\nAnnounce a termination."},
     {"preempt_reached", preempt_reached, METH_VARARGS,
      "preempt_reached(node, step)\n--\n\nWhether this is the step to stop at."},
     {"preempt_wait", preempt_wait, METH_VARARGS,
@@ -546,7 +546,7 @@ int mupy_agent_init(PyObject *module)
     static PyType_Slot slots[] = {
         {Py_tp_dealloc, told_dealloc},
         {Py_tp_methods, methods},
-        {Py_tp_doc, "An error that a node's agent has gone into."},
+        {Py_tp_doc, "An error of a node's agent."},
         {0, NULL},
     };
     static PyType_Spec spec = {"muster._muster.AgentError", sizeof(struct told), 0,

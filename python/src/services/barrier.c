@@ -74,7 +74,7 @@ struct passed {
 static PyTypeObject *passed_type;
 
 struct pending {
-    struct mupy_notice *notice;     /* has `passed` */
+    struct mupy_notice *notice;     /* its argument is `passed` */
     struct passed *passed;
 };
 
@@ -198,7 +198,7 @@ int mupy_barrier_init(PyObject *module)
          "barrier_begin(node, name, tasks, threads, timeout, callback)\n--\n\n"
          "The same without waiting; callback(passed) is called once."},
         {"barrier_cancel", cancel, METH_VARARGS,
-         "barrier_cancel(node, name, timeout)\n--\n\nEnd it, for everybody."},
+         "barrier_cancel(node, name, timeout)\n--\n\nCancel it for all."},
         {NULL, NULL, 0, NULL},
     };
     static PyMethodDef methods[] = {
@@ -208,7 +208,7 @@ int mupy_barrier_init(PyObject *module)
     static PyType_Slot slots[] = {
         {Py_tp_dealloc, passed_dealloc},
         {Py_tp_methods, methods},
-        {Py_tp_doc, "What a barrier came to."},
+        {Py_tp_doc, "The result of a barrier."},
         {0, NULL},
     };
     static PyType_Spec spec = {"muster._muster.BarrierPassed", sizeof(struct passed), 0,

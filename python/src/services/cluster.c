@@ -57,7 +57,7 @@ int mupy_cluster_of(PyObject *object, mu_cluster **ret_cluster)
     return *ret_cluster == NULL ? -1 : 0;
 }
 
-/* ---- life ---- */
+/* ---- construction ---- */
 
 static PyObject *new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
 {
@@ -91,7 +91,7 @@ static void dealloc(PyObject *object)
     Py_DECREF(type);
 }
 
-/* ---- what is in it ---- */
+/* ---- content ---- */
 
 static PyObject *json(PyObject *object, PyObject *unused)
 {
@@ -270,7 +270,7 @@ int mupy_cluster_init(PyObject *module)
 {
     static PyMethodDef functions[] = {
         {"parse_tf_config", parse_tf_config, METH_VARARGS,
-         "parse_tf_config(text)\n--\n\nWhat the text of TF_CONFIG says."},
+         "parse_tf_config(text)\n--\n\nParse the text of TF_CONFIG."},
         {NULL, NULL, 0, NULL},
     };
     static PyMethodDef methods[] = {
@@ -281,17 +281,17 @@ int mupy_cluster_init(PyObject *module)
         {"split", split, METH_VARARGS,
          "split(type)\n--\n\nThe part of the cluster that a type trains with."},
         {"validate", validate, METH_VARARGS,
-         "validate(type=None, index=-1)\n--\n\nCheck the whole, and that a task fits."},
+         "validate(type=None, index=-1)\n--\n\nCheck the cluster and a task."},
         {"is_chief", is_chief, METH_VARARGS,
-         "is_chief(type, index)\n--\n\nWhether the task leads, or works alone."},
+         "is_chief(type, index)\n--\n\nWhether the task is a chief."},
         {"collective_leader", collective_leader, METH_VARARGS,
          "collective_leader(type=None)\n--\n\nThe chief, or worker 0."},
         {"coordination_leader", coordination_leader, METH_NOARGS,
          "coordination_leader()\n--\n\nps 0, else chief 0, else worker 0."},
         {"service_host", service_host, METH_NOARGS,
-         "service_host()\n--\n\nWho hosts the coordination service."},
+         "service_host()\n--\n\nThe host of the coordination service."},
         {"worker_count", worker_count, METH_VARARGS,
-         "worker_count(type)\n--\n\nHow many work together with a task of the type."},
+         "worker_count(type)\n--\n\nNumber of tasks that train together."},
         {"id_in_cluster", id_in_cluster, METH_VARARGS,
          "id_in_cluster(type, index)\n--\n\nThe number of a task among those."},
         {NULL, NULL, 0, NULL},

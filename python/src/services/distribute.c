@@ -1,6 +1,5 @@
-/* The distribute coordinator: one program in the right mode on every task. What belongs
- * to Python (which thread a function runs on, what it returns) is in
- * muster/distribute.py. */
+/* The distribute coordinator: runs one program on every task of a cluster.
+ * muster/distribute.py has the Python side: threads of functions, and results. */
 #include "services/services.h"
 
 #include "muster/distribute.h"
@@ -207,7 +206,7 @@ static PyObject *node(PyObject *object, PyObject *unused)
 
 /* ---- calls of the program's functions ---- */
 
-/* Takes `result`: (0, object), or (code, words, task). */
+/* Takes ownership of `result`: (0, object), or (code, message, task). */
 static int finish_call(mu_context *context, PyObject *result)
 {
     mu_error error = {.code = -MU_EUNKNOWN};
@@ -225,7 +224,7 @@ static int finish_call(mu_context *context, PyObject *result)
     if (error.code == 0) {
         value = mupy_encode_result(object);
         if (value == NULL)
-            PyErr_Clear();  /* what cannot be pickled stays in its process */
+            PyErr_Clear();  /* a result that cannot be pickled stays in its process */
         mu_context_return(context, value == NULL ? mu_value_nil() : value);
         Py_XDECREF(result);
         return 0;
@@ -236,7 +235,8 @@ static int finish_call(mu_context *context, PyObject *result)
     return mu_context_fail_with(context, &error);
 }
 
-/* On any thread: `user` is called with the context. */
+/* The worker or eval function, on any thread: calls the Python object `user` with the
+ * context. */
 static int call_function(mu_context *from, void *user)
 {
     PyGILState_STATE state = PyGILState_Ensure();
@@ -257,7 +257,7 @@ static int call_function(mu_context *from, void *user)
     return rv;
 }
 
-/* The exception that is set as an error of the library. */
+/* Convert the current exception to an error of the library. */
 static int told_error(const char *what, mu_error *ret_error)
 {
     PyObject *type;
@@ -281,7 +281,8 @@ static int told_error(const char *what, mu_error *ret_error)
     return rv;
 }
 
-/* A node of the run: it gets the functions of Python, and `user` is called with it. */
+/* Called with each node of the run: registers Python functions, and calls the object
+ * `user` with the node. */
 static int give_functions(mu_node *node, void *user, mu_error *ret_error)
 {
     PyGILState_STATE state = PyGILState_Ensure();
@@ -301,7 +302,7 @@ static int give_functions(mu_node *node, void *user, mu_error *ret_error)
 
 /* ---- strategies ---- */
 
-/* The copy for a task, with all that the library asks of it. */
+/* A strategy's copy for a task, with its configuration. */
 struct copy {
     PyObject *object;           /* (copy, inter, intra, filters, init, ...) */
     int should_init;
@@ -393,7 +394,7 @@ static void drop_copy(void *from)
     free(copy);
 }
 
-/* The copy of the strategy that its adapter has made for this call. */
+/* The strategy's copy that its adapter has made for this call. */
 static PyObject *get_strategy(PyObject *object, void *closure)
 {
     mu_context *context = context_of(object);
@@ -573,7 +574,7 @@ static PyObject *distribute_run(PyObject *module, PyObject *args)
     return Py_BuildValue("NN", exception, object);
 }
 
-/* node_unwrap(node): a node of a run that has ended. */
+/* node_unwrap(node): mark the wrapper of a run's node as closed. */
 static PyObject *node_unwrap(PyObject *module, PyObject *object)
 {
     (void)module;
@@ -609,16 +610,16 @@ int mupy_distribute_init(PyObject *module)
         {"distribute_run", distribute_run, METH_VARARGS,
          "distribute_run(...)\n--\n\n(exception or None, results)."},
         {"node_unwrap", node_unwrap, METH_O,
-         "node_unwrap(node)\n--\n\nThe node of a run has ended."},
+         "node_unwrap(node)\n--\n\nMark the wrapper of a run's node as closed."},
         {NULL, NULL, 0, NULL},
     };
     static PyMethodDef methods[] = {
         {"wait_for_others", wait_for_others, METH_VARARGS,
          "wait_for_others(timeout=None)\n--\n\nWait for the chief and all workers."},
         {"end_waits", end_waits, METH_VARARGS,
-         "end_waits(words)\n--\n\nNobody here waits for the others any more."},
+         "end_waits(words)\n--\n\nEnd all waits of this process."},
         {"cancelled", cancelled, METH_NOARGS,
-         "cancelled()\n--\n\nWhether nobody needs this call any more."},
+         "cancelled()\n--\n\nWhether the call may stop early."},
         {"node", node, METH_NOARGS, "node()\n--\n\nThe node that the call runs on."},
         {NULL, NULL, 0, NULL},
     };

@@ -1,5 +1,5 @@
-/* Key-values of the coordination service: calls that wait, and those that do not. The
- * classes that programs see are in muster/_key_values.py. */
+/* Key-values of the coordination service: waiting and asynchronous calls. The public
+ * classes are in muster/_key_values.py. */
 #include "services/services.h"
 
 #include <limits.h>
@@ -26,7 +26,7 @@ static void clean(struct mupy_request *request)
     mu_kv_item_clear(&((struct kv_request *)request)->item);
 }
 
-/* The call of (node, ..., timeout), which keeps `args`. */
+/* Make a call of arguments (node, ..., timeout); it holds a reference to `args`. */
 static struct mupy_call *kv_call(PyObject *args, PyObject *node, PyObject *timeout,
                                  void (*run)(struct mupy_call *call),
                                  const struct kv_request *fields)
@@ -210,7 +210,7 @@ static PyObject *list(PyObject *module, PyObject *args)
     return mupy_call_value(call);
 }
 
-/* ---- answers of calls that do not wait ---- */
+/* ---- asynchronous calls ---- */
 
 struct answer {
     PyObject_HEAD
@@ -271,7 +271,7 @@ static PyObject *answer_number(PyObject *object, void *closure)
 }
 
 struct pending {
-    struct mupy_notice *notice;     /* has the answer */
+    struct mupy_notice *notice;     /* its argument is the answer */
     struct answer *answer;
 };
 
@@ -300,7 +300,7 @@ static void done(void *user, const mu_kv_response *from)
     free(pending);
 }
 
-/* The notice is of `callback`, which is called with the answer. */
+/* Make a pending request, whose notice calls `callback` with the answer. */
 static struct pending *pending_new(PyObject *callback)
 {
     struct pending *pending;
@@ -469,7 +469,7 @@ static void run_transact(struct mupy_call *call)
                               &call->error, &request->outcome);
 }
 
-/* The exception has the number of the comparison that did not hold, as `failed`. */
+/* Raise the error, with the index of the comparison that did not hold as its `failed`. */
 static PyObject *transact_failed(struct mupy_call *call)
 {
     const struct transact_request *request = call->other;
@@ -582,7 +582,7 @@ int mupy_key_values_init(PyObject *module)
         {"kv_put", put, METH_VARARGS,
          "kv_put(node, key, value, flags, revision, timeout)\n--\n\nThe new revision."},
         {"kv_get", get, METH_VARARGS,
-         "kv_get(node, key, timeout)\n--\n\n(value, revision), once it is there."},
+         "kv_get(node, key, timeout)\n--\n\n(value, revision), once the key exists."},
         {"kv_try_get", try_get, METH_VARARGS,
          "kv_try_get(node, key, timeout)\n--\n\n(value, revision), as it is now."},
         {"kv_increment", increment, METH_VARARGS,
@@ -590,12 +590,12 @@ int mupy_key_values_init(PyObject *module)
         {"kv_delete", delete, METH_VARARGS,
          "kv_delete(node, key, timeout)\n--\n\nHow many keys were deleted."},
         {"kv_list", list, METH_VARARGS,
-         "kv_list(node, directory, timeout)\n--\n\nAll that is below a key."},
+         "kv_list(node, directory, timeout)\n--\n\nAll keys below a key."},
         {"kv_begin", begin, METH_VARARGS,
          "kv_begin(node, operation, key, value, flags, revision, by, timeout, callback)\n"
          "--\n\nBegin a request; callback(answer) is called once."},
         {"kv_cancel", cancel, METH_VARARGS,
-         "kv_cancel(node, request)\n--\n\nAnswer it as cancelled."},
+         "kv_cancel(node, request)\n--\n\nCancel it."},
         {"kv_transact", transact, METH_VARARGS,
          "kv_transact(node, checks, changes, timeout)\n--\n\n(revision, number)."},
         {"kv_transact_begin", transact_begin, METH_VARARGS,

@@ -1,5 +1,5 @@
-/* Resolvers: who is in the cluster, and which task is this process? A Resolver is for
- * one user: each call of muster.resolvers makes one of its own. */
+/* Resolvers: find the cluster, and which task of it this process is. A Resolver is used
+ * by one caller: each call in muster/resolvers.py makes a new one. */
 #include "services/services.h"
 
 #include <stdlib.h>
@@ -8,12 +8,12 @@
 struct resolver {
     PyObject_HEAD
     mu_resolver *resolver;      /* NULL once a union, or a node, has taken it */
-    PyObject *keep;             /* tuple, or NULL: what has to stay as long as it does */
-    struct source *source;      /* of one written in Python */
+    PyObject *keep;             /* tuple of objects that it needs, or NULL */
+    struct source *source;      /* of a resolver written in Python; NULL */
 };
 
-/* A resolver that is written in Python, for the library. It is never freed: a function of
- * it may begin after the resolver was freed, and has to find that the object is gone. */
+/* A resolver written in Python, for the library. It is never freed: its function may be
+ * called after the resolver was freed, and then finds `object` NULL. */
 struct source {
     PyObject *object;           /* guarded by the GIL */
 };
@@ -32,7 +32,7 @@ static mu_resolver *handle_of(PyObject *object)
     return self_of(object)->resolver;
 }
 
-/* Takes `resolver`. */
+/* Takes ownership of `resolver`. */
 static PyObject *wrap(mu_resolver *resolver)
 {
     allocfunc alloc = (allocfunc)PyType_GetSlot(resolver_type, Py_tp_alloc);
@@ -62,7 +62,7 @@ static void dealloc(PyObject *object)
     Py_DECREF(type);
 }
 
-/* ---- making them ---- */
+/* ---- construction ---- */
 
 static PyObject *named(PyObject *type, PyObject *args)
 {
@@ -114,7 +114,7 @@ static bool are_resolvers(PyObject *members)
     return true;
 }
 
-/* union(members): a tuple, whose resolvers are taken. */
+/* union(members): takes ownership of the resolvers of a tuple. */
 static PyObject *union_of(PyObject *type, PyObject *args)
 {
     mu_resolver **handles;
@@ -149,9 +149,9 @@ static PyObject *union_of(PyObject *type, PyObject *args)
     return object;
 }
 
-/* ---- written in Python ---- */
+/* ---- resolvers written in Python ---- */
 
-/* The object of a source, while its function runs; with the GIL. */
+/* The object of a source, as a new reference; with the GIL. */
 static PyObject *object_of(struct source *source)
 {
     Py_XINCREF(source->object);
@@ -178,7 +178,7 @@ static int number_of(PyObject *fields, const char *name, int missing)
     return value == NULL || !PyLong_Check(value) ? missing : (int)PyLong_AsLong(value);
 }
 
-/* A dict of muster.resolvers._told(). -1 with an exception. */
+/* Read the dict of muster.resolvers._told(). -1 with an exception. */
 static int fill_resolution(PyObject *fields, mu_resolution *resolution)
 {
     if (mupy_cluster_of(PyDict_GetItemString(fields, "cluster"), &resolution->cluster) !=
@@ -198,7 +198,7 @@ static int fill_resolution(PyObject *fields, mu_resolution *resolution)
     return PyErr_Occurred() ? -1 : 0;
 }
 
-/* The error that is raised, for the library. */
+/* Convert the current exception to an error of the library. */
 static int error_of(mu_error *ret_error)
 {
     static PyObject *told_error;
@@ -260,8 +260,8 @@ static int resolve_source(void *user, int64_t timeout_ms, mu_error *ret_error,
     return rv;
 }
 
-/* Known under a name of its own only until it is made: there is no more room for names
- * than MU_RESOLVER_KINDS_MAX. */
+/* Make a resolver, registered under a name of its own only meanwhile, since at most
+ * MU_RESOLVER_KINDS_MAX names can be registered. */
 static mu_resolver *new_of_source(struct source *source, const char *class_name)
 {
     static unsigned long made;
@@ -331,7 +331,7 @@ static PyObject *set(PyObject *object, PyObject *args)
     return checked(mu_resolver_set(resolver, setting, value, &error), &error);
 }
 
-/* override(what, value): what stands whatever the source says. */
+/* override(what, value): takes precedence over the source. */
 static PyObject *override(PyObject *object, PyObject *args)
 {
     static const struct {
@@ -378,7 +378,7 @@ static PyObject *set_accelerators(PyObject *object, PyObject *args)
     return checked(mu_resolver_set_accelerators(resolver, kind, count, &error), &error);
 }
 
-/* ---- asking ---- */
+/* ---- queries ---- */
 
 static void log_progress(void *user, const char *line)
 {
@@ -386,7 +386,7 @@ static void log_progress(void *user, const char *line)
     mupy_notice_log(NULL, MU_LOG_INFO, "", "resolver", line);
 }
 
-/* A call on a resolver, with a request of `size`. */
+/* Make a call on a resolver, with a mupy_request of `size` bytes. */
 static struct mupy_call *resolver_call(PyObject *self, PyObject *timeout,
                                        void (*run)(struct mupy_call *call))
 {
@@ -541,7 +541,7 @@ static PyObject *master(PyObject *self, PyObject *args)
     return object;
 }
 
-/* Another thread may have the node: call->data is it. */
+/* The node is call->data. */
 static void run_accelerators(struct mupy_call *call)
 {
     mu_value *counts = NULL;
@@ -644,34 +644,34 @@ int mupy_resolver_init(PyObject *module)
     };
     static PyMethodDef methods[] = {
         {"named", named, METH_VARARGS | METH_CLASS,
-         "named(name=None)\n--\n\nOne by its name; None: the first that fits."},
+         "named(name=None)\n--\n\nOne by its name; None: auto-detection."},
         {"fixed", fixed, METH_VARARGS | METH_CLASS,
          "fixed(cluster, master=None, task_type=None, task_index=-1)\n--\n\n"
-         "One with a fixed answer."},
+         "One with a fixed cluster."},
         {"union", union_of, METH_VARARGS | METH_CLASS,
-         "union(members)\n--\n\nOne of several, which it takes."},
+         "union(members)\n--\n\nThe union of several, which it owns."},
         {"of_python", of_python, METH_VARARGS | METH_CLASS,
          "of_python(object, name)\n--\n\nOne that is written in Python."},
         {"set", set, METH_VARARGS, "set(setting, value)\n--\n\nSet a setting."},
         {"override", override, METH_VARARGS,
-         "override(what, value)\n--\n\nWhat stands whatever the source says."},
+         "override(what, value)\n--\n\nReplace what the source says."},
         {"set_task_index", set_task_index, METH_VARARGS,
-         "set_task_index(index)\n--\n\nThe same of the task index; -1 takes it back."},
+         "set_task_index(index)\n--\n\nSet the task index; -1 unsets it."},
         {"set_accelerators", set_accelerators, METH_VARARGS,
          "set_accelerators(kind, count)\n--\n\nAccelerators of each task."},
-        {"resolve", resolve, METH_VARARGS, "resolve(timeout=None)\n--\n\nEverything."},
+        {"resolve", resolve, METH_VARARGS, "resolve(timeout=None)\n--\n\nAll results."},
         {"master", master, METH_VARARGS,
-         "master(type, index, rpc_layer, timeout)\n--\n\nWhat to connect to."},
+         "master(type, index, rpc_layer, timeout)\n--\n\nThe target of sessions."},
         {"accelerators", accelerators, METH_VARARGS,
-         "accelerators(node, type, index, timeout)\n--\n\nKind to count."},
+         "accelerators(node, type, index, timeout)\n--\n\nCounts by kind."},
         {"explain", explain, METH_NOARGS,
-         "explain()\n--\n\nWhat the last evaluation tried."},
+         "explain()\n--\n\nWhat the last query tried."},
         {NULL, NULL, 0, NULL},
     };
     static PyType_Slot slots[] = {
         {Py_tp_dealloc, dealloc},
         {Py_tp_methods, methods},
-        {Py_tp_doc, "A resolver of the library, for one user."},
+        {Py_tp_doc, "A resolver of the library, for one caller."},
         {0, NULL},
     };
     static PyType_Spec spec = {"muster._muster.Resolver", sizeof(struct resolver), 0,

@@ -10,7 +10,7 @@ struct server {
     PyObject_HEAD
     mu_server *server;          /* NULL: not started */
     PyObject *node;             /* a Node, or NULL with environment "google" */
-    PyObject *resolver;         /* which its node uses until it has stopped; NULL */
+    PyObject *resolver;         /* used by the node until it has stopped; NULL: none */
 };
 
 static PyTypeObject *server_type;
@@ -65,7 +65,7 @@ struct start_request {
     bool from_environment;
 };
 
-/* With the GIL. */
+/* Free the content of a start request; with the GIL. */
 static void clean_start(struct mupy_request *request)
 {
     mupy_setup_free(((struct start_request *)request)->setup);
@@ -95,7 +95,7 @@ static void drop_started(struct mupy_call *call)
     free(call->other);
 }
 
-/* The server's own functions, and what programs have registered. */
+/* Register the functions that run Python, and those of the program. */
 static int fill_node(struct server *self, unsigned processes)
 {
     static PyObject *opened;
@@ -269,7 +269,7 @@ static PyObject *stop(PyObject *self, PyObject *args)
     return result;
 }
 
-/* ---- what it is ---- */
+/* ---- attributes ---- */
 
 static PyObject *node(PyObject *self, void *closure)
 {
@@ -421,7 +421,7 @@ int mupy_server_init(PyObject *module)
          "stop_remote(node, task, reason, timeout)\n--\n\nStop another task's server."},
         {"offer_cluster", offer, METH_VARARGS,
          "offer_cluster(cluster, type, index, name, bind_address, config, timeout)\n"
-         "--\n\nTell a server that waits which cluster it is in."},
+         "--\n\nAssign a cluster to a waiting server."},
         {NULL, NULL, 0, NULL},
     };
     static PyMethodDef methods[] = {
@@ -434,7 +434,7 @@ int mupy_server_init(PyObject *module)
     };
     static PyGetSetDef getset[] = {
         {"node", node, NULL, "Its node; None with environment \"google\".", NULL},
-        {"target", target, NULL, "What sessions connect to: \"grpc://host:port\".", NULL},
+        {"target", target, NULL, "The target of sessions: \"grpc://host:port\".", NULL},
         {"task", task, NULL, "\"/job:worker/task:1\".", NULL},
         {"_cluster", cluster, NULL, "The cluster that it serves.", NULL},
         {"started", started, NULL, "Whether it was started.", NULL},

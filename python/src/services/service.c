@@ -1,4 +1,4 @@
-/* What calls of services are made of: arguments, and calls that wait. */
+/* Helpers of service calls: arguments, waiting calls. */
 #include "services/services.h"
 
 #include <stdlib.h>

@@ -1,4 +1,4 @@
-/* Cloud TPUs: how they are, beyond where they are. A Tpu is for one user. */
+/* Cloud TPUs: their state and health. A Tpu is used by one caller. */
 #include "services/services.h"
 
 #include "muster/tpu.h"
@@ -187,7 +187,7 @@ static PyObject *wait_healthy(PyObject *self, PyObject *args)
     if (call == NULL)
         return NULL;
     if (call->timeout_ms == 0)
-        call->timeout_ms = 1;   /* 0 stands for the default */
+        call->timeout_ms = 1;   /* 0 would mean the default */
     call->number = (uint64_t)(interval * 1000 + 0.999);
     return mupy_call_finish(call);
 }
@@ -232,22 +232,23 @@ int mupy_tpu_init(PyObject *module)
     static PyMethodDef methods[] = {
         {"set", set, METH_VARARGS, "set(setting, value)\n--\n\nSet a setting."},
         {"describe", describe, METH_VARARGS,
-         "describe(timeout=None)\n--\n\nHow they are."},
+         "describe(timeout=None)\n--\n\nTheir states."},
         {"recoverable", recoverable, METH_VARARGS,
-         "recoverable(timeout=None)\n--\n\n(whether work can go on, why not)."},
+         "recoverable(timeout=None)\n--\n\n(whether they are recoverable, why not)."},
         {"wait_healthy", wait_healthy, METH_VARARGS,
          "wait_healthy(timeout, interval)\n--\n\nWait until all are healthy."},
         {"request_version", request_version, METH_VARARGS,
-         "request_version(version, restart_type, timeout)\n--\n\nAnother version."},
+         "request_version(version, restart_type, timeout)\n--\n\nSwitch the software's "
+         "version."},
         {"leader", leader, METH_NOARGS,
-         "leader()\n--\n\nWhere the coordination service belongs."},
+         "leader()\n--\n\nThe coordination service's task."},
         {NULL, NULL, 0, NULL},
     };
     static PyType_Slot slots[] = {
         {Py_tp_new, new},
         {Py_tp_dealloc, dealloc},
         {Py_tp_methods, methods},
-        {Py_tp_doc, "Tpu()\n--\n\nCloud TPUs, for one user."},
+        {Py_tp_doc, "Tpu()\n--\n\nCloud TPUs, for one caller."},
         {0, NULL},
     };
     static PyType_Spec spec = {"muster._muster.Tpu", sizeof(struct tpu), 0,

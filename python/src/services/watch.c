@@ -1,6 +1,5 @@
-/* Watches of key-values, and locks: what is open until it is closed. Their waits are cut
- * into pieces, so that Ctrl-C and a close on another thread end them and nothing that
- * comes meanwhile is lost. */
+/* Watches of key-values, and locks. Their waits are cut into pieces, so that Ctrl-C, or a
+ * close on another thread, ends them without losing an event. */
 #include "services/services.h"
 
 #include <pthread.h>
@@ -8,7 +7,7 @@
 
 struct watch {
     PyObject_HEAD
-    mu_kv_watch *watch;         /* guarded by `lock`, as of a lock below */
+    mu_kv_watch *watch;         /* guarded by `lock`; so is that of a held lock below */
     mu_lock *held;
     PyObject *node;
     pthread_mutex_t lock;
@@ -204,7 +203,7 @@ static void run_acquire(struct mupy_call *call)
     call->made = lock;
 }
 
-/* Nobody waits for it any more. */
+/* The call was interrupted: release the lock that it acquired. */
 static void drop_acquired(struct mupy_call *call)
 {
     mu_lock *lock = call->made;
@@ -364,23 +363,23 @@ static int add_lock_type(PyObject *module)
 {
     static PyMethodDef methods[] = {
         {"acquire", acquire, METH_VARARGS | METH_CLASS,
-         "acquire(node, name, timeout)\n--\n\nWait until it is held."},
+         "acquire(node, name, timeout)\n--\n\nWait until the lock is held."},
         {"release", release_lock, METH_VARARGS,
-         "release(timeout=None)\n--\n\nLet go of it."},
+         "release(timeout=None)\n--\n\nRelease it."},
         {"wait_lost", wait_lost, METH_VARARGS,
-         "wait_lost(timeout=None)\n--\n\nWait until it is lost; whether it is."},
+         "wait_lost(timeout=None)\n--\n\nWait until it is lost; returns whether."},
         {NULL, NULL, 0, NULL},
     };
     static PyGetSetDef getset[] = {
-        {"number", lock_number, NULL, "Larger each time that the lock is held.", NULL},
-        {"key", lock_key, NULL, "The key that is there while it is held.", NULL},
+        {"number", lock_number, NULL, "The fencing token.", NULL},
+        {"key", lock_key, NULL, "The lock's key.", NULL},
         {NULL, NULL, NULL, NULL, NULL},
     };
     static PyType_Slot slots[] = {
         {Py_tp_dealloc, lock_dealloc},
         {Py_tp_methods, methods},
         {Py_tp_getset, getset},
-        {Py_tp_doc, "A lock of the coordination service that is held."},
+        {Py_tp_doc, "A held lock of the coordination service."},
         {0, NULL},
     };
     static PyType_Spec spec = {"muster._muster.HeldLock", sizeof(struct watch), 0,
@@ -394,10 +393,10 @@ int mupy_watch_init(PyObject *module)
 {
     static PyMethodDef methods[] = {
         {"open", open_watch, METH_VARARGS | METH_CLASS,
-         "open(node, key, below, timeout)\n--\n\nBegin to watch."},
+         "open(node, key, below, timeout)\n--\n\nOpen a watch."},
         {"next", next_event, METH_VARARGS,
          "next(timeout=None)\n--\n\nThe next event: (type, key, value, revision)."},
-        {"close", close_watch, METH_NOARGS, "close()\n--\n\nEnd it, from any thread."},
+        {"close", close_watch, METH_NOARGS, "close()\n--\n\nClose it; any thread."},
         {NULL, NULL, 0, NULL},
     };
     static PyGetSetDef getset[] = {

@@ -1,4 +1,4 @@
-/* Structures of remote values: lists, tuples and dicts with results in their place. */
+/* Lists, tuples and dicts of remote values: replaces these by their results. */
 #include "extension.h"
 
 /* Collects the remote values of lists, tuples and dicts (of exactly these types), at any
@@ -54,7 +54,7 @@ static int collect(PyObject *structure, PyObject *found, int depth)
 
 static PyObject *resolved(PyObject *structure);
 
-/* Of a copy, which no code that runs meanwhile can change. */
+/* Iterates over a copy, which other code cannot change meanwhile. */
 static PyObject *resolved_list(PyObject *structure)
 {
     PyObject *list = PyList_GetSlice(structure, 0, PY_SSIZE_T_MAX);
@@ -69,7 +69,7 @@ static PyObject *resolved_list(PyObject *structure)
     return list;
 }
 
-/* A named tuple is made by its class. */
+/* A named tuple is constructed by its class. */
 static PyObject *resolved_tuple(PyObject *structure)
 {
     Py_ssize_t count = PyTuple_Size(structure);

@@ -1,5 +1,6 @@
-/* Values of the library as Python objects, and back. Arrays are shared without copies:
- * numpy reads an owner's __array_interface__, and that keeps the value. */
+/* Converts values of the library to Python objects, and back. Arrays are shared without
+ * copies: numpy reads the __array_interface__ of an owner object, which holds the
+ * value. */
 #include "process/frame.h"
 
 #include <string.h>
@@ -11,7 +12,7 @@ struct owner {
 };
 
 static PyTypeObject *owner_type;
-static PyObject *ndarray_type;      /* NULL until numpy was imported by somebody */
+static PyObject *ndarray_type;      /* NULL until numpy was imported by the program */
 static PyObject *numpy_name;
 static PyObject *interface_name;    /* "__array_interface__" */
 static PyObject *typestr_name;
@@ -43,7 +44,7 @@ static PyObject *numpy(const char *name)
     return module == NULL ? NULL : PyObject_GetAttrString(module, name);
 }
 
-/* Whether an object is exactly an array; without numpy there is none. */
+/* Whether the type of an object is exactly numpy.ndarray. */
 static bool is_array(PyObject *object)
 {
     PyObject *type = mupy_kept(&ndarray_type);
@@ -55,7 +56,7 @@ static bool is_array(PyObject *object)
             type = mupy_keep_first(&ndarray_type,
                                    PyObject_GetAttrString(module, "ndarray"));
         Py_XDECREF(module);
-        PyErr_Clear();      /* it is just being imported */
+        PyErr_Clear();      /* numpy is just being imported */
     }
     return (PyObject *)Py_TYPE(object) == type;
 }
@@ -68,7 +69,7 @@ static const char *typestr_of(int dtype)
     return "|u1";
 }
 
-/* MU_DTYPE_NONE for one that muster has not. */
+/* MU_DTYPE_NONE for a type that muster does not have. */
 static int dtype_of_typestr(PyObject *typestr)
 {
     for (size_t i = 0; typestr != NULL && i < DTYPES; i++)
@@ -121,7 +122,7 @@ int mupy_shape_of(PyObject *object, uint64_t *ret_dims, unsigned *ret_rank)
     return rank < 0 ? -1 : 0;
 }
 
-/* 0; 1: rows are not first, or the dtype is none of ours; -1 with an exception. */
+/* Returns 0; 1: not in row-major order, or another dtype; -1 with an exception. */
 static int read_interface(PyObject *array, struct mupy_array *ret_array)
 {
     PyObject *interface = PyObject_GetAttr(array, interface_name);
@@ -333,7 +334,7 @@ static mu_value *not_null(mu_value *value)
     return value;
 }
 
-/* A text with a zero byte, or with half of a surrogate pair, is no string of ours. */
+/* A str with a zero byte or a lone surrogate cannot be a string value. */
 static mu_value *exact_string(PyObject *object)
 {
     Py_ssize_t size;
@@ -395,8 +396,8 @@ static bool is_same_tensor(const mu_tensor *tensor, const struct mupy_array *arr
            memcmp(tensor->dims, array->dims, array->rank * sizeof array->dims[0]) == 0;
 }
 
-/* The caller has the only reference to the array, and that the only one to its memory:
- * nobody is left who could change it. */
+/* The caller has the only reference to the array, and the array the only one to its
+ * memory: nothing else can change it. */
 mu_value *mupy_take_tensor(PyObject *object)
 {
     struct mupy_array array;
@@ -417,7 +418,7 @@ mu_value *mupy_take_tensor(PyObject *object)
     return value;
 }
 
-/* ---- anything that has a form as a value ---- */
+/* ---- all convertible types ---- */
 
 static mu_value *to_value(PyObject *object, unsigned flags, int depth);
 
@@ -581,7 +582,7 @@ mu_value *mupy_to_value(PyObject *object, unsigned flags)
     return to_value(object, flags, 0);
 }
 
-/* ---- and back ---- */
+/* ---- values to objects ---- */
 
 static PyObject *list_from(const mu_value *value, bool writable)
 {

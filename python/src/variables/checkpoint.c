@@ -161,7 +161,7 @@ static void run_restore(struct mupy_call *call)
     free(names);
 }
 
-/* Borrowed texts. */
+/* The texts of a list, borrowed. */
 static const char **names_of(PyObject *list)
 {
     size_t count = (size_t)PyList_Size(list);

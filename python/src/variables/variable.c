@@ -37,7 +37,7 @@ static PyObject *shape_of(const struct mupy_variable *self)
     return shape;
 }
 
-/* value broadcast to the shape, for a scalar and its like. */
+/* Broadcast a value to the shape, for a scalar, say. */
 static PyObject *broadcast(const struct mupy_variable *self, PyObject *value)
 {
     static PyObject *to_shape;
@@ -85,7 +85,7 @@ int mupy_variable_array(const struct mupy_variable *self, PyObject *value,
     PyObject *whole;
     int rv;
 
-    if (value == Py_None) {     /* to NumPy it is a number that is none */
+    if (value == Py_None) {     /* NumPy would convert it to NaN */
         (void)PyErr_Format(PyExc_TypeError, "variable %R: None is no value", self->name);
         return -1;
     }
@@ -123,7 +123,7 @@ static void drop_opened(struct mupy_call *call)
     mu_variable_close(call->made);
 }
 
-/* The spec has its dimensions behind it. */
+/* Allocate a spec, with its dimensions behind it. */
 static mu_variable_spec *spec_of(const struct mupy_variable *self, const char *name,
                                  unsigned flags, const void *initial)
 {
@@ -180,7 +180,7 @@ static int open_it(struct mupy_variable *self, PyObject *node, unsigned flags,
     return rv == 0 ? 0 : -1;
 }
 
-/* dtype and shape from what is given, or from the initial value. */
+/* Determine dtype and shape from the arguments, or from the initial value. */
 static int describe(struct mupy_variable *self, PyObject *initial, PyObject *shape,
                     PyObject *dtype, struct mupy_array *ret_array)
 {
@@ -485,7 +485,7 @@ static PyObject *apply_gradient(PyObject *object, PyObject *args, PyObject *kwar
     return write_value(self, gradient, timeout, &optimizer, run_apply);
 }
 
-/* ---- what it is ---- */
+/* ---- attributes ---- */
 
 static PyObject *get_name(PyObject *object, void *closure)
 {
@@ -531,7 +531,7 @@ static PyObject *get_node(PyObject *object, void *closure)
     return self_of(object)->node;
 }
 
-/* Where it is unpickled, it is opened on the node of the run. */
+/* __reduce__: unpickling opens the variable on the run's node. */
 static PyObject *reduce(PyObject *object, PyObject *unused)
 {
     static PyObject *open_again;
@@ -574,21 +574,22 @@ int mupy_variable_init(PyObject *module)
         {"__array__", MUPY_METHOD(array_protocol), METH_VARARGS | METH_KEYWORDS,
          "The same as read(), for numpy."},
         {"assign", MUPY_METHOD(assign), METH_VARARGS | METH_KEYWORDS,
-         "assign(value, timeout=None)\n--\n\nReplace the whole. At once, also in a "
-         "function: see Run.assign()."},
+         "assign(value, timeout=None)\n--\n\nReplace the content. Immediately, also "
+         "in a function: see Run.assign()."},
         {"assign_add", MUPY_METHOD(assign_add), METH_VARARGS | METH_KEYWORDS,
          "assign_add(value, timeout=None)\n--\n\n"
          "Add element by element; a scalar is added to all. UnavailableError: a server "
-         "was lost,\nand nobody knows whether it added. At once, also in a function: see "
+         "was lost,\nand it is unknown whether it added. Immediately, also in a "
+         "function: see "
          "Run.add()."},
         {"assign_sub", MUPY_METHOD(assign_sub), METH_VARARGS | METH_KEYWORDS,
-         "assign_sub(value, timeout=None)\n--\n\nSubtract, as assign_add() adds."},
+         "assign_sub(value, timeout=None)\n--\n\nSubtract, like assign_add()."},
         {"apply_gradient", MUPY_METHOD(apply_gradient), METH_VARARGS | METH_KEYWORDS,
          "apply_gradient(gradient, rate, momentum=0.0, timeout=None)\n--\n\n"
          "On the servers: v = momentum * v + gradient; x = x - rate * v. float32 and "
          "float64."},
         {"version", MUPY_METHOD(version), METH_VARARGS | METH_KEYWORDS,
-         "version(timeout=None)\n--\n\nHow many writes it has seen."},
+         "version(timeout=None)\n--\n\nNumber of writes that were applied to it."},
         {"close", close_it, METH_NOARGS,
          "close()\n--\n\nFree the handle; the variable stays on its servers."},
         {"__reduce__", reduce, METH_NOARGS, "Opens it again, on a worker."},
@@ -598,9 +599,10 @@ int mupy_variable_init(PyObject *module)
         {"name", get_name, NULL, "Its name.", NULL},
         {"shape", get_shape, NULL, "Its dimensions, a tuple.", NULL},
         {"dtype", get_dtype, NULL, "Its numpy.dtype.", NULL},
-        {"nbytes", get_nbytes, NULL, "Bytes of the whole.", NULL},
+        {"nbytes", get_nbytes, NULL, "Bytes of the content.", NULL},
         {"node", get_node, NULL, "The node that it is opened on.", NULL},
-        {"shards", get_shards, NULL, "What was asked for, 0: by its size.", NULL},
+        {"shards", get_shards, NULL, "The requested number of shards; 0: by its size.",
+         NULL},
         {NULL, NULL, NULL, NULL, NULL},
     };
     static PyType_Slot slots[] = {
@@ -613,8 +615,8 @@ int mupy_variable_init(PyObject *module)
         {Py_tp_repr, repr},
         {Py_tp_doc, "Variable(node, name, initial_value=None, shape=None, dtype=None, "
                     "shards=0, existing=False, recreate=False, timeout=None)\n--\n\n"
-                    "A dense variable on the parameter servers, created when there is "
-                    "none of that name."},
+                    "A dense variable on the parameter servers, created unless one of "
+                    "that name exists."},
         {0, NULL},
     };
     static PyType_Spec spec = {

@@ -64,45 +64,33 @@ static unsigned rank_of(const struct batch *batch)
     return batch->node < batch->main ? batch->node + 1 : batch->node;
 }
 
-static int join(struct mu__requests *requests, const struct mu__settings *settings,
-                const struct batch *batch, const char *host, mu_error *ret_error,
-                mu_resolution *resolution)
+static int join(const struct mu__pass *pass, const struct batch *batch, const char *host,
+                mu_error *ret_error, mu_resolution *resolution)
 {
-    bool has_jobs = mu__setting_given(requests, settings, MU__BATCH_SET_JOBS);
+    static const struct mu__rank_settings settings = {
+        MU__BATCH_SET_JOBS, MU__BATCH_SET_PORT, MU__BATCH_SET_RPC_LAYER};
     bool is_v6 = strchr(host, ':') != NULL;
     char address[MU__HOST_BYTES_MAX + 16];
-    struct mu__jobs jobs;
     unsigned port;
-    int rv =
-        mu__rank_port(requests, settings, MU__BATCH_SET_PORT, 0, 1, ret_error, &port);
+    int rv = mu__rank_port(pass, MU__BATCH_SET_PORT, 0, 1, ret_error, &port);
 
-    if (rv == 0 && has_jobs)
-        rv = mu__rank_jobs(requests, settings, MU__BATCH_SET_JOBS, batch->nodes,
-                           ret_error, &jobs);
     if (rv != 0)
         return rv;
     (void)snprintf(address, sizeof address, "%s%s%s:%u", is_v6 ? "[" : "", host,
                    is_v6 ? "]" : "", port);
-    return mu__ranks_meet(requests, main_address, address, has_jobs ? &jobs : NULL,
-                          batch->nodes, rank_of(batch),
-                          mu__setting(requests, settings, MU__BATCH_SET_BIND_ADDRESS),
+    return mu__ranks_meet(pass, &settings, main_address, address, batch->nodes,
+                          rank_of(batch), mu__setting(pass, MU__BATCH_SET_BIND_ADDRESS),
                           ret_error, resolution);
 }
 
-int mu__batch_resolve(struct mu__requests *requests, const struct mu__settings *settings,
-                      mu_error *ret_error, mu_resolution *ret_resolution)
+int mu__batch_resolve(const struct mu__pass *pass, mu_error *ret_error,
+                      mu_resolution *ret_resolution)
 {
     struct batch batch = {.nodes = 0};
     char host[MU__HOST_BYTES_MAX + 1];
-    int rv = read_batch(requests, ret_error, &batch);
+    int rv = read_batch(pass->requests, ret_error, &batch);
 
     if (rv == 0)
-        rv = find_host(requests, &batch, ret_error, host);
-    if (rv == 0)
-        rv = join(requests, settings, &batch, host, ret_error, ret_resolution);
-    if (rv == 0)
-        rv = mu__rank_text(requests, settings, MU__BATCH_SET_RPC_LAYER,
-                           ret_resolution->rpc_layer, sizeof ret_resolution->rpc_layer,
-                           ret_error);
-    return rv;
+        rv = find_host(pass->requests, &batch, ret_error, host);
+    return rv == 0 ? join(pass, &batch, host, ret_error, ret_resolution) : rv;
 }

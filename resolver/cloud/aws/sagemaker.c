@@ -135,16 +135,14 @@ static void no_task(mu_resolution *resolution)
     resolution->task_index = -1;
 }
 
-static int add_tasks(struct mu__requests *requests, const struct mu__settings *settings,
-                     const struct plan *plan, size_t own, mu_error *ret_error,
-                     mu_resolution *resolution)
+static int add_tasks(const struct mu__pass *pass, const struct plan *plan, size_t own,
+                     mu_error *ret_error, mu_resolution *resolution)
 {
     struct mu__layout layout = {0};
     struct mu__ranks ranks = {.source = plan->source, .hosts = plan->hosts,
                               .layout = &layout, .jobs = &plan->jobs,
                               .rank = (unsigned)own};
-    int rv = mu__rank_port(requests, settings, MU__SAGEMAKER_SET_PORT, 0, 1, ret_error,
-                           &ranks.port);
+    int rv = mu__rank_port(pass, MU__SAGEMAKER_SET_PORT, 0, 1, ret_error, &ranks.port);
 
     if (rv == 0)
         rv = mu__layout_listed(plan->hosts, plan->hosts, plan->source, ret_error,
@@ -180,8 +178,8 @@ static void explain_groups(struct mu__requests *requests, const struct found *fo
 }
 
 /* All hosts are one list. */
-static int add_list(struct mu__requests *requests, const struct mu__settings *settings,
-                    struct found *found, mu_error *ret_error, mu_resolution *resolution)
+static int add_list(const struct mu__pass *pass, struct found *found, mu_error *ret_error,
+                    mu_resolution *resolution)
 {
     struct plan plan = {.source = found->source, .hosts = &found->hosts};
     size_t count = found->hosts.count;
@@ -192,27 +190,25 @@ static int add_list(struct mu__requests *requests, const struct mu__settings *se
         return rv;
     own = own_location(&found->hosts, found);
     if (own == count) {
-        mu__requests_explain(requests,
+        mu__requests_explain(pass->requests,
                              "%s: the current host \"%.80s\" is none of the %zu hosts: "
                              "there is no cluster",
                              found->source, found->current, count);
         return 0;
     }
-    explain_groups(requests, found);
-    rv = mu__rank_jobs(requests, settings, MU__SAGEMAKER_SET_JOBS, (unsigned)count,
-                       ret_error, &plan.jobs);
-    return rv != 0 ? rv
-                   : add_tasks(requests, settings, &plan, own, ret_error, resolution);
+    explain_groups(pass->requests, found);
+    rv = mu__rank_jobs(pass, MU__SAGEMAKER_SET_JOBS, (unsigned)count, ret_error,
+                       &plan.jobs);
+    return rv != 0 ? rv : add_tasks(pass, &plan, own, ret_error, resolution);
 }
 
-static int check_alone(struct mu__requests *requests, const struct mu__settings *settings,
-                       mu_error *ret_error)
+static int check_alone(const struct mu__pass *pass, mu_error *ret_error)
 {
     char origin[MU__ORIGIN_BYTES];
 
-    if (mu__setting(requests, settings, MU__SAGEMAKER_SET_JOBS) == NULL)
+    if (mu__setting(pass, MU__SAGEMAKER_SET_JOBS) == NULL)
         return 0;
-    mu__setting_origin(requests, settings, MU__SAGEMAKER_SET_JOBS, origin);
+    mu__setting_origin(pass, MU__SAGEMAKER_SET_JOBS, origin);
     return mu_error_set(ret_error, -MU_EINVALID,
                         "%s: expected nothing beside the setting groups", origin);
 }
@@ -255,56 +251,53 @@ static int check_groups(const struct mu__sagemaker_groups *groups,
 }
 
 /* Only groups that the setting names become tasks. */
-static int add_groups(struct mu__requests *requests, const struct mu__settings *settings,
-                      struct found *found, mu_error *ret_error, mu_resolution *resolution)
+static int add_groups(const struct mu__pass *pass, struct found *found,
+                      mu_error *ret_error, mu_resolution *resolution)
 {
     struct mu__sagemaker_groups groups = {0};
     struct mu__host_list hosts = {0};
     struct plan plan = {.hosts = &hosts};
     char origin[MU__ORIGIN_BYTES];
-    int rv = check_alone(requests, settings, ret_error);
+    int rv = check_alone(pass, ret_error);
 
-    mu__setting_origin(requests, settings, MU__SAGEMAKER_SET_GROUPS, origin);
+    mu__setting_origin(pass, MU__SAGEMAKER_SET_GROUPS, origin);
     if (rv == 0)
-        rv = mu__sagemaker_groups_find(requests, origin, ret_error, &groups);
+        rv = mu__sagemaker_groups_find(pass->requests, origin, ret_error, &groups);
     plan.source = groups.source;
     if (rv == 0)
-        rv = mu__sagemaker_groups_plan(
-            &groups, mu__setting(requests, settings, MU__SAGEMAKER_SET_GROUPS), origin,
-            ret_error, &hosts, &plan.jobs);
+        rv = mu__sagemaker_groups_plan(&groups,
+                                       mu__setting(pass, MU__SAGEMAKER_SET_GROUPS),
+                                       origin, ret_error, &hosts, &plan.jobs);
     if (rv == 0)
         rv = mu__sagemaker_sort(&found->hosts, found->source, ret_error);
     if (rv == 0)
         rv = check_groups(&groups, found, ret_error);
     if (rv == 0 && own_location(&hosts, found) == hosts.count)
-        mu__requests_explain(requests,
+        mu__requests_explain(pass->requests,
                              "%s: the current host \"%.80s\" is in no job of the %s: "
                              "this process is no task",
                              groups.source, found->current, origin);
     if (rv == 0)
-        rv = add_tasks(requests, settings, &plan, own_location(&hosts, found), ret_error,
-                       resolution);
+        rv = add_tasks(pass, &plan, own_location(&hosts, found), ret_error, resolution);
     mu__host_list_done(&hosts);
     mu__sagemaker_groups_done(&groups);
     return rv;
 }
 
-int mu__sagemaker_resolve(struct mu__requests *requests,
-                          const struct mu__settings *settings, mu_error *ret_error,
+int mu__sagemaker_resolve(const struct mu__pass *pass, mu_error *ret_error,
                           mu_resolution *ret_resolution)
 {
     struct found found = {.source = NULL};
-    int rv = find(requests, ret_error, &found);
+    int rv = find(pass->requests, ret_error, &found);
 
     ret_resolution->alone_has_no_master = 1;
     if (rv == 0)
-        rv = mu__setting(requests, settings, MU__SAGEMAKER_SET_GROUPS) == NULL
-                 ? add_list(requests, settings, &found, ret_error, ret_resolution)
-                 : add_groups(requests, settings, &found, ret_error, ret_resolution);
+        rv = mu__setting(pass, MU__SAGEMAKER_SET_GROUPS) == NULL
+                 ? add_list(pass, &found, ret_error, ret_resolution)
+                 : add_groups(pass, &found, ret_error, ret_resolution);
     if (rv == 0)
-        rv = mu__rank_text(requests, settings, MU__SAGEMAKER_SET_RPC_LAYER,
-                           ret_resolution->rpc_layer, sizeof ret_resolution->rpc_layer,
-                           ret_error);
+        rv = mu__rank_text(pass, MU__SAGEMAKER_SET_RPC_LAYER, ret_resolution->rpc_layer,
+                           sizeof ret_resolution->rpc_layer, ret_error);
     mu__host_list_done(&found.hosts);
     return rv;
 }

@@ -94,19 +94,19 @@ static int exchange(const struct mu__google_file *file, const char *url,
 
     if (rv != 0)
         return rv;
-    answer =
-        mu__requests_get(file->google->requests, &(struct mu__request){
-                                                     .kind = MU__REQUEST_HTTP,
-                                                     .name = url,
-                                                     .again = file->again,
-                                                     .method = "POST",
-                                                     .headers = headers,
-                                                     .body = form->text,
-                                                     .body_size = form->size,
-                                                     .bytes_max = MU__GOOGLE_FILE_BYTES,
-                                                     .tls = tls.ca == NULL ? NULL : &tls,
-                                                     .uses_proxy = true,
-                                                 });
+    answer = mu__requests_get(file->google->pass->requests,
+                              &(struct mu__request){
+                                  .kind = MU__REQUEST_HTTP,
+                                  .name = url,
+                                  .again = file->again,
+                                  .method = "POST",
+                                  .headers = headers,
+                                  .body = form->text,
+                                  .body_size = form->size,
+                                  .bytes_max = MU__GOOGLE_FILE_BYTES,
+                                  .tls = tls.ca == NULL ? NULL : &tls,
+                                  .uses_proxy = true,
+                              });
     if (answer == NULL)
         return MU__LATER;
     (void)snprintf(source, sizeof source, "%.280s: token server", file->what);
@@ -150,7 +150,7 @@ static int build_unsigned(const struct mu__google_file *file,
                           struct mu__build *out)
 {
     const struct mu__answer *clock = mu__requests_get(
-        file->google->requests,
+        file->google->pass->requests,
         &(struct mu__request){.kind = MU__REQUEST_CLOCK, .again = file->again});
     struct mu__build header = {0};
     struct mu__build claims = {0};
@@ -176,11 +176,11 @@ static int sign(const struct mu__google_file *file, const struct account *accoun
                 mu_error *ret_error, struct mu__build *jwt)
 {
     const struct mu__answer *signature = mu__requests_get(
-        file->google->requests, &(struct mu__request){.kind = MU__REQUEST_SIGNATURE,
-                                                      .name = "RS256",
-                                                      .body = jwt->text,
-                                                      .body_size = jwt->size,
-                                                      .secret = account->key});
+        file->google->pass->requests, &(struct mu__request){.kind = MU__REQUEST_SIGNATURE,
+                                                            .name = "RS256",
+                                                            .body = jwt->text,
+                                                            .body_size = jwt->size,
+                                                            .secret = account->key});
     int rv;
 
     if (signature == NULL)

@@ -37,10 +37,10 @@ static int write_addresses(const struct mu__gce_location *location,
     return 0;
 }
 
-static int sort(const struct mu__settings *settings, struct mu__requests *requests,
-                struct mu__gce_instances *all, mu_error *ret_error)
+static int sort(const struct mu__pass *pass, struct mu__gce_instances *all,
+                mu_error *ret_error)
 {
-    const char *order = mu__setting(requests, settings, MU__GCE_SET_ORDER);
+    const char *order = mu__setting(pass, MU__GCE_SET_ORDER);
     char origin[128];
 
     if (strcmp(order, "name") == 0) {
@@ -51,21 +51,20 @@ static int sort(const struct mu__settings *settings, struct mu__requests *reques
         qsort(all->items, all->count, sizeof *all->items, mu__gce_by_address);
         return 0;
     }
-    mu__setting_origin(requests, settings, MU__GCE_SET_ORDER, origin);
+    mu__setting_origin(pass, MU__GCE_SET_ORDER, origin);
     return mu__refuse(ret_error, order, strlen(order),
                       "%s: expected \"address\" or \"name\"", origin);
 }
 
 static int fill(const struct mu__gce_location *location,
-                const struct mu__settings *settings, const struct mu__gce_instances *all,
-                mu_error *ret_error, mu_resolution *ret_resolution)
+                const struct mu__gce_instances *all, mu_error *ret_error,
+                mu_resolution *ret_resolution)
 {
-    const char *type = mu__gce_text(location, settings, MU__GCE_SET_TASK_TYPE);
+    const char *type = mu__setting(location->google.pass, MU__GCE_SET_TASK_TYPE);
     char origin[128];
     int rv = 0;
 
-    mu__setting_origin(location->google.requests, settings, MU__GCE_SET_TASK_TYPE,
-                       origin);
+    mu__setting_origin(location->google.pass, MU__GCE_SET_TASK_TYPE, origin);
     for (size_t i = 0; i < all->count && rv == 0; i++)
         rv = mu__resolution_add(ret_resolution, i == 0 ? origin : location->what, type,
                                 (int)i, all->items[i].host_port, ret_error);
@@ -73,7 +72,7 @@ static int fill(const struct mu__gce_location *location,
         return rv;
     MU__COPY_TEXT(ret_resolution->task_type, type);
     MU__COPY_TEXT(ret_resolution->rpc_layer,
-                  mu__gce_text(location, settings, MU__GCE_SET_RPC_LAYER));
+                  mu__setting(location->google.pass, MU__GCE_SET_RPC_LAYER));
     return 0;
 }
 
@@ -84,13 +83,13 @@ static int own_index(const struct mu__gce_location *location,
 {
     const char *name = NULL;
     mu_error inner;
-    int rv = mu__google_here(location->google.requests, &inner);
+    int rv = mu__google_here(location->google.pass->requests, &inner);
 
     if (rv == 1)
-        rv = mu__google_metadata(location->google.requests, "instance/name", false,
+        rv = mu__google_metadata(location->google.pass->requests, "instance/name", false,
                                  &inner, &name);
     else if (rv == 0)
-        mu__requests_explain(location->google.requests, "this task is 0: %s",
+        mu__requests_explain(location->google.pass->requests, "this task is 0: %s",
                              inner.message);
     if (rv == MU__LATER)
         return rv;
@@ -104,18 +103,17 @@ static int own_index(const struct mu__gce_location *location,
         return 0;
     }
     if (name != NULL)
-        mu__requests_explain(location->google.requests,
+        mu__requests_explain(location->google.pass->requests,
                              "this task is 0: this machine is not in the group");
     *ret_index = 0;
     return 0;
 }
 
 static int task_index(const struct mu__gce_location *location,
-                      const struct mu__settings *settings,
                       const struct mu__gce_instances *all, mu_error *ret_error,
                       int *ret_index)
 {
-    const char *text = mu__gce_text(location, settings, MU__GCE_SET_TASK_INDEX);
+    const char *text = mu__setting(location->google.pass, MU__GCE_SET_TASK_INDEX);
     char origin[128];
 
     if (strcmp(text, "auto") == 0)
@@ -126,43 +124,41 @@ static int task_index(const struct mu__gce_location *location,
     }
     if (mu__index_parse(text, ret_index) == 0)
         return 0;
-    mu__setting_origin(location->google.requests, settings, MU__GCE_SET_TASK_INDEX,
-                       origin);
+    mu__setting_origin(location->google.pass, MU__GCE_SET_TASK_INDEX, origin);
     return mu__refuse(ret_error, text, strlen(text),
                       "%s: expected a number, \"auto\" or \"none\"", origin);
 }
 
 static int resolve_instances(const struct mu__gce_location *location,
-                             const struct mu__settings *settings,
                              struct mu__gce_instances *all, mu_error *ret_error,
                              mu_resolution *ret_resolution)
 {
     long port = 0;
-    int rv = mu__setting_number(location->google.requests, settings, MU__GCE_SET_PORT,
-                                ret_error, &port);
+    int rv =
+        mu__setting_number(location->google.pass, MU__GCE_SET_PORT, ret_error, &port);
 
     if (rv == 0)
         rv = mu__gce_list(location, ret_error, all);
     if (rv == 0)
         rv = write_addresses(location, all, port, ret_error);
     if (rv == 0)
-        rv = sort(settings, location->google.requests, all, ret_error);
+        rv = sort(location->google.pass, all, ret_error);
     if (rv == 0)
-        rv = fill(location, settings, all, ret_error, ret_resolution);
+        rv = fill(location, all, ret_error, ret_resolution);
     if (rv == 0)
-        rv = task_index(location, settings, all, ret_error, &ret_resolution->task_index);
+        rv = task_index(location, all, ret_error, &ret_resolution->task_index);
     return rv;
 }
 
-int mu__gce_resolve(struct mu__requests *requests, const struct mu__settings *settings,
-                    mu_error *ret_error, mu_resolution *ret_resolution)
+int mu__gce_resolve(const struct mu__pass *pass, mu_error *ret_error,
+                    mu_resolution *ret_resolution)
 {
     struct mu__gce_instances all = {0};
     struct mu__gce_location location;
-    int rv = mu__gce_find_location(requests, settings, ret_error, &location);
+    int rv = mu__gce_find_location(pass, ret_error, &location);
 
     if (rv == 0)
-        rv = resolve_instances(&location, settings, &all, ret_error, ret_resolution);
+        rv = resolve_instances(&location, &all, ret_error, ret_resolution);
     mu__gce_instances_done(&all);
     return rv;
 }

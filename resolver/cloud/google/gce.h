@@ -35,14 +35,9 @@ struct mu__gce_location {
     char what[512]; /* the group in words: begins all messages */
 };
 
-/* The text of a setting of gce by its number. */
-const char *mu__gce_text(const struct mu__gce_location *location,
-                         const struct mu__settings *settings, unsigned number);
-
 /* From the settings, else from the group that made this machine and from its zone.
  * MU__LATER. */
-int mu__gce_find_location(struct mu__requests *requests,
-                          const struct mu__settings *settings, mu_error *ret_error,
+int mu__gce_find_location(const struct mu__pass *pass, mu_error *ret_error,
                           struct mu__gce_location *ret_location);
 
 /* ---- Its instances: gce_instances.c ---- */

@@ -5,12 +5,6 @@
 #include <stdio.h>
 #include <string.h>
 
-const char *mu__gce_text(const struct mu__gce_location *location,
-                         const struct mu__settings *settings, unsigned number)
-{
-    return mu__setting(location->google.requests, settings, number);
-}
-
 static const struct mu__google_settings google_settings = {
     .credentials = MU__GCE_SET_CREDENTIALS,
     .access_token = MU__GCE_SET_ACCESS_TOKEN,
@@ -63,10 +57,10 @@ static int request_maker(const struct mu__gce_location *location, mu_error *ret_
 {
     struct maker maker = {.group = NULL};
     const char *text = NULL;
-    int rv = mu__google_here(location->google.requests, &maker.why);
+    int rv = mu__google_here(location->google.pass->requests, &maker.why);
 
     if (rv == 1)
-        rv = mu__google_metadata(location->google.requests,
+        rv = mu__google_metadata(location->google.pass->requests,
                                  "instance/attributes/created-by", false, &maker.why,
                                  &text);
     else if (rv == 0)
@@ -104,12 +98,11 @@ static int take_group(struct mu__gce_location *location, const char *group,
 
 /* Region or zone of the setting; else those of the group that made this machine, if it is
  * the same group; else this machine's zone. */
-static int take_scope(struct mu__gce_location *location,
-                      const struct mu__settings *settings, const struct maker *maker,
+static int take_scope(struct mu__gce_location *location, const struct maker *maker,
                       mu_error *ret_error)
 {
-    const char *region = mu__gce_text(location, settings, MU__GCE_SET_REGION);
-    const char *zone = mu__gce_text(location, settings, MU__GCE_SET_ZONE);
+    const char *region = mu__setting(location->google.pass, MU__GCE_SET_REGION);
+    const char *zone = mu__setting(location->google.pass, MU__GCE_SET_ZONE);
     const char *scope = is_set(region) ? "region" : "zone";
     int rv = 0;
 
@@ -137,12 +130,11 @@ static int take_scope(struct mu__gce_location *location,
     return rv;
 }
 
-static int find_group(struct mu__gce_location *location,
-                      const struct mu__settings *settings, mu_error *ret_error)
+static int find_group(struct mu__gce_location *location, mu_error *ret_error)
 {
-    const char *group = mu__gce_text(location, settings, MU__GCE_SET_INSTANCE_GROUP);
-    bool is_placed = is_set(mu__gce_text(location, settings, MU__GCE_SET_ZONE)) ||
-                     is_set(mu__gce_text(location, settings, MU__GCE_SET_REGION));
+    const char *group = mu__setting(location->google.pass, MU__GCE_SET_INSTANCE_GROUP);
+    bool is_placed = is_set(mu__setting(location->google.pass, MU__GCE_SET_ZONE)) ||
+                     is_set(mu__setting(location->google.pass, MU__GCE_SET_REGION));
     struct maker maker = {.group = NULL};
     int rv = 0;
 
@@ -150,29 +142,28 @@ static int find_group(struct mu__gce_location *location,
         rv = request_maker(location, ret_error, &maker);
     if (rv == 0)
         rv = take_group(location, group, &maker, ret_error);
-    return rv != 0 ? rv : take_scope(location, settings, &maker, ret_error);
+    return rv != 0 ? rv : take_scope(location, &maker, ret_error);
 }
 
 /* All entries of the metadata server are requested before waiting for the first. */
-int mu__gce_find_location(struct mu__requests *requests,
-                          const struct mu__settings *settings, mu_error *ret_error,
+int mu__gce_find_location(const struct mu__pass *pass, mu_error *ret_error,
                           struct mu__gce_location *location)
 {
     int project;
     int rv;
 
     *location = (struct mu__gce_location){0};
-    mu__google_init(requests, settings, &google_settings, &location->google);
+    mu__google_init(pass, &google_settings, &location->google);
     rv = mu__google_endpoint(&location->google,
-                             mu__gce_text(location, settings, MU__GCE_SET_API_ENDPOINT),
-                             ret_error, location->base, sizeof location->base);
+                             mu__setting(pass, MU__GCE_SET_API_ENDPOINT), ret_error,
+                             location->base, sizeof location->base);
     if (rv != 0)
         return rv;
-    project = mu__google_project(&location->google,
-                                 mu__gce_text(location, settings, MU__GCE_SET_PROJECT),
-                                 ret_error, location->project);
+    project =
+        mu__google_project(&location->google, mu__setting(pass, MU__GCE_SET_PROJECT),
+                           ret_error, location->project);
     if (project != 0 && project != MU__LATER)
         return project;
-    rv = find_group(location, settings, ret_error);
+    rv = find_group(location, ret_error);
     return rv != 0 ? rv : project;
 }

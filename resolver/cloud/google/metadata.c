@@ -21,19 +21,17 @@ enum {
     CA_BYTES_MAX = 1 << 20
 };
 
-void mu__google_init(struct mu__requests *requests, const struct mu__settings *settings,
+void mu__google_init(const struct mu__pass *pass,
                      const struct mu__google_settings *locations,
                      struct mu__google *ret_google)
 {
     *ret_google = (struct mu__google){
-        .requests = requests,
-        .resolver = settings->resolver,
-        .credentials = mu__setting(requests, settings, locations->credentials),
-        .access_token = mu__setting(requests, settings, locations->access_token),
-        .access_token_file =
-            mu__setting(requests, settings, locations->access_token_file),
-        .token_command = mu__setting(requests, settings, locations->token_command),
-        .ca_file = mu__setting(requests, settings, locations->ca_file),
+        .pass = pass,
+        .credentials = mu__setting(pass, locations->credentials),
+        .access_token = mu__setting(pass, locations->access_token),
+        .access_token_file = mu__setting(pass, locations->access_token_file),
+        .token_command = mu__setting(pass, locations->token_command),
+        .ca_file = mu__setting(pass, locations->ca_file),
     };
 }
 
@@ -172,19 +170,19 @@ static int from_metadata(const struct mu__google *google, const char *name,
                          const char *path, mu_error *ret_error, const char **ret_text)
 {
     mu_error inner;
-    int rv = mu__google_here(google->requests, &inner);
+    int rv = mu__google_here(google->pass->requests, &inner);
 
     if (rv == MU__LATER)
         return rv;
     if (rv == 0)
         return mu_error_set(ret_error, -MU_EPRECONDITION,
                             "resolver %s: the %s is not known: set \"%s\"; %s",
-                            google->resolver, name, name, inner.message);
+                            google->pass->settings->resolver, name, name, inner.message);
     if (rv == 1)
-        rv = mu__google_metadata(google->requests, path, false, &inner, ret_text);
+        rv = mu__google_metadata(google->pass->requests, path, false, &inner, ret_text);
     if (rv < 0 && rv != MU__LATER)
         return mu_error_set(ret_error, rv, "resolver %s: the %s is not known: %s",
-                            google->resolver, name, inner.message);
+                            google->pass->settings->resolver, name, inner.message);
     return rv;
 }
 
@@ -196,7 +194,7 @@ int mu__google_project(const struct mu__google *google, const char *given,
 
     if (name != NULL && name[0] != '\0')
         return take_name("setting project", name, ret_error, ret_name);
-    name = mu__request_variable(google->requests, "GOOGLE_CLOUD_PROJECT");
+    name = mu__request_variable(google->pass->requests, "GOOGLE_CLOUD_PROJECT");
     if (name != NULL)
         return take_name("GOOGLE_CLOUD_PROJECT", name, ret_error, ret_name);
     rv = from_metadata(google, "project", "project/project-id", ret_error, &name);
@@ -249,7 +247,8 @@ int mu__google_endpoint(const struct mu__google *google, const char *url,
     return mu_error_set(ret_error, -MU_EINVALID,
                         "resolver %s: expected a url that begins with https://, since a "
                         "token is sent there, got %s",
-                        google->resolver, has_user ? "one with a user" : shown);
+                        google->pass->settings->resolver,
+                        has_user ? "one with a user" : shown);
 }
 
 int mu__google_tls(const struct mu__google *google, mu_error *ret_error,
@@ -260,7 +259,7 @@ int mu__google_tls(const struct mu__google *google, mu_error *ret_error,
     *ret_tls = (struct mu__request_tls){0};
     if (google->ca_file == NULL || google->ca_file[0] == '\0')
         return 0;
-    answer = mu__requests_get(google->requests,
+    answer = mu__requests_get(google->pass->requests,
                               &(struct mu__request){.kind = MU__REQUEST_FILE,
                                                     .name = google->ca_file,
                                                     .bytes_max = CA_BYTES_MAX});
@@ -322,7 +321,7 @@ static int request_once(const struct mu__google *google,
         headers[count++] = "Content-Type: application/json";
     if (rv == 0) {
         *ret_answer = mu__requests_get(
-            google->requests,
+            google->pass->requests,
             &(struct mu__request){
                 .kind = MU__REQUEST_HTTP,
                 .name = request->url,
@@ -396,8 +395,6 @@ int mu__google_parse(const struct mu__answer *answer, const char *what,
             return rv;
         mu__answer_set_parsed(answer, root, root_free);
     }
-    if (answer->parsed == NULL)
-        return mu_error_set(ret_error, -MU_ENOMEM, "%s: out of memory", what);
     *ret_root = answer->parsed;
     return 0;
 }

@@ -17,8 +17,7 @@ enum {
 
 /* How requests are made. Texts are borrowed and may be NULL. */
 struct mu__google {
-    struct mu__requests *requests;
-    const char *resolver;           /* for messages: "gce" */
+    const struct mu__pass *pass;
     const char *credentials;        /* a file's path; "none": no token at all; NULL or
                                        "default": see mu__google_token */
     const char *access_token;
@@ -35,7 +34,7 @@ struct mu__google_settings {
     unsigned token_command;
     unsigned ca_file;
 };
-void mu__google_init(struct mu__requests *requests, const struct mu__settings *settings,
+void mu__google_init(const struct mu__pass *pass,
                      const struct mu__google_settings *locations,
                      struct mu__google *ret_google);
 

@@ -70,11 +70,12 @@ int mu__google_token_read(const cJSON *root, const char *source, mu_error *ret_e
 static int from_file(const struct mu__google *google, unsigned again, mu_error *ret_error,
                      char **ret_token)
 {
-    const struct mu__answer *answer = mu__requests_get(
-        google->requests, &(struct mu__request){.kind = MU__REQUEST_FILE,
-                                                .name = google->access_token_file,
-                                                .again = again,
-                                                .bytes_max = MU__GOOGLE_FILE_BYTES});
+    const struct mu__answer *answer =
+        mu__requests_get(google->pass->requests,
+                         &(struct mu__request){.kind = MU__REQUEST_FILE,
+                                               .name = google->access_token_file,
+                                               .again = again,
+                                               .bytes_max = MU__GOOGLE_FILE_BYTES});
     int rv;
 
     if (answer == NULL)
@@ -89,8 +90,8 @@ static int from_command(const struct mu__google *google, unsigned again,
                         mu_error *ret_error, char **ret_token)
 {
     char *printed;
-    int rv = mu__token_command(google->requests, google->token_command, again, ret_error,
-                               &printed);
+    int rv = mu__token_command(google->pass->requests, google->token_command, again,
+                               ret_error, &printed);
 
     if (rv != 0)
         return rv;
@@ -104,7 +105,7 @@ static int from_metadata(const struct mu__google *google, unsigned again,
 {
     const cJSON *root;
     mu_error inner;
-    int rv = mu__google_here(google->requests, &inner);
+    int rv = mu__google_here(google->pass->requests, &inner);
 
     if (rv == MU__LATER)
         return rv;
@@ -116,8 +117,8 @@ static int from_metadata(const struct mu__google *google, unsigned again,
                             inner.message);
     if (rv < 0)
         return mu_error_set(ret_error, rv, "%s", inner.message);
-    rv = mu__google_metadata_json(google->requests, METADATA_TOKEN, again, ret_error,
-                                  &root);
+    rv = mu__google_metadata_json(google->pass->requests, METADATA_TOKEN, again,
+                                  ret_error, &root);
     return rv != 0 ? rv
                    : mu__google_token_read(root, "metadata " METADATA_TOKEN, ret_error,
                                            ret_token);
@@ -158,14 +159,15 @@ static int find_file(const struct mu__google *google, mu_error *ret_error,
 
     *ret_found = (struct found_file){0};
     if (path == NULL || path[0] == '\0' || strcmp(path, "default") == 0)
-        path = mu__request_variable(google->requests, "GOOGLE_APPLICATION_CREDENTIALS");
+        path = mu__request_variable(google->pass->requests,
+                                    "GOOGLE_APPLICATION_CREDENTIALS");
     if (path == NULL) {
         named = false;
-        if (!gcloud_path(google->requests, own, sizeof own))
+        if (!gcloud_path(google->pass->requests, own, sizeof own))
             return 0;
         path = own;
     }
-    answer = mu__requests_get(google->requests,
+    answer = mu__requests_get(google->pass->requests,
                               &(struct mu__request){.kind = MU__REQUEST_FILE,
                                                     .name = path,
                                                     .bytes_max = MU__GOOGLE_FILE_BYTES});
@@ -250,7 +252,7 @@ int mu__google_quota_project(const struct mu__google *google, mu_error *ret_erro
     ret_name[0] = '\0';
     if (is_given(google))
         return 0;
-    name = mu__request_variable(google->requests, what);
+    name = mu__request_variable(google->pass->requests, what);
     if (name == NULL) {
         rv = find_file(google, ret_error, &found);
         if (rv == 0 && found.root != NULL)

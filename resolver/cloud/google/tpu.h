@@ -102,14 +102,14 @@ struct mu__tpu_choice {
 
 /* Find out which TPUs are to be used. -MU_EPRECONDITION: nothing names any; MU__LATER.
  * `probes`: the metadata server is asked once, for a second at most. */
-int mu__tpu_choose(struct mu__requests *requests, const struct mu__settings *settings,
-                   bool probes, mu_error *ret_error, struct mu__tpu_choice *ret_choice);
+int mu__tpu_choose(const struct mu__pass *pass, bool probes, mu_error *ret_error,
+                   struct mu__tpu_choice *ret_choice);
 
 /* Replace each queued resource ("projects/p/locations/z/queuedResources/q") by the full
  * names of its nodes; nothing else is changed. -MU_EUNAVAILABLE: one has no nodes yet.
  * MU__LATER. mu__tpu_choice_done() after it, whatever it returns. */
-int mu__tpu_expand(struct mu__requests *requests, const struct mu__settings *settings,
-                   mu_error *ret_error, struct mu__tpu_choice *choice);
+int mu__tpu_expand(const struct mu__pass *pass, mu_error *ret_error,
+                   struct mu__tpu_choice *choice);
 void mu__tpu_choice_done(struct mu__tpu_choice *choice);
 
 /* Whether the metadata server must not be asked for this machine's TPU: on GKE it has
@@ -141,10 +141,9 @@ struct mu__tpu_location {
 
 /* The node of an entry that is a name, or full name ("projects/p/locations/z/nodes/n").
  * MU__LATER. */
-int mu__tpu_send(struct mu__requests *requests, const struct mu__settings *settings,
-                 struct mu__tpu_choice *choice, const struct mu__tpu_entry *entry,
-                 mu_error *ret_error, struct mu__tpu_location *ret_location,
-                 struct mu__tpu_node *ret_node);
+int mu__tpu_send(const struct mu__pass *pass, struct mu__tpu_choice *choice,
+                 const struct mu__tpu_entry *entry, mu_error *ret_error,
+                 struct mu__tpu_location *ret_location, struct mu__tpu_node *ret_node);
 
 /* Take project, zone and name from a full name; `kind` is "nodes/" or
  * "queuedResources/". */
@@ -153,15 +152,12 @@ int mu__tpu_full_name(const struct mu__tpu_choice *choice,
                       mu_error *ret_error, struct mu__tpu_location *location);
 
 /* `choice` is borrowed. */
-void mu__tpu_location_init(struct mu__requests *requests,
-                           const struct mu__settings *settings,
-                           struct mu__tpu_choice *choice,
+void mu__tpu_location_init(const struct mu__pass *pass, struct mu__tpu_choice *choice,
                            struct mu__tpu_location *ret_location);
 
 /* GET a path behind ".../projects/P/locations/Z/". `tries` as in struct mu__request.
  * MU__LATER. */
-int mu__tpu_get(const struct mu__tpu_location *location,
-                const struct mu__settings *settings, const char *rest, unsigned tries,
+int mu__tpu_get(const struct mu__tpu_location *location, const char *rest, unsigned tries,
                 mu_error *ret_error, const cJSON **ret_root);
 
 /* Of a node that the API does not have: whether a queued resource in the list is to
@@ -203,17 +199,15 @@ extern const struct mu__setting_spec mu__tpu_settings[];
 /* ---- State of TPUs: tpu_state.c; api/tpu_calls.c runs these as resolvers ---- */
 
 /* As mu_tpu_describe. */
-int mu__tpu_describe(struct mu__requests *requests, const struct mu__settings *settings,
-                     mu_error *ret_error, mu_tpu_state *ret_states, size_t room,
-                     size_t *ret_count);
+int mu__tpu_describe(const struct mu__pass *pass, mu_error *ret_error,
+                     mu_tpu_state *ret_states, size_t room, size_t *ret_count);
 
 /* 0 when all are healthy; -MU_EUNAVAILABLE with the first that is not yet;
  * -MU_EPRECONDITION when one never will be. */
 int mu__tpu_check_health(const mu_tpu_state *states, size_t count, mu_error *ret_error);
 
 /* As mu_tpu_request_version. */
-int mu__tpu_request_version(struct mu__requests *requests,
-                            const struct mu__settings *settings, const char *version,
+int mu__tpu_request_version(const struct mu__pass *pass, const char *version,
                             const char *restart_type, mu_error *ret_error);
 
 #endif

@@ -10,8 +10,7 @@
 
 /* One pass of the resolver. */
 struct tpu_run {
-    struct mu__requests *requests;
-    const struct mu__settings *settings;
+    const struct mu__pass *pass;
     struct mu__tpu_choice choice;
     struct mu__tpu_endpoints endpoints;
     const char *accelerator_type;   /* of all nodes; NULL: not known */
@@ -23,15 +22,14 @@ struct tpu_run {
 
 static const char *text_of(const struct tpu_run *found, unsigned number)
 {
-    return mu__setting(found->requests, found->settings, number);
+    return mu__setting(found->pass, number);
 }
 
 static int default_port(const struct tpu_run *found, unsigned initial,
                         mu_error *ret_error, unsigned *ret_port)
 {
     long port = (long)initial;
-    int rv = mu__setting_number(found->requests, found->settings, MU__TPU_SET_PORT,
-                                ret_error, &port);
+    int rv = mu__setting_number(found->pass, MU__TPU_SET_PORT, ret_error, &port);
 
     if (rv == 0)
         *ret_port = (unsigned)port;
@@ -59,8 +57,8 @@ static int add_node(struct tpu_run *found, const struct mu__tpu_entry *entry,
 {
     struct mu__tpu_location location;
     struct mu__tpu_node node;
-    int rv = mu__tpu_send(found->requests, found->settings, &found->choice, entry,
-                          ret_error, &location, &node);
+    int rv =
+        mu__tpu_send(found->pass, &found->choice, entry, ret_error, &location, &node);
 
     if (rv != 0)
         return rv;
@@ -68,7 +66,7 @@ static int add_node(struct tpu_run *found, const struct mu__tpu_entry *entry,
     if (rv != 0)
         return rv;
     if (strcmp(node.health, "") != 0 && strcmp(node.health, "HEALTHY") != 0)
-        mu__requests_explain(found->requests, "%s: health %.40s", location.what,
+        mu__requests_explain(found->pass->requests, "%s: health %.40s", location.what,
                              node.health);
     take_type(found, &node);
     return mu__tpu_node_endpoints(&node, location.what, port, ret_error,
@@ -85,17 +83,18 @@ static int find_own(struct tpu_run *found, mu_error *ret_error)
     int rv;
 
     if (found->nodes == 0 || (coordinator != NULL && coordinator[0] != '\0') ||
-        mu__tpu_skips_metadata(found->requests))
+        mu__tpu_skips_metadata(found->pass->requests))
         return 0;
-    rv = mu__google_here(found->requests, &why);
+    rv = mu__google_here(found->pass->requests, &why);
     if (rv == 1)
-        rv = mu__google_metadata(found->requests, "instance/network-interfaces/0/ip",
-                                 false, &why, &address);
+        rv =
+            mu__google_metadata(found->pass->requests, "instance/network-interfaces/0/ip",
+                                false, &why, &address);
     if (rv == -MU_ENOMEM)
         return mu_error_set(ret_error, rv, "out of memory");
     if (rv < 0 && rv != MU__LATER)
-        mu__requests_explain(found->requests, "which host this is, is not known: %s",
-                             why.message);
+        mu__requests_explain(found->pass->requests,
+                             "which host this is, is not known: %s", why.message);
     for (size_t i = 0; address != NULL && i < found->endpoints.count; i++)
         if (strcmp(found->endpoints.items[i].host, address) == 0)
             found->own = (int)i;
@@ -179,12 +178,12 @@ static int one_slice(const char *slices, mu_error *ret_error)
 
 static int add_hosts(struct tpu_run *found, mu_error *ret_error)
 {
-    const char *own = mu__request_variable(found->requests, "TPU_WORKER_ID");
+    const char *own = mu__request_variable(found->pass->requests, "TPU_WORKER_ID");
     struct mu__tpu_entry entry = {0};
     const char *at = found->choice.text;
     unsigned port = MU__TPU_HOST_PORT;
-    int rv = one_slice(mu__request_variable(found->requests, "MEGASCALE_NUM_SLICES"),
-                       ret_error);
+    int rv = one_slice(
+        mu__request_variable(found->pass->requests, "MEGASCALE_NUM_SLICES"), ret_error);
 
     if (rv == 0)
         rv = default_port(found, MU__TPU_HOST_PORT, ret_error, &port);
@@ -192,7 +191,7 @@ static int add_hosts(struct tpu_run *found, mu_error *ret_error)
         rv = mu__tpu_endpoint_add(&found->endpoints, entry.text, entry.size, port,
                                   found->choice.origin, entry.number, ret_error);
     found->accelerator_type =
-        mu__request_variable(found->requests, "TPU_ACCELERATOR_TYPE");
+        mu__request_variable(found->pass->requests, "TPU_ACCELERATOR_TYPE");
     if (rv != 0)
         return rv;
     if (own == NULL)
@@ -270,7 +269,8 @@ static int add_metadata(struct tpu_run *found, mu_error *ret_error)
     int rv;
 
     for (size_t i = 0; i < 4; i++) {
-        rv = mu__google_metadata(found->requests, paths[i], false, ret_error, &texts[i]);
+        rv = mu__google_metadata(found->pass->requests, paths[i], false, ret_error,
+                                 &texts[i]);
         later |= rv == MU__LATER;
         if (rv != 0 && rv != MU__LATER && !(rv == -MU_ENOTFOUND && i > 1))
             return rv;
@@ -293,13 +293,14 @@ static int own_host(struct tpu_run *found, mu_error *ret_error, const char **ret
 {
     const struct mu__answer *name;
     mu_error why;
-    int rv = mu__google_here(found->requests, &why);
+    int rv = mu__google_here(found->pass->requests, &why);
 
     if (rv == 1)
-        rv = mu__google_metadata(found->requests, "instance/network-interfaces/0/ip",
-                                 false, &why, ret_host);
+        rv =
+            mu__google_metadata(found->pass->requests, "instance/network-interfaces/0/ip",
+                                false, &why, ret_host);
     else if (rv == 0) {
-        name = mu__requests_get(found->requests,
+        name = mu__requests_get(found->pass->requests,
                                 &(struct mu__request){.kind = MU__REQUEST_HOST_NAME});
         rv = name->code;
         why = name->error;
@@ -333,8 +334,8 @@ static int add_coordinator(struct tpu_run *found, mu_error *ret_error,
         rv = mu__resolution_add(ret_resolution, "setting coordinator_address", name, 0,
                                 address, ret_error);
     else {
-        rv = mu__setting_number(found->requests, found->settings,
-                                MU__TPU_SET_COORDINATOR_PORT, ret_error, &port);
+        rv = mu__setting_number(found->pass, MU__TPU_SET_COORDINATOR_PORT, ret_error,
+                                &port);
         if (rv == 0)
             rv = own_host(found, ret_error, &host);
         if (rv == 0)
@@ -433,14 +434,14 @@ static int resolve_cloud(struct tpu_run *found, mu_error *ret_error,
     return rv != 0 ? rv : add_coordinator(found, ret_error, ret_resolution);
 }
 
-int mu__tpu_resolve(struct mu__requests *requests, const struct mu__settings *settings,
-                    mu_error *ret_error, mu_resolution *ret_resolution)
+int mu__tpu_resolve(const struct mu__pass *pass, mu_error *ret_error,
+                    mu_resolution *ret_resolution)
 {
-    struct tpu_run found = {.requests = requests, .settings = settings, .own = -1};
-    int rv = mu__tpu_choose(requests, settings, false, ret_error, &found.choice);
+    struct tpu_run found = {.pass = pass, .own = -1};
+    int rv = mu__tpu_choose(pass, false, ret_error, &found.choice);
 
     if (rv == 0)
-        rv = mu__tpu_expand(requests, settings, ret_error, &found.choice);
+        rv = mu__tpu_expand(pass, ret_error, &found.choice);
     if (rv != 0)
         return rv;
     if (found.choice.source == MU__TPU_NONCLOUD)
@@ -452,11 +453,10 @@ int mu__tpu_resolve(struct mu__requests *requests, const struct mu__settings *se
     return rv;
 }
 
-int mu__tpu_detect(struct mu__requests *requests, const struct mu__settings *settings,
-                   mu_error *ret_why)
+int mu__tpu_detect(const struct mu__pass *pass, mu_error *ret_why)
 {
     struct mu__tpu_choice choice;
-    int rv = mu__tpu_choose(requests, settings, true, ret_why, &choice);
+    int rv = mu__tpu_choose(pass, true, ret_why, &choice);
 
     if (rv == 0)
         return 1;

@@ -132,10 +132,9 @@ static int add_nodes(struct names *names, const cJSON *queue, const char *queue_
 
 /* ---- Replacing a queued resource by its nodes ---- */
 
-static int request_queue(struct mu__requests *requests,
-                         const struct mu__settings *settings,
-                         struct mu__tpu_choice *choice, const struct mu__tpu_entry *entry,
-                         mu_error *ret_error, struct mu__build *text)
+static int request_queue(const struct mu__pass *pass, struct mu__tpu_choice *choice,
+                         const struct mu__tpu_entry *entry, mu_error *ret_error,
+                         struct mu__build *text)
 {
     struct mu__tpu_location location;
     struct names names = {.location = &location, .what = location.what, .text = text};
@@ -143,7 +142,7 @@ static int request_queue(struct mu__requests *requests,
     char rest[MU__GOOGLE_NAME_BYTES + sizeof KIND];
     int rv;
 
-    mu__tpu_location_init(requests, settings, choice, &location);
+    mu__tpu_location_init(pass, choice, &location);
     rv = mu__tpu_full_name(choice, entry, KIND, ret_error, &location);
     if (rv != 0)
         return rv;
@@ -151,7 +150,7 @@ static int request_queue(struct mu__requests *requests,
                    "queued resource \"%s\" (project %s, zone %s)", location.name,
                    location.project, location.zone);
     (void)snprintf(rest, sizeof rest, KIND "%s", location.name);
-    rv = mu__tpu_get(&location, settings, rest, 0, ret_error, &root);
+    rv = mu__tpu_get(&location, rest, 0, ret_error, &root);
     if (rv == 0)
         rv = check_state(root, location.what, ret_error);
     if (rv == 0)
@@ -170,8 +169,8 @@ static bool is_queue(const struct mu__tpu_entry *entry)
 }
 
 /* All queued resources are requested before waiting for the first. */
-int mu__tpu_expand(struct mu__requests *requests, const struct mu__settings *settings,
-                   mu_error *ret_error, struct mu__tpu_choice *choice)
+int mu__tpu_expand(const struct mu__pass *pass, mu_error *ret_error,
+                   struct mu__tpu_choice *choice)
 {
     struct mu__tpu_entry entry = {0};
     struct mu__build text = {0};
@@ -183,7 +182,7 @@ int mu__tpu_expand(struct mu__requests *requests, const struct mu__settings *set
         return 0;
     while (rv == 0 && mu__tpu_next(&at, &entry)) {
         if (is_queue(&entry)) {
-            rv = request_queue(requests, settings, choice, &entry, ret_error, &text);
+            rv = request_queue(pass, choice, &entry, ret_error, &text);
         } else {
             mu__build_add(&text, entry.number == 0 ? "" : ",");
             mu__build_bytes(&text, entry.text, entry.size);

@@ -134,8 +134,8 @@ static int choose_by_metadata(struct mu__requests *requests, bool probes,
     return 0;
 }
 
-int mu__tpu_choose(struct mu__requests *requests, const struct mu__settings *settings,
-                   bool probes, mu_error *ret_error, struct mu__tpu_choice *ret_choice)
+int mu__tpu_choose(const struct mu__pass *pass, bool probes, mu_error *ret_error,
+                   struct mu__tpu_choice *ret_choice)
 {
     static const struct {
         const char *variable;
@@ -143,13 +143,13 @@ int mu__tpu_choose(struct mu__requests *requests, const struct mu__settings *set
     } variables[] = {{"KUBE_GOOGLE_CLOUD_TPU_ENDPOINTS", MU__TPU_LIST},
                      {"TPU_WORKER_HOSTNAMES", MU__TPU_HOSTS},
                      {"TPU_NAME", MU__TPU_LIST}};
-    const char *tpu = mu__setting(requests, settings, MU__TPU_SET_TPU);
+    const char *tpu = mu__setting(pass, MU__TPU_SET_TPU);
 
     *ret_choice = (struct mu__tpu_choice){0};
     if (tpu != NULL)
-        return choose_by_hand(requests, tpu, ret_error, ret_choice);
+        return choose_by_hand(pass->requests, tpu, ret_error, ret_choice);
     for (size_t i = 0; i < sizeof variables / sizeof variables[0]; i++) {
-        tpu = mu__request_variable(requests, variables[i].variable);
+        tpu = mu__request_variable(pass->requests, variables[i].variable);
         if (tpu == NULL)
             continue;
         ret_choice->text = tpu;
@@ -159,10 +159,10 @@ int mu__tpu_choose(struct mu__requests *requests, const struct mu__settings *set
         MU__COPY_TEXT(ret_choice->origin, variables[i].variable);
         return 0;
     }
-    tpu = mu__request_variable(requests, "TPU_CONFIG");
+    tpu = mu__request_variable(pass->requests, "TPU_CONFIG");
     if (tpu != NULL)
-        return choose_by_config(requests, tpu, ret_error, ret_choice);
-    return choose_by_metadata(requests, probes, ret_error, ret_choice);
+        return choose_by_config(pass->requests, tpu, ret_error, ret_choice);
+    return choose_by_metadata(pass->requests, probes, ret_error, ret_choice);
 }
 
 /* ---- Project, zone and name ---- */
@@ -175,13 +175,11 @@ static const struct mu__google_settings google_settings = {
     .ca_file = MU__TPU_SET_CA_FILE,
 };
 
-void mu__tpu_location_init(struct mu__requests *requests,
-                           const struct mu__settings *settings,
-                           struct mu__tpu_choice *choice,
+void mu__tpu_location_init(const struct mu__pass *pass, struct mu__tpu_choice *choice,
                            struct mu__tpu_location *ret_location)
 {
     *ret_location = (struct mu__tpu_location){.refused = &choice->refused};
-    mu__google_init(requests, settings, &google_settings, &ret_location->google);
+    mu__google_init(pass, &google_settings, &ret_location->google);
 }
 
 static int take_part(const struct mu__tpu_choice *choice,
@@ -234,18 +232,16 @@ int mu__tpu_full_name(const struct mu__tpu_choice *choice,
 }
 
 /* The setting, else the value beside the name in TPU_CONFIG. */
-static const char *given(const struct mu__google *google,
-                         const struct mu__settings *settings, unsigned number,
+static const char *given(const struct mu__google *google, unsigned number,
                          const char *beside)
 {
-    const char *set = mu__setting(google->requests, settings, number);
+    const char *set = mu__setting(google->pass, number);
 
     return set != NULL && set[0] != '\0' ? set : beside;
 }
 
 /* Project and zone are requested from the metadata server at once. */
-static int take_name(const struct mu__settings *settings,
-                     const struct mu__tpu_choice *choice,
+static int take_name(const struct mu__tpu_choice *choice,
                      const struct mu__tpu_entry *entry, mu_error *ret_error,
                      struct mu__tpu_location *location)
 {
@@ -256,29 +252,27 @@ static int take_name(const struct mu__settings *settings,
 
     if (rv != 0)
         return rv;
-    rv = mu__google_project(google,
-                            given(google, settings, MU__TPU_SET_PROJECT, choice->project),
+    rv = mu__google_project(google, given(google, MU__TPU_SET_PROJECT, choice->project),
                             ret_error, location->project);
     if (rv != 0 && rv != MU__LATER)
         return rv;
-    zone =
-        mu__google_zone(google, given(google, settings, MU__TPU_SET_ZONE, choice->zone),
-                        ret_error, location->zone);
+    zone = mu__google_zone(google, given(google, MU__TPU_SET_ZONE, choice->zone),
+                           ret_error, location->zone);
     return zone != 0 ? zone : rv;
 }
 
-static int find_spec(struct mu__requests *requests, const struct mu__settings *settings,
-                      struct mu__tpu_choice *choice, const struct mu__tpu_entry *entry,
-                      mu_error *ret_error, struct mu__tpu_location *location)
+static int find_spec(const struct mu__pass *pass, struct mu__tpu_choice *choice,
+                     const struct mu__tpu_entry *entry, mu_error *ret_error,
+                     struct mu__tpu_location *location)
 {
     mu_error inner;
     int rv;
 
-    mu__tpu_location_init(requests, settings, choice, location);
+    mu__tpu_location_init(pass, choice, location);
     if (memchr(entry->text, '/', entry->size) != NULL)
         rv = mu__tpu_full_name(choice, entry, "nodes/", &inner, location);
     else
-        rv = take_name(settings, choice, entry, &inner, location);
+        rv = take_name(choice, entry, &inner, location);
     if (rv == MU__LATER)
         return rv;
     if (rv != 0)
@@ -361,13 +355,12 @@ static int read_document(const struct mu__tpu_location *location, const cJSON *r
 }
 
 /* "https://tpu.googleapis.com/v2"; the variable comes before the settings. */
-static int find_base(const struct mu__tpu_location *location,
-                     const struct mu__settings *settings, mu_error *ret_error,
+static int find_base(const struct mu__tpu_location *location, mu_error *ret_error,
                      char *ret_base, size_t size)
 {
-    struct mu__requests *requests = location->google.requests;
-    const char *version = mu__setting(requests, settings, MU__TPU_SET_API_VERSION);
-    const char *template = mu__request_variable(requests, "TPU_API_DISCOVERY_URL");
+    const struct mu__pass *pass = location->google.pass;
+    const char *version = mu__setting(pass, MU__TPU_SET_API_VERSION);
+    const char *template = mu__request_variable(pass->requests, "TPU_API_DISCOVERY_URL");
     const cJSON *root = NULL;
     char base[600];
     int rv = mu__google_name_check("setting api_version", version, ret_error);
@@ -375,15 +368,15 @@ static int find_base(const struct mu__tpu_location *location,
     if (rv != 0)
         return rv;
     if (template == NULL)
-        template = mu__setting(requests, settings, MU__TPU_SET_DISCOVERY_URL);
+        template = mu__setting(pass, MU__TPU_SET_DISCOVERY_URL);
     if (template != NULL && template[0] != '\0') {
         rv = request_document(location, template, version, ret_error, &root);
         if (rv == 0)
             rv = read_document(location, root, ret_error, base, sizeof base);
     } else {
-        rv = mu__google_endpoint(
-            &location->google, mu__setting(requests, settings, MU__TPU_SET_API_ENDPOINT),
-            ret_error, base, sizeof base);
+        rv = mu__google_endpoint(&location->google,
+                                 mu__setting(pass, MU__TPU_SET_API_ENDPOINT), ret_error,
+                                 base, sizeof base);
     }
     if (rv == 0)
         (void)snprintf(ret_base, size, "%s/%s", base, version);
@@ -420,14 +413,13 @@ static const char *nearest(const cJSON *root, const char *name)
     return near;
 }
 
-int mu__tpu_get(const struct mu__tpu_location *location,
-                const struct mu__settings *settings, const char *rest, unsigned tries,
+int mu__tpu_get(const struct mu__tpu_location *location, const char *rest, unsigned tries,
                 mu_error *ret_error, const cJSON **ret_root)
 {
     char base[700];
     char url[1400];
     mu_error inner;
-    int rv = find_base(location, settings, &inner, base, sizeof base);
+    int rv = find_base(location, &inner, base, sizeof base);
 
     if (rv == MU__LATER)
         return rv;
@@ -445,17 +437,16 @@ int mu__tpu_get(const struct mu__tpu_location *location,
 
 /* The API has no such node: it may be queued, else the list of nodes has the name that
  * was probably meant. A list that may not be read is left out. */
-static int no_such_node(const struct mu__tpu_location *location,
-                        const struct mu__settings *settings, mu_error *error)
+static int no_such_node(const struct mu__tpu_location *location, mu_error *error)
 {
     const cJSON *queues = NULL;
     const cJSON *root = NULL;
     const char *near = NULL;
     char shown[MU__QUOTE_BYTES];
     mu_error inner;
-    int queued = mu__tpu_get(location, settings, "queuedResources?pageSize=1000", 1,
-                             &inner, &queues);
-    int rv = mu__tpu_get(location, settings, "nodes?pageSize=1000", 1, &inner, &root);
+    int queued =
+        mu__tpu_get(location, "queuedResources?pageSize=1000", 1, &inner, &queues);
+    int rv = mu__tpu_get(location, "nodes?pageSize=1000", 1, &inner, &root);
 
     if (rv == MU__LATER || queued == MU__LATER)
         return MU__LATER;
@@ -477,22 +468,21 @@ static int no_such_node(const struct mu__tpu_location *location,
                         location->what, shown);
 }
 
-int mu__tpu_send(struct mu__requests *requests, const struct mu__settings *settings,
-                 struct mu__tpu_choice *choice, const struct mu__tpu_entry *entry,
-                 mu_error *ret_error, struct mu__tpu_location *ret_location,
-                 struct mu__tpu_node *ret_node)
+int mu__tpu_send(const struct mu__pass *pass, struct mu__tpu_choice *choice,
+                 const struct mu__tpu_entry *entry, mu_error *ret_error,
+                 struct mu__tpu_location *ret_location, struct mu__tpu_node *ret_node)
 {
     struct mu__tpu_location location;
     const cJSON *root = NULL;
     char rest[MU__GOOGLE_NAME_BYTES + 16];
-    int rv = find_spec(requests, settings, choice, entry, ret_error, &location);
+    int rv = find_spec(pass, choice, entry, ret_error, &location);
 
     if (rv != 0)
         return rv;
     (void)snprintf(rest, sizeof rest, "nodes/%s", location.name);
-    rv = mu__tpu_get(&location, settings, rest, 0, ret_error, &root);
+    rv = mu__tpu_get(&location, rest, 0, ret_error, &root);
     if (rv == -MU_ENOTFOUND)
-        return no_such_node(&location, settings, ret_error);
+        return no_such_node(&location, ret_error);
     if (rv == 0)
         rv = mu__tpu_node_read(root, location.what, ret_error, ret_node);
     if (rv == 0)

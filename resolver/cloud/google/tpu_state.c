@@ -25,17 +25,16 @@ static void copy(char *out, size_t size, const char *text)
 
 /* ---- Describing ---- */
 
-static int describe_node(struct mu__requests *requests,
-                         const struct mu__settings *settings,
-                         struct mu__tpu_choice *choice, const struct mu__tpu_entry *entry,
-                         mu_error *ret_error, mu_tpu_state *ret_state)
+static int describe_node(const struct mu__pass *pass, struct mu__tpu_choice *choice,
+                         const struct mu__tpu_entry *entry, mu_error *ret_error,
+                         mu_tpu_state *ret_state)
 {
     struct mu__tpu_endpoints endpoints = {0};
     struct mu__tpu_location location;
     struct mu__tpu_node node;
     mu_tpu_state state = {0};
     mu_error inner;
-    int rv = mu__tpu_send(requests, settings, choice, entry, ret_error, &location, &node);
+    int rv = mu__tpu_send(pass, choice, entry, ret_error, &location, &node);
 
     if (rv != 0)
         return rv;
@@ -49,7 +48,8 @@ static int describe_node(struct mu__requests *requests,
     copy(state.accelerator_type, sizeof state.accelerator_type, node.accelerator_type);
     copy(state.runtime_version, sizeof state.runtime_version, node.runtime_version);
     copy(state.topology, sizeof state.topology, node.topology);
-    state.recoverable = mu__tpu_node_recoverable(&node, clock_s(requests), state.why);
+    state.recoverable =
+        mu__tpu_node_recoverable(&node, clock_s(pass->requests), state.why);
 
     /* A node that is being created has none yet. */
     rv = mu__tpu_node_endpoints(&node, location.what, 0, &inner, &endpoints);
@@ -61,14 +61,13 @@ static int describe_node(struct mu__requests *requests,
     return 0;
 }
 
-static int version_url(struct mu__requests *requests, const struct mu__settings *settings,
+static int version_url(const struct mu__pass *pass,
                        const struct mu__tpu_endpoint *endpoint, const char *rest,
                        mu_error *ret_error, char *out, size_t size)
 {
     bool is_v6 = strchr(endpoint->host, ':') != NULL && endpoint->host[0] != '[';
     long port = MU__TPU_VERSION_PORT;
-    int rv = mu__setting_number(requests, settings, MU__TPU_SET_VERSION_PORT, ret_error,
-                                &port);
+    int rv = mu__setting_number(pass, MU__TPU_SET_VERSION_PORT, ret_error, &port);
 
     if (rv == 0)
         (void)snprintf(out, size, "http://%s%s%s:%ld/requestversion%s", is_v6 ? "[" : "",
@@ -78,8 +77,7 @@ static int version_url(struct mu__requests *requests, const struct mu__settings 
 
 /* Without a name only the hosts can be asked: the first one for its version, if it
  * answers. */
-static int describe_addresses(struct mu__requests *requests,
-                              const struct mu__settings *settings,
+static int describe_addresses(const struct mu__pass *pass,
                               const struct mu__tpu_endpoints *endpoints,
                               mu_error *ret_error, mu_tpu_state *ret_state)
 {
@@ -88,13 +86,12 @@ static int describe_addresses(struct mu__requests *requests,
     const cJSON *root;
     mu_error inner;
     char url[400];
-    int rv = version_url(requests, settings, &endpoints->items[0], "", ret_error, url,
-                         sizeof url);
+    int rv = version_url(pass, &endpoints->items[0], "", ret_error, url, sizeof url);
 
     if (rv != 0)
         return rv;
     answer = mu__requests_get(
-        requests,
+        pass->requests,
         &(struct mu__request){.kind = MU__REQUEST_HTTP, .name = url, .tries = 1});
     if (answer == NULL)
         return MU__LATER;
@@ -114,10 +111,10 @@ struct meant {
     struct mu__tpu_endpoints addresses;
 };
 
-static int choose(struct mu__requests *requests, const struct mu__settings *settings,
-                  mu_error *ret_error, struct mu__tpu_choice *choice)
+static int choose(const struct mu__pass *pass, mu_error *ret_error,
+                  struct mu__tpu_choice *choice)
 {
-    int rv = mu__tpu_choose(requests, settings, false, ret_error, choice);
+    int rv = mu__tpu_choose(pass, false, ret_error, choice);
 
     if (rv != 0)
         return rv;
@@ -129,11 +126,10 @@ static int choose(struct mu__requests *requests, const struct mu__settings *sett
                                                                  "machine belongs to"
                                                                : "",
                             choice->text == NULL ? "" : choice->text);
-    return mu__tpu_expand(requests, settings, ret_error, choice);
+    return mu__tpu_expand(pass, ret_error, choice);
 }
 
-static int describe_list(struct mu__requests *requests,
-                         const struct mu__settings *settings, struct meant *meant,
+static int describe_list(const struct mu__pass *pass, struct meant *meant,
                          mu_error *ret_error, mu_tpu_state *ret_states, size_t room,
                          size_t *ret_count)
 {
@@ -155,8 +151,7 @@ static int describe_list(struct mu__requests *requests,
             return mu_error_set(ret_error, -MU_EEXHAUSTED,
                                 "%s: there are more TPUs than %zu", meant->choice.origin,
                                 room);
-        rv = describe_node(requests, settings, &meant->choice, &entry, ret_error,
-                           &ret_states[count]);
+        rv = describe_node(pass, &meant->choice, &entry, ret_error, &ret_states[count]);
         count++;
         later |= rv == MU__LATER;
         rv = rv == MU__LATER ? 0 : rv;
@@ -165,24 +160,21 @@ static int describe_list(struct mu__requests *requests,
         return mu_error_set(ret_error, -MU_EEXHAUSTED, "%s: there are more TPUs than %zu",
                             meant->choice.origin, room);
     if (rv == 0 && meant->addresses.count > 0) {
-        rv = describe_addresses(requests, settings, &meant->addresses, ret_error,
-                                &ret_states[count++]);
+        rv = describe_addresses(pass, &meant->addresses, ret_error, &ret_states[count++]);
     }
     if (rv == 0 && !later)
         *ret_count = count;
     return rv == 0 && later ? MU__LATER : rv;
 }
 
-int mu__tpu_describe(struct mu__requests *requests, const struct mu__settings *settings,
-                     mu_error *ret_error, mu_tpu_state *ret_states, size_t room,
-                     size_t *ret_count)
+int mu__tpu_describe(const struct mu__pass *pass, mu_error *ret_error,
+                     mu_tpu_state *ret_states, size_t room, size_t *ret_count)
 {
     struct meant meant = {0};
-    int rv = choose(requests, settings, ret_error, &meant.choice);
+    int rv = choose(pass, ret_error, &meant.choice);
 
     if (rv == 0)
-        rv = describe_list(requests, settings, &meant, ret_error, ret_states, room,
-                           ret_count);
+        rv = describe_list(pass, &meant, ret_error, ret_states, room, ret_count);
     mu__tpu_endpoints_done(&meant.addresses);
     mu__tpu_choice_done(&meant.choice);
     return rv;
@@ -220,22 +212,21 @@ int mu__tpu_check_health(const mu_tpu_state *states, size_t count, mu_error *ret
 
 /* ---- Versions ---- */
 
-static int request_from(struct mu__requests *requests,
-                        const struct mu__settings *settings,
+static int request_from(const struct mu__pass *pass,
                         const struct mu__tpu_endpoint *endpoint, const char *rest,
                         const char *version, mu_error *ret_error)
 {
     const struct mu__answer *answer;
     char what[400];
     char url[700];
-    int rv = version_url(requests, settings, endpoint, rest, ret_error, url, sizeof url);
+    int rv = version_url(pass, endpoint, rest, ret_error, url, sizeof url);
 
     if (rv != 0)
         return rv;
-    answer = mu__requests_get(requests, &(struct mu__request){.kind = MU__REQUEST_HTTP,
-                                                              .name = url,
-                                                              .method = "POST",
-                                                              .body = ""});
+    answer = mu__requests_get(
+        pass->requests,
+        &(struct mu__request){
+            .kind = MU__REQUEST_HTTP, .name = url, .method = "POST", .body = ""});
     if (answer == NULL)
         return MU__LATER;
     (void)snprintf(what, sizeof what, "TPU host %s", endpoint->host);
@@ -246,8 +237,8 @@ static int request_from(struct mu__requests *requests,
 }
 
 /* The endpoints of all TPUs of the handle; nodes have to be ready. */
-static int find_hosts(struct mu__requests *requests, const struct mu__settings *settings,
-                      mu_error *ret_error, struct mu__tpu_endpoints *endpoints)
+static int find_hosts(const struct mu__pass *pass, mu_error *ret_error,
+                      struct mu__tpu_endpoints *endpoints)
 {
     struct mu__tpu_choice choice = {0};
     struct mu__tpu_entry entry = {0};
@@ -255,7 +246,7 @@ static int find_hosts(struct mu__requests *requests, const struct mu__settings *
     struct mu__tpu_node node;
     bool later = false;
     const char *at;
-    int rv = choose(requests, settings, ret_error, &choice);
+    int rv = choose(pass, ret_error, &choice);
 
     at = rv == 0 ? choice.text : NULL;
     while (rv == 0 && mu__tpu_next(&at, &entry)) {
@@ -264,8 +255,7 @@ static int find_hosts(struct mu__requests *requests, const struct mu__settings *
                                       choice.origin, entry.number, ret_error);
             continue;
         }
-        rv = mu__tpu_send(requests, settings, &choice, &entry, ret_error, &location,
-                          &node);
+        rv = mu__tpu_send(pass, &choice, &entry, ret_error, &location, &node);
         if (rv == 0)
             rv = mu__tpu_node_check(&node, location.what, ret_error);
         if (rv == 0)
@@ -290,8 +280,7 @@ static int check_version(const char *version, const char *restart_type,
 }
 
 /* All hosts are asked before waiting for the first. */
-int mu__tpu_request_version(struct mu__requests *requests,
-                            const struct mu__settings *settings, const char *version,
+int mu__tpu_request_version(const struct mu__pass *pass, const char *version,
                             const char *restart_type, mu_error *ret_error)
 {
     struct mu__tpu_endpoints endpoints = {0};
@@ -300,11 +289,10 @@ int mu__tpu_request_version(struct mu__requests *requests,
     int rv = check_version(version, restart_type, ret_error);
 
     if (rv == 0)
-        rv = find_hosts(requests, settings, ret_error, &endpoints);
+        rv = find_hosts(pass, ret_error, &endpoints);
     (void)snprintf(rest, sizeof rest, "/%.150s?restartType=%.20s", version, restart_type);
     for (size_t i = 0; i < endpoints.count && rv == 0; i++) {
-        rv = request_from(requests, settings, &endpoints.items[i], rest, version,
-                          ret_error);
+        rv = request_from(pass, &endpoints.items[i], rest, version, ret_error);
         later |= rv == MU__LATER;
         rv = rv == MU__LATER ? 0 : rv;
     }

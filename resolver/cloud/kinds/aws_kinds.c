@@ -19,19 +19,15 @@ static const struct mu__setting_spec batch_settings[] = {
     {.name = NULL},
 };
 
-static int detect_batch(struct mu__requests *requests,
-                        const struct mu__settings *settings, mu_error *ret_why)
+static int detect_batch(const struct mu__pass *pass, mu_error *ret_why)
 {
-    (void)settings;
-    return mu__variable_detect(requests, MU__BATCH_NODE_INDEX, ret_why);
+    return mu__variable_detect(pass->requests, MU__BATCH_NODE_INDEX, ret_why);
 }
 
-static int resolve_batch(struct mu__requests *requests,
-                         const struct mu__settings *settings, mu_error *ret_error,
+static int resolve_batch(const struct mu__pass *pass, mu_error *ret_error,
                          mu_resolution *ret_resolution)
 {
-    return mu__cloud_resolve(MU__CLOUD_AWS, requests, settings, ret_error,
-                             ret_resolution);
+    return mu__cloud_resolve(MU__CLOUD_AWS, pass, ret_error, ret_resolution);
 }
 
 const struct mu__resolver_kind mu__resolver_aws = {
@@ -58,16 +54,14 @@ static const struct mu__setting_spec sagemaker_settings[] = {
     {.name = NULL},
 };
 
-static int detect_sagemaker(struct mu__requests *requests,
-                            const struct mu__settings *settings, mu_error *ret_why)
+static int detect_sagemaker(const struct mu__pass *pass, mu_error *ret_why)
 {
     const struct mu__answer *answer;
 
-    (void)settings;
-    if (mu__request_variable(requests, "SM_HOSTS") != NULL ||
-        mu__request_variable(requests, "SM_RESOURCE_CONFIG") != NULL)
+    if (mu__request_variable(pass->requests, "SM_HOSTS") != NULL ||
+        mu__request_variable(pass->requests, "SM_RESOURCE_CONFIG") != NULL)
         return 1;
-    answer = mu__request_file(requests, MU__SAGEMAKER_CONFIG);
+    answer = mu__request_file(pass->requests, MU__SAGEMAKER_CONFIG);
     if (answer == NULL)
         return MU__LATER;
     if (answer->code == 0)
@@ -78,12 +72,10 @@ static int detect_sagemaker(struct mu__requests *requests,
     return 0;
 }
 
-static int resolve_sagemaker(struct mu__requests *requests,
-                             const struct mu__settings *settings, mu_error *ret_error,
+static int resolve_sagemaker(const struct mu__pass *pass, mu_error *ret_error,
                              mu_resolution *ret_resolution)
 {
-    return mu__cloud_resolve(MU__CLOUD_SAGEMAKER, requests, settings, ret_error,
-                             ret_resolution);
+    return mu__cloud_resolve(MU__CLOUD_SAGEMAKER, pass, ret_error, ret_resolution);
 }
 
 const struct mu__resolver_kind mu__resolver_sagemaker = {

@@ -92,27 +92,25 @@ static const struct mu__setting_spec gce_settings[] = {
 };
 
 /* Being a machine of Google's does not make it a task: the group has to be named. */
-static int detect_gce(struct mu__requests *requests, const struct mu__settings *settings,
-                      mu_error *ret_why)
+static int detect_gce(const struct mu__pass *pass, mu_error *ret_why)
 {
-    bool located = (mu__setting_given(requests, settings, MU__GCE_SET_ZONE) ||
-                    mu__setting_given(requests, settings, MU__GCE_SET_REGION)) &&
-                   (mu__setting_given(requests, settings, MU__GCE_SET_PROJECT) ||
-                    mu__request_variable(requests, "GOOGLE_CLOUD_PROJECT") != NULL);
+    bool located = (mu__setting_given(pass, MU__GCE_SET_ZONE) ||
+                    mu__setting_given(pass, MU__GCE_SET_REGION)) &&
+                   (mu__setting_given(pass, MU__GCE_SET_PROJECT) ||
+                    mu__request_variable(pass->requests, "GOOGLE_CLOUD_PROJECT") != NULL);
 
-    if (!mu__setting_given(requests, settings, MU__GCE_SET_INSTANCE_GROUP)) {
+    if (!mu__setting_given(pass, MU__GCE_SET_INSTANCE_GROUP)) {
         (void)mu_error_set(ret_why, -MU_ENOTFOUND,
                            "MUSTER_GCE_INSTANCE_GROUP is not set");
         return 0;
     }
-    return located ? 1 : mu__google_here(requests, ret_why);
+    return located ? 1 : mu__google_here(pass->requests, ret_why);
 }
 
-static int resolve_gce(struct mu__requests *requests, const struct mu__settings *settings,
-                       mu_error *ret_error, mu_resolution *ret_resolution)
+static int resolve_gce(const struct mu__pass *pass, mu_error *ret_error,
+                       mu_resolution *ret_resolution)
 {
-    return mu__cloud_resolve(MU__CLOUD_GCE, requests, settings, ret_error,
-                             ret_resolution);
+    return mu__cloud_resolve(MU__CLOUD_GCE, pass, ret_error, ret_resolution);
 }
 
 const struct mu__resolver_kind mu__resolver_gce = {
@@ -181,8 +179,7 @@ bool mu__tpu_skips_metadata(struct mu__requests *requests)
 
 /* Without variables, only the metadata server knows whether this machine is a host of a
  * TPU, and libmuster-cloud asks it. */
-static int detect_tpu(struct mu__requests *requests, const struct mu__settings *settings,
-                      mu_error *ret_why)
+static int detect_tpu(const struct mu__pass *pass, mu_error *ret_why)
 {
     static const char *const variables[] = {"KUBE_GOOGLE_CLOUD_TPU_ENDPOINTS",
                                             "TPU_WORKER_HOSTNAMES", "TPU_NAME",
@@ -191,21 +188,21 @@ static int detect_tpu(struct mu__requests *requests, const struct mu__settings *
     mu_error why;
     int rv;
 
-    if (mu__setting_given(requests, settings, MU__TPU_SET_TPU))
+    if (mu__setting_given(pass, MU__TPU_SET_TPU))
         return 1;
     for (size_t i = 0; i < sizeof variables / sizeof variables[0]; i++)
-        if (mu__request_variable(requests, variables[i]) != NULL)
+        if (mu__request_variable(pass->requests, variables[i]) != NULL)
             return 1;
-    rv = mu__google_here(requests, &why);
-    if (rv == 1 && mu__tpu_skips_metadata(requests)) {
+    rv = mu__google_here(pass->requests, &why);
+    if (rv == 1 && mu__tpu_skips_metadata(pass->requests)) {
         rv = 0;
         (void)mu_error_set(&why, -MU_ENOTFOUND,
                            "TPU_SKIP_MDS_QUERY forbids to ask the metadata server");
     }
     if (rv == 1) {
-        rv = mu__cloud_need(requests, &why, &cloud);
+        rv = mu__cloud_need(pass->requests, &why, &cloud);
         if (rv == 0)
-            return cloud->tpu_detect(requests, settings, ret_why);
+            return cloud->tpu_detect(pass, ret_why);
         rv = rv == MU__LATER || rv == -MU_ENOMEM ? rv : 0;
     }
     if (rv == 0)
@@ -216,11 +213,10 @@ static int detect_tpu(struct mu__requests *requests, const struct mu__settings *
     return rv;
 }
 
-static int resolve_tpu(struct mu__requests *requests, const struct mu__settings *settings,
-                       mu_error *ret_error, mu_resolution *ret_resolution)
+static int resolve_tpu(const struct mu__pass *pass, mu_error *ret_error,
+                       mu_resolution *ret_resolution)
 {
-    return mu__cloud_resolve(MU__CLOUD_TPU, requests, settings, ret_error,
-                             ret_resolution);
+    return mu__cloud_resolve(MU__CLOUD_TPU, pass, ret_error, ret_resolution);
 }
 
 const struct mu__resolver_kind mu__resolver_tpu = {

@@ -78,17 +78,15 @@ int mu__kubernetes_is_within(struct mu__requests *requests, const char *location
 
 /* Every pod has KUBERNETES_SERVICE_HOST: only the selectors say that its cluster is made
  * of pods. */
-static int detect_pods(struct mu__requests *requests, const struct mu__settings *settings,
-                       mu_error *ret_why)
+static int detect_pods(const struct mu__pass *pass, mu_error *ret_why)
 {
     bool within = false;
     int rv = mu__kubernetes_is_within(
-        requests, mu__setting(requests, settings, MU__KUBE_SET_LOCATION), ret_why,
-        &within);
+        pass->requests, mu__setting(pass, MU__KUBE_SET_LOCATION), ret_why, &within);
 
     if (rv != 0)
         return rv;
-    if (!mu__setting_given(requests, settings, MU__KUBE_SET_SELECTORS)) {
+    if (!mu__setting_given(pass, MU__KUBE_SET_SELECTORS)) {
         (void)mu_error_set(ret_why, -MU_ENOTFOUND,
                            within ? "this is a pod, but MUSTER_KUBERNETES_SELECTORS is "
                                     "not set"
@@ -98,12 +96,10 @@ static int detect_pods(struct mu__requests *requests, const struct mu__settings 
     return 1;
 }
 
-static int resolve_pods(struct mu__requests *requests,
-                        const struct mu__settings *settings, mu_error *ret_error,
+static int resolve_pods(const struct mu__pass *pass, mu_error *ret_error,
                         mu_resolution *ret_resolution)
 {
-    return mu__cloud_resolve(MU__CLOUD_KUBERNETES, requests, settings, ret_error,
-                             ret_resolution);
+    return mu__cloud_resolve(MU__CLOUD_KUBERNETES, pass, ret_error, ret_resolution);
 }
 
 const struct mu__resolver_kind mu__resolver_kubernetes = {
@@ -162,19 +158,18 @@ const struct mu__setting_spec mu__kube_job_settings[] = {
 
 /* The tasks of most Indexed Jobs do not know of each other: only their number, or the
  * groups, says that they are a cluster. */
-static int detect_job(struct mu__requests *requests, const struct mu__settings *settings,
-                      mu_error *ret_why)
+static int detect_job(const struct mu__pass *pass, mu_error *ret_why)
 {
-    bool indexed = mu__setting(requests, settings, MU__KUBE_JOB_INDEX) != NULL;
+    bool indexed = mu__setting(pass, MU__KUBE_JOB_INDEX) != NULL;
 
-    if (!indexed && !mu__setting_given(requests, settings, MU__KUBE_JOB_SERVICE)) {
+    if (!indexed && !mu__setting_given(pass, MU__KUBE_JOB_SERVICE)) {
         (void)mu_error_set(ret_why, -MU_ENOTFOUND,
                            "neither JOB_COMPLETION_INDEX nor "
                            "MUSTER_KUBERNETES_JOB_SERVICE is set");
         return 0;
     }
-    if (mu__setting_given(requests, settings, MU__KUBE_JOB_TASKS) ||
-        mu__setting_given(requests, settings, MU__KUBE_JOB_GROUPS))
+    if (mu__setting_given(pass, MU__KUBE_JOB_TASKS) ||
+        mu__setting_given(pass, MU__KUBE_JOB_GROUPS))
         return 1;
     (void)mu_error_set(ret_why, -MU_ENOTFOUND,
                        "neither MUSTER_KUBERNETES_JOB_TASKS nor "
@@ -182,11 +177,10 @@ static int detect_job(struct mu__requests *requests, const struct mu__settings *
     return 0;
 }
 
-static int resolve_job(struct mu__requests *requests, const struct mu__settings *settings,
-                       mu_error *ret_error, mu_resolution *ret_resolution)
+static int resolve_job(const struct mu__pass *pass, mu_error *ret_error,
+                       mu_resolution *ret_resolution)
 {
-    return mu__cloud_resolve(MU__CLOUD_KUBERNETES_JOB, requests, settings, ret_error,
-                             ret_resolution);
+    return mu__cloud_resolve(MU__CLOUD_KUBERNETES_JOB, pass, ret_error, ret_resolution);
 }
 
 const struct mu__resolver_kind mu__resolver_kubernetes_job = {

@@ -36,9 +36,8 @@ static bool read_size(const char *text, size_t size, bool is_set,
 }
 
 /* "worker=NAME:2x4". */
-static int read_group(struct mu__requests *requests, const struct mu__settings *settings,
-                      const char *text, size_t size, mu_error *ret_error,
-                      struct mu__kube_job_plan *plan)
+static int read_group(const struct mu__pass *pass, const char *text, size_t size,
+                      mu_error *ret_error, struct mu__kube_job_plan *plan)
 {
     struct mu__kube_job_group *group = &plan->groups[plan->groups_count];
     size_t type = strcspn(text, "=,");
@@ -52,7 +51,7 @@ static int read_group(struct mu__requests *requests, const struct mu__settings *
         !read_size(text + behind, size - behind, plan->mode == MU__KUBE_MODE_JOB_SET,
                    group))
         return mu__kube_job_bad(
-            requests, settings, MU__KUBE_JOB_GROUPS,
+            pass, MU__KUBE_JOB_GROUPS,
             "up to 8 of TYPE=NAME:COUNT, as in \"ps=ps:2,worker=work:4\" (of a "
             "JobSet also NAME:JOBSxCOUNT)",
             ret_error);
@@ -65,58 +64,53 @@ static int read_group(struct mu__requests *requests, const struct mu__settings *
     return 0;
 }
 
-int mu__kube_job_groups(struct mu__requests *requests,
-                        const struct mu__settings *settings, const char *text,
+int mu__kube_job_groups(const struct mu__pass *pass, const char *text,
                         mu_error *ret_error, struct mu__kube_job_plan *plan)
 {
-    if (mu__setting(requests, settings, MU__KUBE_JOB_JOBS) != NULL)
-        return mu__kube_job_bad(requests, settings, MU__KUBE_JOB_JOBS,
-                                "nothing beside groups", ret_error);
+    if (mu__setting(pass, MU__KUBE_JOB_JOBS) != NULL)
+        return mu__kube_job_bad(pass, MU__KUBE_JOB_JOBS, "nothing beside groups",
+                                ret_error);
     while (*text != '\0') {
         size_t size = strcspn(text, ",");
-        int rv = read_group(requests, settings, text, size, ret_error, plan);
+        int rv = read_group(pass, text, size, ret_error, plan);
 
         if (rv != 0)
             return rv;
         text += size;
         text += *text == ',';
     }
-    return plan->groups_count > 0
-               ? 0
-               : mu__kube_job_bad(requests, settings, MU__KUBE_JOB_GROUPS,
-                                  "TYPE=NAME:COUNT", ret_error);
+    return plan->groups_count > 0 ? 0
+                                  : mu__kube_job_bad(pass, MU__KUBE_JOB_GROUPS,
+                                                     "TYPE=NAME:COUNT", ret_error);
 }
 
 /* Whether the index at the end of HOSTNAME is that of the Job: a pod in the network of
  * its host has the host's name. */
-static bool is_numbered(struct mu__requests *requests,
-                        const struct mu__settings *settings, int index)
+static bool is_numbered(const struct mu__pass *pass, int index)
 {
-    const char *text = mu__setting(requests, settings, MU__KUBE_JOB_INDEX);
+    const char *text = mu__setting(pass, MU__KUBE_JOB_INDEX);
     int known;
 
     return text == NULL || mu__index_parse(text, &known) != 0 || known == index;
 }
 
 /* The name of this pod's Job, replicated job or StatefulSet. */
-static int own_name(struct mu__requests *requests, const struct mu__settings *settings,
-                    const struct mu__kube_job_plan *plan, mu_error *ret_error,
-                    char *ret_name)
+static int own_name(const struct mu__pass *pass, const struct mu__kube_job_plan *plan,
+                    mu_error *ret_error, char *ret_name)
 {
     unsigned number = plan->mode == MU__KUBE_MODE_JOB_SET ? MU__KUBE_JOB_REPLICATED_JOB
                                                           : MU__KUBE_JOB_NAME;
-    const char *name = mu__setting(requests, settings, number);
-    const char *host_name = mu__kube_job_host_name(requests);
+    const char *name = mu__setting(pass, number);
+    const char *host_name = mu__kube_job_host_name(pass->requests);
     size_t size = name == NULL ? 0 : strlen(name);
     int index;
 
     if (name == NULL && plan->mode != MU__KUBE_MODE_JOB_SET &&
-        mu__kube_job_split(host_name, &size, &index) &&
-        is_numbered(requests, settings, index))
+        mu__kube_job_split(host_name, &size, &index) && is_numbered(pass, index))
         name = host_name;
     if (name == NULL || !mu__kube_job_is_label(name, size))
         return mu__kube_job_bad(
-            requests, settings, number,
+            pass, number,
             plan->mode == MU__KUBE_MODE_JOB_SET
                 ? "the name of the replicated job"
                 : "the name of the Job or StatefulSet (HOSTNAME is not NAME-INDEX "
@@ -127,45 +121,41 @@ static int own_name(struct mu__requests *requests, const struct mu__settings *se
 }
 
 /* Without the setting groups there is one group, that of this pod. */
-int mu__kube_job_one_group(struct mu__requests *requests,
-                           const struct mu__settings *settings, mu_error *ret_error,
+int mu__kube_job_one_group(const struct mu__pass *pass, mu_error *ret_error,
                            struct mu__kube_job_plan *plan)
 {
     struct mu__kube_job_group *group = &plan->groups[0];
-    int rv = mu__kube_job_unsigned(requests, settings, MU__KUBE_JOB_TASKS, ret_error,
-                                   &group->tasks);
+    int rv = mu__kube_job_unsigned(pass, MU__KUBE_JOB_TASKS, ret_error, &group->tasks);
 
     group->replicas = 1;
     if (rv == 0 && plan->mode == MU__KUBE_MODE_JOB_SET)
-        rv = mu__kube_job_unsigned(requests, settings, MU__KUBE_JOB_REPLICAS, ret_error,
+        rv = mu__kube_job_unsigned(pass, MU__KUBE_JOB_REPLICAS, ret_error,
                                    &group->replicas);
     if (rv != 0)
         return rv;
     if (group->tasks == 0)
         return mu__kube_job_bad(
-            requests, settings, MU__KUBE_JOB_TASKS,
+            pass, MU__KUBE_JOB_TASKS,
             "how many pods there are (the Job's completions, the StatefulSet's "
             "replicas)",
             ret_error);
     plan->groups_count = 1;
     return plan->mode == MU__KUBE_MODE_SERVICE
                ? 0
-               : own_name(requests, settings, plan, ret_error, group->name);
+               : own_name(pass, plan, ret_error, group->name);
 }
 
 /* ---- Who we are ---- */
 
-static int own_index(struct mu__requests *requests, const struct mu__settings *settings,
-                     const struct mu__kube_job_plan *plan, mu_error *ret_error,
-                     unsigned *ret_index)
+static int own_index(const struct mu__pass *pass, const struct mu__kube_job_plan *plan,
+                     mu_error *ret_error, unsigned *ret_index)
 {
-    const char *host_name = mu__kube_job_host_name(requests);
+    const char *host_name = mu__kube_job_host_name(pass->requests);
     size_t size;
     int index;
 
-    if (mu__setting(requests, settings, MU__KUBE_JOB_INDEX) != NULL)
-        return mu__kube_job_unsigned(requests, settings, MU__KUBE_JOB_INDEX, ret_error,
-                                     ret_index);
+    if (mu__setting(pass, MU__KUBE_JOB_INDEX) != NULL)
+        return mu__kube_job_unsigned(pass, MU__KUBE_JOB_INDEX, ret_error, ret_index);
     if (plan->mode != MU__KUBE_MODE_STATEFUL_SET)
         return mu_error_set(ret_error, -MU_ENOTFOUND,
                             "JOB_COMPLETION_INDEX is not set; expected a Job with "
@@ -178,18 +168,17 @@ static int own_index(struct mu__requests *requests, const struct mu__settings *s
     return 0;
 }
 
-int mu__kube_job_own_index(struct mu__requests *requests,
-                           const struct mu__settings *settings, mu_error *ret_error,
+int mu__kube_job_own_index(const struct mu__pass *pass, mu_error *ret_error,
                            struct mu__kube_job_plan *plan)
 {
     char name[MU__KUBE_JOB_NAME_BYTES];
     const struct mu__kube_job_group *group;
-    int rv = own_name(requests, settings, plan, ret_error, name);
+    int rv = own_name(pass, plan, ret_error, name);
 
     if (rv == 0)
-        rv = own_index(requests, settings, plan, ret_error, &plan->own_index);
+        rv = own_index(pass, plan, ret_error, &plan->own_index);
     if (rv == 0 && plan->mode == MU__KUBE_MODE_JOB_SET)
-        rv = mu__kube_job_unsigned(requests, settings, MU__KUBE_JOB_JOB_INDEX, ret_error,
+        rv = mu__kube_job_unsigned(pass, MU__KUBE_JOB_JOB_INDEX, ret_error,
                                    &plan->own_replica);
     if (rv != 0)
         return rv;
@@ -197,8 +186,9 @@ int mu__kube_job_own_index(struct mu__requests *requests,
            strcmp(plan->groups[plan->own_group].name, name) != 0)
         plan->own_group++;
     if (plan->own_group == plan->groups_count) {
-        mu__requests_explain(
-            requests, "\"%s\" is none of the groups: this process is no task", name);
+        mu__requests_explain(pass->requests,
+                             "\"%s\" is none of the groups: this process is no task",
+                             name);
         return 0;
     }
     group = &plan->groups[plan->own_group];

@@ -153,23 +153,22 @@ static void request_ahead(struct mu__requests *requests,
     }
 }
 
-static int add_groups(struct mu__requests *requests, const struct mu__settings *settings,
-                      const struct mu__kube_job_plan *plan, mu_error *ret_error,
-                      mu_resolution *resolution)
+static int add_groups(const struct mu__pass *pass, const struct mu__kube_job_plan *plan,
+                      mu_error *ret_error, mu_resolution *resolution)
 {
     struct cursor cursor = {.rank = 0};
     char origin[128];
     int rv = 0;
 
-    mu__setting_origin(requests, settings, MU__KUBE_JOB_JOBS, origin);
+    mu__setting_origin(pass, MU__KUBE_JOB_JOBS, origin);
     if (plan->groups[0].type[0] == '\0')
-        rv = mu__jobs_parse(mu__setting(requests, settings, MU__KUBE_JOB_JOBS), origin,
+        rv = mu__jobs_parse(mu__setting(pass, MU__KUBE_JOB_JOBS), origin,
                             count_tasks(plan), ret_error, &cursor.jobs);
     if (rv == 0)
-        request_ahead(requests, plan);
+        request_ahead(pass->requests, plan);
     for (size_t k = 0; rv == 0 && k < plan->groups_count; k++)
         for (unsigned i = 0; rv == 0 && i < group_size(&plan->groups[k]); i++)
-            rv = add_pod(requests, plan, &plan->groups[k], i, &cursor, ret_error,
+            rv = add_pod(pass->requests, plan, &plan->groups[k], i, &cursor, ret_error,
                          resolution);
     return rv;
 }
@@ -245,9 +244,8 @@ static int add_lines(const char *lines, const char *own, const struct mu__jobs *
     return 0;
 }
 
-static int add_service(struct mu__requests *requests, const struct mu__settings *settings,
-                       const struct mu__kube_job_plan *plan, mu_error *ret_error,
-                       mu_resolution *resolution)
+static int add_service(const struct mu__pass *pass, const struct mu__kube_job_plan *plan,
+                       mu_error *ret_error, mu_resolution *resolution)
 {
     unsigned expected = plan->groups[0].tasks;
     const char *lines = NULL;
@@ -255,9 +253,9 @@ static int add_service(struct mu__requests *requests, const struct mu__settings 
     struct mu__jobs jobs;
     char origin[128];
     unsigned found;
-    int rv = look_up(requests, plan->suffix + 1, ret_error, &lines);
+    int rv = look_up(pass->requests, plan->suffix + 1, ret_error, &lines);
 
-    if (own_addresses(requests, &own) == MU__LATER)
+    if (own_addresses(pass->requests, &own) == MU__LATER)
         rv = rv == 0 ? MU__LATER : rv;
     if (rv != 0)
         return rv;
@@ -267,24 +265,22 @@ static int add_service(struct mu__requests *requests, const struct mu__settings 
                             found < expected ? -MU_EUNAVAILABLE : -MU_EPRECONDITION,
                             "%s: expected %u addresses (tasks), but there are %u",
                             plan->suffix + 1, expected, found);
-    mu__setting_origin(requests, settings, MU__KUBE_JOB_JOBS, origin);
-    rv = mu__jobs_parse(mu__setting(requests, settings, MU__KUBE_JOB_JOBS), origin, found,
-                        ret_error, &jobs);
+    mu__setting_origin(pass, MU__KUBE_JOB_JOBS, origin);
+    rv = mu__jobs_parse(mu__setting(pass, MU__KUBE_JOB_JOBS), origin, found, ret_error,
+                        &jobs);
     return rv == 0 ? add_lines(lines, own, &jobs, plan, ret_error, resolution) : rv;
 }
 
-int mu__kube_job_resolve(struct mu__requests *requests,
-                         const struct mu__settings *settings, mu_error *ret_error,
+int mu__kube_job_resolve(const struct mu__pass *pass, mu_error *ret_error,
                          mu_resolution *ret_resolution)
 {
     struct mu__kube_job_plan plan = {.own_group = 0};
-    int rv = mu__kube_job_read(requests, settings, ret_error, &plan);
+    int rv = mu__kube_job_read(pass, ret_error, &plan);
 
-    MU__COPY_TEXT(ret_resolution->rpc_layer,
-                  mu__setting(requests, settings, MU__KUBE_JOB_RPC_LAYER));
+    MU__COPY_TEXT(ret_resolution->rpc_layer, mu__setting(pass, MU__KUBE_JOB_RPC_LAYER));
     if (rv != 0)
         return rv;
     if (plan.mode == MU__KUBE_MODE_SERVICE)
-        return add_service(requests, settings, &plan, ret_error, ret_resolution);
-    return add_groups(requests, settings, &plan, ret_error, ret_resolution);
+        return add_service(pass, &plan, ret_error, ret_resolution);
+    return add_groups(pass, &plan, ret_error, ret_resolution);
 }

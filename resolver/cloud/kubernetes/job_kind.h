@@ -66,29 +66,25 @@ struct mu__kube_job_plan {
 
 /* Read all settings into a zeroed plan. -MU_EINVALID and others, naming the setting or
  * variable. */
-int mu__kube_job_read(struct mu__requests *requests, const struct mu__settings *settings,
-                      mu_error *ret_error, struct mu__kube_job_plan *plan);
+int mu__kube_job_read(const struct mu__pass *pass, mu_error *ret_error,
+                      struct mu__kube_job_plan *plan);
 
 /* Find the groups of pods: those of the text `groups`, or this pod's own Job. */
-int mu__kube_job_groups(struct mu__requests *requests,
-                        const struct mu__settings *settings, const char *text,
+int mu__kube_job_groups(const struct mu__pass *pass, const char *text,
                         mu_error *ret_error, struct mu__kube_job_plan *plan);
-int mu__kube_job_one_group(struct mu__requests *requests,
-                           const struct mu__settings *settings, mu_error *ret_error,
+int mu__kube_job_one_group(const struct mu__pass *pass, mu_error *ret_error,
                            struct mu__kube_job_plan *plan);
 
 /* Find out which pod of them this is. */
-int mu__kube_job_own_index(struct mu__requests *requests,
-                           const struct mu__settings *settings, mu_error *ret_error,
+int mu__kube_job_own_index(const struct mu__pass *pass, mu_error *ret_error,
                            struct mu__kube_job_plan *plan);
 
 /* -MU_EINVALID: "ORIGIN: expected EXPECTED, got VALUE" of a setting by its number. */
-int mu__kube_job_bad(struct mu__requests *requests, const struct mu__settings *settings,
-                     unsigned number, const char *expected, mu_error *ret_error);
+int mu__kube_job_bad(const struct mu__pass *pass, unsigned number, const char *expected,
+                     mu_error *ret_error);
 
 /* A setting that is a number; *number_found stays when it has no value. */
-int mu__kube_job_unsigned(struct mu__requests *requests,
-                          const struct mu__settings *settings, unsigned number,
+int mu__kube_job_unsigned(const struct mu__pass *pass, unsigned number,
                           mu_error *ret_error, unsigned *number_found);
 
 /* Whether the first `size` bytes are a DNS label. */

@@ -9,17 +9,17 @@
 
 /* ---- Reading settings ---- */
 
-int mu__kube_job_bad(struct mu__requests *requests, const struct mu__settings *settings,
-                     unsigned number, const char *expected, mu_error *ret_error)
+int mu__kube_job_bad(const struct mu__pass *pass, unsigned number, const char *expected,
+                     mu_error *ret_error)
 {
-    const char *text = mu__setting(requests, settings, number);
+    const char *text = mu__setting(pass, number);
     char shown[MU__QUOTE_BYTES] = "nothing";
     char origin[128];
 
-    mu__setting_origin(requests, settings, number, origin);
+    mu__setting_origin(pass, number, origin);
     if (text == NULL)
         (void)snprintf(origin, sizeof origin, "setting %.40s of resolver %.40s",
-                       settings->specs[number].name, settings->resolver);
+                       pass->settings->specs[number].name, pass->settings->resolver);
     else
         mu__quote(shown, sizeof shown, text, strlen(text));
     return mu_error_set(ret_error, -MU_EINVALID, "%s: expected %s, got %s", origin,
@@ -27,11 +27,11 @@ int mu__kube_job_bad(struct mu__requests *requests, const struct mu__settings *s
 }
 
 /* The index of the setting's word in a list that NULL ends. */
-static int read_word(struct mu__requests *requests, const struct mu__settings *settings,
-                     unsigned number, const char *const *words, const char *expected,
-                     mu_error *ret_error, unsigned *ret_location)
+static int read_word(const struct mu__pass *pass, unsigned number,
+                     const char *const *words, const char *expected, mu_error *ret_error,
+                     unsigned *ret_location)
 {
-    const char *text = mu__setting(requests, settings, number);
+    const char *text = mu__setting(pass, number);
 
     for (unsigned i = 0; words[i] != NULL; i++) {
         if (strcmp(words[i], text) != 0)
@@ -39,15 +39,14 @@ static int read_word(struct mu__requests *requests, const struct mu__settings *s
         *ret_location = i;
         return 0;
     }
-    return mu__kube_job_bad(requests, settings, number, expected, ret_error);
+    return mu__kube_job_bad(pass, number, expected, ret_error);
 }
 
-int mu__kube_job_unsigned(struct mu__requests *requests,
-                          const struct mu__settings *settings, unsigned number,
+int mu__kube_job_unsigned(const struct mu__pass *pass, unsigned number,
                           mu_error *ret_error, unsigned *number_found)
 {
     long found = *number_found;
-    int rv = mu__setting_number(requests, settings, number, ret_error, &found);
+    int rv = mu__setting_number(pass, number, ret_error, &found);
 
     if (rv == 0)
         *number_found = (unsigned)found;
@@ -84,15 +83,15 @@ const char *mu__kube_job_host_name(struct mu__requests *requests)
     return answer->code == 0 ? answer->data : NULL;
 }
 
-static int read_mode(struct mu__requests *requests, const struct mu__settings *settings,
-                     mu_error *ret_error, enum mu__kube_job_mode *ret_mode)
+static int read_mode(const struct mu__pass *pass, mu_error *ret_error,
+                     enum mu__kube_job_mode *ret_mode)
 {
     static const char *const words[] = {"job", "jobset", "statefulset", "service",
                                         "auto", NULL};
     unsigned position = 0;
     size_t size;
     int index;
-    int rv = read_word(requests, settings, MU__KUBE_JOB_MODE, words,
+    int rv = read_word(pass, MU__KUBE_JOB_MODE, words,
                        "job, jobset, statefulset, service or auto", ret_error, &position);
 
     if (rv != 0)
@@ -100,11 +99,11 @@ static int read_mode(struct mu__requests *requests, const struct mu__settings *s
     *ret_mode = (enum mu__kube_job_mode)position;
     if (position <= MU__KUBE_MODE_SERVICE)
         return 0;
-    if (mu__setting(requests, settings, MU__KUBE_JOB_JOBSET) != NULL)
+    if (mu__setting(pass, MU__KUBE_JOB_JOBSET) != NULL)
         *ret_mode = MU__KUBE_MODE_JOB_SET;
-    else if (mu__setting(requests, settings, MU__KUBE_JOB_INDEX) != NULL)
+    else if (mu__setting(pass, MU__KUBE_JOB_INDEX) != NULL)
         *ret_mode = MU__KUBE_MODE_JOB;
-    else if (mu__kube_job_split(mu__kube_job_host_name(requests), &size, &index))
+    else if (mu__kube_job_split(mu__kube_job_host_name(pass->requests), &size, &index))
         *ret_mode = MU__KUBE_MODE_STATEFUL_SET;
     else
         *ret_mode = MU__KUBE_MODE_SERVICE;
@@ -112,27 +111,27 @@ static int read_mode(struct mu__requests *requests, const struct mu__settings *s
 }
 
 /* ".service", with namespace and domain behind it where they are wanted. */
-static int read_suffix(struct mu__requests *requests, const struct mu__settings *settings,
-                       mu_error *ret_error, struct mu__kube_job_plan *plan)
+static int read_suffix(const struct mu__pass *pass, mu_error *ret_error,
+                       struct mu__kube_job_plan *plan)
 {
-    const char *service = mu__setting(requests, settings, MU__KUBE_JOB_SERVICE);
-    const char *name_space = mu__setting(requests, settings, MU__KUBE_JOB_NAMESPACE);
-    const char *domain = mu__setting(requests, settings, MU__KUBE_JOB_DOMAIN);
+    const char *service = mu__setting(pass, MU__KUBE_JOB_SERVICE);
+    const char *name_space = mu__setting(pass, MU__KUBE_JOB_NAMESPACE);
+    const char *domain = mu__setting(pass, MU__KUBE_JOB_DOMAIN);
 
     if (service == NULL && plan->mode == MU__KUBE_MODE_JOB_SET)
         service = plan->jobset;
     if (service == NULL || !mu__kube_job_is_label(service, strlen(service)))
-        return mu__kube_job_bad(requests, settings, MU__KUBE_JOB_SERVICE,
+        return mu__kube_job_bad(pass, MU__KUBE_JOB_SERVICE,
                                 "the name of the headless service (the pods' subdomain)",
                                 ret_error);
     if (name_space != NULL && !mu__kube_job_is_label(name_space, strlen(name_space)))
-        return mu__kube_job_bad(requests, settings, MU__KUBE_JOB_NAMESPACE,
-                                "the name of a namespace", ret_error);
+        return mu__kube_job_bad(pass, MU__KUBE_JOB_NAMESPACE, "the name of a namespace",
+                                ret_error);
     if (domain != NULL && name_space == NULL)
-        return mu__kube_job_bad(requests, settings, MU__KUBE_JOB_NAMESPACE,
+        return mu__kube_job_bad(pass, MU__KUBE_JOB_NAMESPACE,
                                 "a namespace beside the domain", ret_error);
     if (domain != NULL && strlen(domain) > 100)
-        return mu__kube_job_bad(requests, settings, MU__KUBE_JOB_DOMAIN,
+        return mu__kube_job_bad(pass, MU__KUBE_JOB_DOMAIN,
                                 "a domain of at most 100 bytes", ret_error);
     (void)snprintf(plan->suffix, sizeof plan->suffix, ".%.63s%s%.63s%s%s%.100s", service,
                    name_space == NULL ? "" : ".", name_space == NULL ? "" : name_space,
@@ -140,25 +139,24 @@ static int read_suffix(struct mu__requests *requests, const struct mu__settings 
                    domain == NULL ? "" : domain);
     return 0;
 }
-static int read_addresses(struct mu__requests *requests,
-                          const struct mu__settings *settings, mu_error *ret_error,
+static int read_addresses(const struct mu__pass *pass, mu_error *ret_error,
                           struct mu__kube_job_plan *plan)
 {
     static const char *const addresses[] = {"name", "ip", NULL};
     static const char *const waits[] = {"none", "first", "all", NULL};
     unsigned position = 0;
-    int rv = read_word(requests, settings, MU__KUBE_JOB_ADDRESS, addresses, "name or ip",
-                       ret_error, &position);
+    int rv = read_word(pass, MU__KUBE_JOB_ADDRESS, addresses, "name or ip", ret_error,
+                       &position);
 
     plan->by_ip = position == 1;
     if (rv == 0)
-        rv = read_word(requests, settings, MU__KUBE_JOB_WAIT_FOR, waits,
-                       "none, first or all", ret_error, &plan->waits_for);
+        rv = read_word(pass, MU__KUBE_JOB_WAIT_FOR, waits, "none, first or all",
+                       ret_error, &plan->waits_for);
     if (plan->waits_for == 2 || plan->by_ip)
         plan->waits_for = MU_CLUSTER_TASKS_MAX;
-    return rv == 0 ? mu__kube_job_unsigned(requests, settings, MU__KUBE_JOB_PORT,
-                                           ret_error, &plan->port)
-                   : rv;
+    return rv == 0
+               ? mu__kube_job_unsigned(pass, MU__KUBE_JOB_PORT, ret_error, &plan->port)
+               : rv;
 }
 
 static int check_size(const struct mu__kube_job_plan *plan, mu_error *ret_error)
@@ -174,32 +172,31 @@ static int check_size(const struct mu__kube_job_plan *plan, mu_error *ret_error)
                         MU_CLUSTER_TASKS_MAX, (unsigned long long)sum);
 }
 
-int mu__kube_job_read(struct mu__requests *requests, const struct mu__settings *settings,
-                      mu_error *ret_error, struct mu__kube_job_plan *plan)
+int mu__kube_job_read(const struct mu__pass *pass, mu_error *ret_error,
+                      struct mu__kube_job_plan *plan)
 {
-    const char *groups = mu__setting(requests, settings, MU__KUBE_JOB_GROUPS);
-    int rv = read_mode(requests, settings, ret_error, &plan->mode);
+    const char *groups = mu__setting(pass, MU__KUBE_JOB_GROUPS);
+    int rv = read_mode(pass, ret_error, &plan->mode);
 
-    plan->jobset = mu__setting(requests, settings, MU__KUBE_JOB_JOBSET);
+    plan->jobset = mu__setting(pass, MU__KUBE_JOB_JOBSET);
     if (rv == 0 && plan->mode == MU__KUBE_MODE_JOB_SET &&
         (plan->jobset == NULL ||
          !mu__kube_job_is_label(plan->jobset, strlen(plan->jobset))))
-        rv = mu__kube_job_bad(requests, settings, MU__KUBE_JOB_JOBSET,
-                              "the name of the JobSet", ret_error);
+        rv = mu__kube_job_bad(pass, MU__KUBE_JOB_JOBSET, "the name of the JobSet",
+                              ret_error);
     if (rv == 0)
-        rv = read_addresses(requests, settings, ret_error, plan);
+        rv = read_addresses(pass, ret_error, plan);
     if (rv == 0)
-        rv = read_suffix(requests, settings, ret_error, plan);
+        rv = read_suffix(pass, ret_error, plan);
     if (rv == 0 && groups != NULL && plan->mode == MU__KUBE_MODE_SERVICE)
-        rv = mu__kube_job_bad(requests, settings, MU__KUBE_JOB_GROUPS,
-                              "no groups in mode service", ret_error);
+        rv = mu__kube_job_bad(pass, MU__KUBE_JOB_GROUPS, "no groups in mode service",
+                              ret_error);
     if (rv == 0)
-        rv = groups != NULL
-                 ? mu__kube_job_groups(requests, settings, groups, ret_error, plan)
-                 : mu__kube_job_one_group(requests, settings, ret_error, plan);
+        rv = groups != NULL ? mu__kube_job_groups(pass, groups, ret_error, plan)
+                            : mu__kube_job_one_group(pass, ret_error, plan);
     if (rv == 0)
         rv = check_size(plan, ret_error);
     if (rv == 0 && plan->mode != MU__KUBE_MODE_SERVICE)
-        rv = mu__kube_job_own_index(requests, settings, ret_error, plan);
+        rv = mu__kube_job_own_index(pass, ret_error, plan);
     return rv;
 }

@@ -88,15 +88,14 @@ static int read_selector(const char *origin, size_t position, const char *text,
     return rv;
 }
 
-static int read_selectors(struct mu__requests *requests,
-                          const struct mu__settings *settings, mu_error *ret_error,
+static int read_selectors(const struct mu__pass *pass, mu_error *ret_error,
                           struct pods_query *plan)
 {
-    const char *text = mu__setting(requests, settings, MU__KUBE_SET_SELECTORS);
+    const char *text = mu__setting(pass, MU__KUBE_SET_SELECTORS);
     const char *at = text;
     char origin[128];
 
-    mu__setting_origin(requests, settings, MU__KUBE_SET_SELECTORS, origin);
+    mu__setting_origin(pass, MU__KUBE_SET_SELECTORS, origin);
     while (*at != '\0') {
         size_t size = strcspn(at, ";");
         int rv;
@@ -134,13 +133,13 @@ static int read_count(const char *origin, size_t position, const char *text, siz
 }
 
 /* Compare the cluster with the counts of the setting `tasks`. */
-static int check_tasks(struct mu__requests *requests, const struct mu__settings *settings,
-                       const mu_resolution *resolution, mu_error *ret_error)
+static int check_tasks(const struct mu__pass *pass, const mu_resolution *resolution,
+                       mu_error *ret_error)
 {
-    const char *text = mu__setting(requests, settings, MU__KUBE_SET_TASKS);
+    const char *text = mu__setting(pass, MU__KUBE_SET_TASKS);
     char origin[128];
 
-    mu__setting_origin(requests, settings, MU__KUBE_SET_TASKS, origin);
+    mu__setting_origin(pass, MU__KUBE_SET_TASKS, origin);
     for (const char *at = text; at != NULL && *at != '\0'; at += *at == ',') {
         size_t size = strcspn(at, ",");
         char type[16];
@@ -164,26 +163,23 @@ static int check_tasks(struct mu__requests *requests, const struct mu__settings 
 
 /* ---- Settings ---- */
 
-static int read_address(struct mu__requests *requests,
-                        const struct mu__settings *settings, mu_error *ret_error,
-                        bool *ret_host)
+static int read_address(const struct mu__pass *pass, mu_error *ret_error, bool *ret_host)
 {
-    const char *text = mu__setting(requests, settings, MU__KUBE_SET_ADDRESS);
+    const char *text = mu__setting(pass, MU__KUBE_SET_ADDRESS);
     char origin[128];
 
     *ret_host = strcmp(text, "host_ip") == 0;
     if (*ret_host || strcmp(text, "pod_ip") == 0)
         return 0;
-    mu__setting_origin(requests, settings, MU__KUBE_SET_ADDRESS, origin);
+    mu__setting_origin(pass, MU__KUBE_SET_ADDRESS, origin);
     return mu__refuse(ret_error, text, strlen(text),
                       "%s: expected \"pod_ip\" or \"host_ip\"", origin);
 }
 
-static int read_name_space(struct mu__requests *requests,
-                           const struct mu__settings *settings, mu_error *ret_error,
+static int read_name_space(const struct mu__pass *pass, mu_error *ret_error,
                            struct pods_query *plan)
 {
-    const char *text = mu__setting(requests, settings, MU__KUBE_SET_NAMESPACE);
+    const char *text = mu__setting(pass, MU__KUBE_SET_NAMESPACE);
 
     if (text == NULL)
         text = plan->access.name_space;
@@ -202,17 +198,15 @@ static int read_name_space(struct mu__requests *requests,
     return 0;
 }
 
-static int read_settings(struct mu__requests *requests,
-                         const struct mu__settings *settings, mu_error *ret_error,
+static int read_settings(const struct mu__pass *pass, mu_error *ret_error,
                          struct pods_query *plan)
 {
-    int rv = read_selectors(requests, settings, ret_error, plan);
+    int rv = read_selectors(pass, ret_error, plan);
 
-    plan->port_name = mu__setting(requests, settings, MU__KUBE_SET_PORT_NAME);
+    plan->port_name = mu__setting(pass, MU__KUBE_SET_PORT_NAME);
     if (rv == 0)
-        rv = mu__setting_number(requests, settings, MU__KUBE_SET_PORT, ret_error,
-                                &plan->port);
-    return rv == 0 ? read_address(requests, settings, ret_error, &plan->host) : rv;
+        rv = mu__setting_number(pass, MU__KUBE_SET_PORT, ret_error, &plan->port);
+    return rv == 0 ? read_address(pass, ret_error, &plan->host) : rv;
 }
 
 /* ---- One list of pods ---- */
@@ -305,9 +299,7 @@ static int read_page(const struct selector *selector, const struct mu__answer *a
     if (rv != 0)
         return rv;
     *ret_pods = answer->parsed;
-    return answer->parsed != NULL ? 0
-                                  : mu_error_set(ret_error, -MU_ENOMEM,
-                                                 "%s: out of memory", selector->source);
+    return 0;
 }
 
 /* Pods over all pages. */
@@ -543,56 +535,53 @@ static void prepare(struct pods_query *plan)
 }
 
 /* One try with the token number `token`. *ret_refused: the API has refused it. */
-static int resolve_with(struct mu__requests *requests,
-                        const struct mu__settings *settings, struct pods_query *plan,
+static int resolve_with(const struct mu__pass *pass, struct pods_query *plan,
                         unsigned token, mu_error *ret_error, mu_resolution *resolution,
                         bool *ret_refused)
 {
     struct pod_list lists[SELECTORS_MAX] = {{0}};
     size_t firsts[SELECTORS_MAX] = {0};
-    int rv = read_name_space(requests, settings, ret_error, plan);
+    int rv = read_name_space(pass, ret_error, plan);
 
     if (rv == 0) {
         prepare(plan);
-        rv = read_lists(requests, plan, token, ret_error, lists, ret_refused);
+        rv = read_lists(pass->requests, plan, token, ret_error, lists, ret_refused);
     }
     if (rv == 0)
-        rv = add_all(requests, plan, lists, firsts, ret_error, resolution);
+        rv = add_all(pass->requests, plan, lists, firsts, ret_error, resolution);
     if (rv == 0)
-        rv = check_tasks(requests, settings, resolution, ret_error);
+        rv = check_tasks(pass, resolution, ret_error);
     if (rv == 0)
-        who_am_i(requests, plan, lists, firsts, resolution);
+        who_am_i(pass->requests, plan, lists, firsts, resolution);
     for (size_t i = 0; i < plan->selectors_count; i++)
         free(lists[i].pods);
     return rv;
 }
 
-int mu__pods_resolve(struct mu__requests *requests, const struct mu__settings *settings,
-                     mu_error *ret_error, mu_resolution *ret_resolution)
+int mu__pods_resolve(const struct mu__pass *pass, mu_error *ret_error,
+                     mu_resolution *ret_resolution)
 {
     const struct mu__kubernetes_wish wish = {
-        .location = mu__setting(requests, settings, MU__KUBE_SET_LOCATION),
-        .api_server = mu__setting(requests, settings, MU__KUBE_SET_API_SERVER),
-        .token = mu__setting(requests, settings, MU__KUBE_SET_TOKEN),
-        .token_file = mu__setting(requests, settings, MU__KUBE_SET_TOKEN_FILE),
-        .token_command = mu__setting(requests, settings, MU__KUBE_SET_TOKEN_COMMAND),
-        .ca_file = mu__setting(requests, settings, MU__KUBE_SET_CA_FILE),
-        .kubeconfig = mu__setting(requests, settings, MU__KUBE_SET_KUBECONFIG),
-        .context = mu__setting(requests, settings, MU__KUBE_SET_CONTEXT),
+        .location = mu__setting(pass, MU__KUBE_SET_LOCATION),
+        .api_server = mu__setting(pass, MU__KUBE_SET_API_SERVER),
+        .token = mu__setting(pass, MU__KUBE_SET_TOKEN),
+        .token_file = mu__setting(pass, MU__KUBE_SET_TOKEN_FILE),
+        .token_command = mu__setting(pass, MU__KUBE_SET_TOKEN_COMMAND),
+        .ca_file = mu__setting(pass, MU__KUBE_SET_CA_FILE),
+        .kubeconfig = mu__setting(pass, MU__KUBE_SET_KUBECONFIG),
+        .context = mu__setting(pass, MU__KUBE_SET_CONTEXT),
     };
     struct pods_query plan = {.port = 8470};
     bool again = true;
-    int rv = read_settings(requests, settings, ret_error, &plan);
+    int rv = read_settings(pass, ret_error, &plan);
 
-    MU__COPY_TEXT(ret_resolution->rpc_layer,
-                  mu__setting(requests, settings, MU__KUBE_SET_RPC_LAYER));
+    MU__COPY_TEXT(ret_resolution->rpc_layer, mu__setting(pass, MU__KUBE_SET_RPC_LAYER));
     for (unsigned token = 0; rv == 0 && token < 2 && again; token++) {
         again = false;
-        rv = mu__kubernetes_access(requests, &wish, token, ret_error, &plan.access);
+        rv = mu__kubernetes_access(pass->requests, &wish, token, ret_error, &plan.access);
         if (rv != 0)
             return rv;
-        rv = resolve_with(requests, settings, &plan, token, ret_error, ret_resolution,
-                          &again);
+        rv = resolve_with(pass, &plan, token, ret_error, ret_resolution, &again);
         again = again && plan.access.token_is_new;
         mu__kubernetes_access_done(&plan.access);
         if (again && token == 0)

@@ -33,11 +33,6 @@ static int out_of_memory(struct address_look_up *look_up)
 
 /* ---- The system's look-up ---- */
 
-static int fail_system(struct address_look_up *look_up, int status)
-{
-    return fails(look_up, mu__look_up_code(status), gai_strerror(status));
-}
-
 static int add_found(struct address_look_up *look_up, const struct addrinfo *found)
 {
     int rv = 0;
@@ -73,8 +68,9 @@ static bool is_ascii(const char *name)
     return *name == '\0';
 }
 
-/* As DNS has them ("xn--..."). The system takes names for the locale's, which a program
- * that has set none does not have: ours are UTF-8, on this thread alone. */
+/* Look up a name with letters beyond ASCII as DNS has it ("xn--..."). The system takes
+ * a name to be in the locale's encoding; ours are UTF-8, so this thread has a UTF-8
+ * locale during the call. */
 static int get_addresses_of_letters(const char *name, struct addrinfo **ret_found)
 {
     locale_t letters = newlocale(LC_CTYPE_MASK, "C.UTF-8", (locale_t)0);
@@ -90,8 +86,7 @@ static int get_addresses_of_letters(const char *name, struct addrinfo **ret_foun
     return rv;
 }
 
-/* Where they cannot be written so, or nobody knows them so, the name is asked for as it
- * stands. */
+/* A name that has no such form, or is not known by it, is looked up as it is. */
 static int get_addresses_of_name(const char *name, struct addrinfo **ret_found)
 {
     int rv = is_ascii(name) ? EAI_IDN_ENCODE : get_addresses_of_letters(name, ret_found);
@@ -112,13 +107,13 @@ static int request_system(struct address_look_up *look_up)
     int rv = get_addresses_of_name(look_up->name, &found);
 
     if (rv != 0)
-        return fail_system(look_up, rv);
+        return fails(look_up, mu__look_up_code(rv), gai_strerror(rv));
     rv = add_found(look_up, found);
     freeaddrinfo(found);
     return rv;
 }
 
-/* ---- The task ---- */
+/* ---- The job ---- */
 
 static int write_records(struct address_look_up *look_up)
 {

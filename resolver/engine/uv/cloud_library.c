@@ -47,7 +47,7 @@ int mu__cloud_load(mu_error *ret_error, const struct mu__cloud **ret_cloud)
     return rv;
 }
 
-/* What is open has loaded it. */
+/* For a client that is open: it has loaded the library. */
 static const struct mu__cloud *loaded_cloud(void)
 {
     const struct mu__cloud *cloud;

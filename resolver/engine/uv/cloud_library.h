@@ -6,8 +6,8 @@
 
 /* Any thread. Load the library, unless that was done: where the loader finds it, which is
  * beside the program or libmuster (their RUNPATH), or in the system's folders. Once
- * loaded it stays; what failed is tried again by the next call. It takes as long as the
- * loader takes. -MU_EPRECONDITION: it or a package that it needs is missing, or it is
+ * loaded it stays; what failed is tried again by the next call. Blocks as long as the
+ * loader does. -MU_EPRECONDITION: it or a package that it needs is missing, or it is
  * of another build; the words name the file and the packages. */
 int mu__cloud_load(mu_error *ret_error, const struct mu__cloud **ret_cloud);
 

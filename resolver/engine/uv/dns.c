@@ -1,11 +1,11 @@
 /* Addresses and services from DNS servers, by c-ares in the requester's loop.
  *
- * A channel of c-ares is opened for each server that requests name, or for the system's,
- * and closed when nobody waits for it any more: so the system's configuration is read
- * anew for each burst of requests. At most ACTIVE_MAX requests of a channel are under way
- * at a time; the others wait in order. A server that is silent is tried again after 1, 2,
- * 4 … s, until the request's timeout; who gives up before leaves his queries to c-ares,
- * which drops them with the channel. */
+ * A channel of c-ares is opened for each server that requests name, and for the
+ * system's, and closed when no request needs it any more: so the system's configuration
+ * is read anew for each burst of requests. At most ACTIVE_MAX requests of a channel are
+ * in flight; the others wait in order. A server that is silent is tried again after 1,
+ * 2, 4 … s, until the request's timeout; the queries of a request that is cancelled
+ * stay with c-ares, which drops them with the channel. */
 #define CARES_NO_DEPRECATED /* 1.34 deprecates what 1.18 has nothing else for */
 
 #include "resolver/engine/dns_records.h"
@@ -45,9 +45,9 @@ struct mu__dns_channel {
     struct mu__requester_uv *requester;
     ares_channel ares;
     char *server; /* NULL: the system's */
-    bool is_busy; /* answers are given: its end comes later */
+    bool is_busy; /* exchanges are being answered: do not close it */
     unsigned active;
-    struct mu__list look_ups; /* in order; those that somebody waits for */
+    struct mu__list look_ups; /* in order; those with an exchange */
     struct mu__list sockets;
     struct mu__list_node node;
 };
@@ -63,8 +63,8 @@ struct dns_query {
 struct dns_look_up {
     uv_timer_t deadline;             /* first: handles cast */
     struct mu__requester_uv *requester;
-    struct mu__dns_channel *channel; /* NULL: nobody waits any more */
-    struct mu__exchange *exchange;   /* with it */
+    struct mu__dns_channel *channel; /* NULL: timed out, cancelled or answered */
+    struct mu__exchange *exchange;   /* NULL when `channel` is */
     bool is_active;
     struct dns_query queries[QUERIES];
     unsigned queries_count;
@@ -95,7 +95,8 @@ static void on_deadline_closed(uv_handle_t *handle)
     mu__requester_release(requester);
 }
 
-/* Nobody waits for it any more. */
+/* Take a look-up from its channel; the exchange is the caller's, to be answered or
+ * not. */
 static struct mu__exchange *detach(struct dns_look_up *look_up)
 {
     struct mu__dns_channel *channel = look_up->channel;
@@ -134,7 +135,7 @@ static void on_deadline(uv_timer_t *timer)
     turn(channel);
 }
 
-/* ---- What is answered ---- */
+/* ---- Answers ---- */
 
 static int read_addresses(const struct hostent *host, int type,
                           struct mu__dns_records *records)
@@ -204,7 +205,7 @@ static void on_answer(void *arg, int status, int timeouts, unsigned char *bytes,
     unref(look_up);
 }
 
-/* ---- What it comes to ---- */
+/* ---- Results ---- */
 
 static bool is_answered(int status)
 {
@@ -224,7 +225,7 @@ static void describe_servers(const struct mu__dns_channel *channel, char *out,
     ares_free_data(servers);
 }
 
-/* A query was not answered: `server` is who should have. */
+/* Answer with the error of a failed query; `server` describes the servers. */
 static void fail_status(struct mu__exchange *exchange, int status, const char *server)
 {
     static const struct {
@@ -292,8 +293,8 @@ static void answer_records(struct mu__exchange *exchange, struct mu__dns_records
     fail(exchange, -MU_EEXHAUSTED, words);
 }
 
-/* Of a name with IPv4 addresses the others may be missing: some servers fail where there
- * is none. */
+/* Answer a look-up when all of its queries have ended. If there are IPv4 addresses, the
+ * AAAA query may have failed: some servers fail where there is none. */
 static void conclude(struct mu__dns_channel *channel, struct dns_look_up *look_up)
 {
     struct mu__exchange *exchange = detach(look_up);
@@ -419,13 +420,13 @@ static int open_ares(struct mu__dns_channel *channel, int flags)
               ARES_OPT_SOCK_STATE_CB;
 
 #ifdef ARES_OPT_QUERY_CACHE
-    set |= ARES_OPT_QUERY_CACHE; /* of no time: each request tells what is true now */
+    set |= ARES_OPT_QUERY_CACHE; /* for 0 s: each request gets what is true now */
 #endif
     return ares_init_options(&channel->ares, &options, set);
 }
 
-/* What the only server refuses is what there is to say; of several the next one is
- * asked. */
+/* When there is one server, its refusals are reported; of several the next one is
+ * tried. */
 static int open_system(struct mu__dns_channel *channel)
 {
     struct ares_addr_node *servers = NULL;
@@ -542,7 +543,8 @@ static void start(struct mu__dns_channel *channel, struct dns_look_up *look_up)
     }
 }
 
-/* The next one that is answered, once as many as may be are under way. */
+/* Start waiting look-ups, up to ACTIVE_MAX; return the first that is complete, or
+ * NULL. */
 static struct dns_look_up *next_answered(struct mu__dns_channel *channel)
 {
     struct dns_look_up *at;
@@ -561,7 +563,7 @@ static struct dns_look_up *next_answered(struct mu__dns_channel *channel)
     return NULL;
 }
 
-/* After whatever c-ares has done, and never within its callbacks. */
+/* Called after each call of c-ares, and never within its callbacks. */
 static void turn(struct mu__dns_channel *channel)
 {
     struct dns_look_up *look_up;

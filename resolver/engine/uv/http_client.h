@@ -1,4 +1,4 @@
-/* The door to HTTP in a loop: libcurl's, by libmuster-cloud (resolver/cloud/uv/). */
+/* An HTTP client in a loop: libcurl's, by libmuster-cloud (resolver/cloud/uv/). */
 #ifndef MU_RESOLVER_HTTP_CLIENT_H
 #define MU_RESOLVER_HTTP_CLIENT_H
 
@@ -18,8 +18,8 @@ struct mu__http_client_config {
     uv_loop_t *loop;
     uint16_t done_kind;     /* HTTP_DONE: a message whose body is the request's pointer */
 
-    /* How HTTP_DONE goes to its owner: as mu__world_uv_post, so that it arrives in
-     * another round of the loop and a turn follows. Takes msg when 0 is returned. */
+    /* Sends HTTP_DONE to the owner: as mu__world_uv_post, so that it arrives in another
+     * round of the loop and a turn follows. Takes msg when it returns 0. */
     int (*post)(void *owner, struct mu__msg *msg);
     void *owner;
 };
@@ -28,11 +28,11 @@ struct mu__http_client_config {
 int mu__http_client_open(const struct mu__http_client_config *config, mu_error *ret_error,
                          struct mu__http_client **ret_client);
 
-/* The door. Valid until close. */
+/* The client's interface. Valid until close. */
 struct mu__http *mu__http_client_door(struct mu__http_client *client);
 
-/* Requests under way are dropped, and nothing is posted any more. What was told
- * (ops->tell) may end, for a second at most. `closed` is the last that is heard, from the
+/* Drops the requests in flight; nothing is posted any more. One-way requests
+ * (ops->tell) may still end, within a second. `closed` is the last callback, from the
  * loop. To be called once. */
 void mu__http_client_close(struct mu__http_client *client, void (*closed)(void *arg),
                            void *arg);

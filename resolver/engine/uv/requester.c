@@ -45,7 +45,7 @@ void mu__requester_cache(struct mu__requester_uv *requester,
                              uv_now(requester->loop));
 }
 
-/* False: nothing is kept for this request. */
+/* False: the cache has no answer for this request. */
 static bool answer_from_cache(struct mu__requester_uv *requester,
                               struct mu__exchange *exchange)
 {
@@ -137,7 +137,7 @@ static int task_signature(struct mu__request_work *task)
     return rv;
 }
 
-/* What it has found is in the call. */
+/* The result is in the call. */
 static int task_call(struct mu__request_work *task)
 {
     int rv = mu__work_reserve(task, 0);
@@ -160,7 +160,7 @@ static int task_program(struct mu__request_work *task)
 
 /* ---- The requester ---- */
 
-/* How each kind is answered: at once, by a task, by DNS or over HTTP. */
+/* How each kind is answered: at once, by a blocking job, by DNS or over HTTP. */
 static const struct {
     void (*at_once)(struct mu__exchange *exchange);
     struct mu__work_kind task;

@@ -13,20 +13,7 @@
 
 static int failed_with(struct mu__request_work *task, int number)
 {
-    static const struct {
-        int number;
-        int code;
-    } codes[] = {
-        {ENOENT, -MU_ENOTFOUND},    {ENOTDIR, -MU_ENOTFOUND}, {EACCES, -MU_EPERMISSION},
-        {EPERM, -MU_EPERMISSION},   {EISDIR, -MU_EINVALID},   {ENOMEM, -MU_ENOMEM},
-        {ENAMETOOLONG, -MU_EINVALID}, {ELOOP, -MU_EINVALID},
-    };
-    int code = -MU_EUNAVAILABLE;
-
-    for (size_t i = 0; i < sizeof codes / sizeof codes[0]; i++)
-        if (codes[i].number == number)
-            code = codes[i].code;
-    return mu__work_fail(task, code, strerror(number));
+    return mu__work_fail(task, mu__errno_code(number), strerror(number));
 }
 
 static int too_large(struct mu__request_work *task)
@@ -59,7 +46,7 @@ static int read_all(struct mu__request_work *task, int fd)
     return rv;
 }
 
-/* Without waiting for who would write into a pipe. */
+/* O_NONBLOCK: a pipe without a writer must not block. */
 int mu__work_file(struct mu__request_work *task)
 {
     int fd = open(task->request.name, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
@@ -109,8 +96,8 @@ static int by_bytes(const void *a, const void *b)
     return strcmp(*(char *const *)a, *(char *const *)b);
 }
 
-/* Where each line begins; they are ended by zero bytes meanwhile. A name of newlines
- * alone has empty ones: there may be as many lines as bytes. */
+/* The begin of each line, which now ends with a zero byte. A name of newlines alone
+ * gives empty lines: there may be as many lines as bytes. */
 static char **lines_of(struct mu__request_work *task, size_t *ret_count)
 {
     char **lines = calloc(task->size + 1, sizeof *lines);
@@ -126,8 +113,7 @@ static char **lines_of(struct mu__request_work *task, size_t *ret_count)
     return lines;
 }
 
-/* Of names that have a newline themselves there are lines that are none: they are sorted
- * as well. */
+/* A name with a newline in it becomes several lines, which are sorted like others. */
 static int sort(struct mu__request_work *task)
 {
     char *sorted = malloc(task->size + 1);
@@ -166,7 +152,7 @@ int mu__work_folder(struct mu__request_work *task)
     return rv == 0 ? sort(task) : rv;
 }
 
-/* ---- Changes ---- */
+/* ---- Writing ---- */
 
 static int nothing_to_report(struct mu__request_work *task, int rv)
 {

@@ -1,4 +1,4 @@
-/* Requests over HTTP: a flight each. */
+/* Requests over HTTP; each is a struct mu__flight. */
 #include "resolver/engine/uv/internal.h"
 
 #include "resolver/engine/request.h"
@@ -11,16 +11,16 @@
 #include <string.h>
 
 enum {
-    FLIGHTS_MAX = 32, /* requests under way; more wait for these */
-    DONE_KIND = 1     /* of the messages between the door and us: any number does */
+    FLIGHTS_MAX = 32, /* requests in flight; more wait for these */
+    DONE_KIND = 1     /* of the client's messages to us: any number does */
 };
 
 struct mu__flight {
     struct mu__http_request request;
     struct mu__http_tls tls;
-    struct mu__exchange *exchange; /* NULL: nobody wants the answer */
+    struct mu__exchange *exchange; /* NULL: cancelled */
     struct mu__list_node node;     /* while it waits */
-    bool is_sent;                  /* it is with the door */
+    bool is_sent;                  /* it is with the HTTP client */
     bool posted;                   /* its message is in our queue */
 };
 
@@ -39,7 +39,7 @@ static void msg_free(struct mu__msg *msg)
     mu__pool_done(&pool);
 }
 
-/* What the door says begins with the url, which the request's words begin with, too. */
+/* The client's message begins with the url, as the exchange's will. */
 static void give_failure(struct mu__exchange *exchange,
                          const struct mu__http_request *request)
 {
@@ -107,7 +107,7 @@ static void send_waiting(struct mu__requester_uv *requester)
     }
 }
 
-/* The door has posted: in a round of the loop of its own, since an answer may lead to the
+/* Take one posted message in each round of the loop, since an answer may lead to the
  * next request. */
 static void on_idle(uv_idle_t *idle)
 {

@@ -1,12 +1,13 @@
-/* Requests that a thread answers.
+/* Requests that are answered on a thread.
  *
- * A exchange has a job, the loop's side, which has a timer and a task, the thread's
- * side. The exchange is answered once: when the task has run, or by the timer when that
- * takes too long. A task that hangs then finds nobody who wants its answer, and goes
- * with its thread. Only calls, the program's own functions, are still waited for when
- * the requester closes; and what ends soon by itself, so that nothing of it outlives
- * this process. A call of an asynchronous function is a job, too, whose task has no
- * thread: it has run when the program has finished it. */
+ * The loop's side of a request is a struct mu__pending_request, with a timer; the
+ * thread's side is a struct mu__request_work, a blocking job. The exchange is answered
+ * once: when the job has run, or by the timer when that takes too long. The result of a
+ * job that hangs is then dropped, and goes with its thread. When the requester closes,
+ * it only waits for functions of the program's own, and for jobs that end soon by
+ * themselves, so that nothing of those outlives this process. A call of an
+ * asynchronous function has a job without a thread: it has run when the program has
+ * finished its reply. */
 #include "resolver/engine/uv/internal.h"
 
 #include "resolver/engine/request.h"
@@ -19,18 +20,18 @@
 enum {
     ROOM_FIRST_BYTES = 4096,
     WORDS_BYTES = 256,
-    END_MS = 5000, /* what ends soon is left to itself after that */
+    END_MS = 5000, /* after that a job that ends soon is left to its thread */
     NS_PER_MS = 1000000
 };
 
 struct mu__pending_request {
     uv_timer_t timer; /* first: handles cast */
     struct mu__requester_uv *requester;
-    struct mu__exchange *exchange; /* NULL: answered, or nobody wants it */
-    struct mu__request_work *task; /* NULL: it has run, or is left to itself */
+    struct mu__exchange *exchange; /* NULL: answered or cancelled */
+    struct mu__request_work *task; /* NULL: it has run, or is left to its thread */
     bool names_itself;
     bool ends_soon;
-    struct mu__list_node node; /* of those with a task */
+    struct mu__list_node node; /* of requester->jobs */
 };
 
 /* ---- The thread's side ---- */
@@ -98,7 +99,7 @@ static void close_blocking_when_done(struct mu__requester_uv *requester)
         mu__blocking_close(requester->blocking_jobs, on_blocking_closed, requester);
 }
 
-/* It has no task any more. */
+/* The job has run, or is left to its thread. */
 static void job_end(struct mu__pending_request *job)
 {
     mu__list_remove(&job->requester->jobs, &job->node);
@@ -107,7 +108,7 @@ static void job_end(struct mu__pending_request *job)
     close_blocking_when_done(job->requester);
 }
 
-/* The thread may go on for a while. */
+/* Leave the job to its thread, which may go on for a while. */
 static void leave_task(struct mu__pending_request *job)
 {
     struct mu__request_work *task = job->task;
@@ -140,8 +141,9 @@ static void on_end_limit(uv_timer_t *timer)
     leave_task((struct mu__pending_request *)timer);
 }
 
-/* Nobody wants to know any more: only calls are kept in mind, until the requester
- * closes, and what ends soon, once it has begun, until it has ended. */
+/* The exchange needs no answer any more. Only functions of the program's own are still
+ * tracked, until the requester closes, and jobs that end soon, once they have begun,
+ * until they have ended. */
 static void let_go(struct mu__pending_request *job)
 {
     (void)uv_timer_stop(&job->timer);
@@ -154,7 +156,7 @@ static void let_go(struct mu__pending_request *job)
         leave_task(job);
 }
 
-/* That it has not begun is the fault of others: it says so. */
+/* The message of a timeout; it says when other jobs have kept this one from beginning. */
 static void write_late(struct mu__request_work *task, char *out, size_t size)
 {
     const struct mu__request *request = &task->request;
@@ -228,7 +230,7 @@ static struct mu__request_work *task_new(const struct mu__request *request,
     return task;
 }
 
-/* A turn may take long: the limit begins now. */
+/* The turn so far may have been long: the timeout begins now. */
 static void job_start(struct mu__requester_uv *requester, struct mu__pending_request *job,
                       struct mu__exchange *exchange)
 {

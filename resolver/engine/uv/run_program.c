@@ -1,8 +1,9 @@
-/* Programs that resolvers have run. */
+/* Running a program by posix_spawn, and reading what it prints. */
 #define _GNU_SOURCE /* posix_spawn_file_actions_addclosefrom_np */
 
 #include "resolver/engine/uv/run_program.h"
 
+#include "resolver/engine/uv/write.h"
 #include "runtime/base/text.h"
 
 #include <errno.h>
@@ -25,12 +26,12 @@
 #endif
 
 enum {
-    TICK_MS = 20,               /* how often it is looked whether the program has ended */
+    TICK_MS = 20,               /* how often the end of the program is checked */
     ROOM_FIRST = 4096,
     LAST_BYTES = 512,           /* of standard error: the end is kept */
-    LINE_BYTES = 240,           /* of its last line, in words */
+    LINE_BYTES = 240,           /* of its last line, in messages */
     UNBROKEN_MAX = 39,          /* letters without a blank: longer ones may be secret */
-    READS_MAX = 64              /* of standard error in one go, which may be endless */
+    READS_MAX = 64              /* of standard error at a time, which may be endless */
 };
 
 extern char **environ;
@@ -55,7 +56,7 @@ static int fail(struct program *p, int code, const char *words)
 
 /* ---- Arguments and variables ---- */
 
-/* Those of the words that begin with `letter`, without it: "aget-token". */
+/* Collect the words that begin with `letter`, without it: "get-token" of "aget-token". */
 static void pick(const char *words, size_t size, char letter, char **out)
 {
     for (size_t i = 0; i < size; i += strlen(words + i) + 1)
@@ -72,7 +73,7 @@ static size_t count_words(const char *words, size_t size)
     return count;
 }
 
-/* Whether a variable of the process has another value among ours. */
+/* Whether `words` have another value for a variable of this process. */
 static bool is_replaced(const char *variable, const char *words, size_t size)
 {
     size_t name = strcspn(variable, "=") + 1;
@@ -112,25 +113,7 @@ static char **make_environment(const char *words, size_t size)
     return all;
 }
 
-/* ---- Beginning ---- */
-
-static int code_of(int number)
-{
-    static const struct {
-        int number;
-        int code;
-    } codes[] = {
-        {ENOENT, -MU_ENOTFOUND}, {ENOTDIR, -MU_ENOTFOUND}, {EACCES, -MU_EPERMISSION},
-        {EPERM, -MU_EPERMISSION}, {ENOMEM, -MU_ENOMEM}, {ENOEXEC, -MU_EINVALID},
-        {ELOOP, -MU_EINVALID}, {ENAMETOOLONG, -MU_EINVALID}, {E2BIG, -MU_EINVALID},
-        {ECANCELED, -MU_ECANCELLED},
-    };
-
-    for (size_t i = 0; i < sizeof codes / sizeof codes[0]; i++)
-        if (codes[i].number == number)
-            return codes[i].code;
-    return -MU_EUNAVAILABLE;
-}
+/* ---- Starting ---- */
 
 /* A group of its own, so that what it has started is killed with it; signals as at the
  * begin of a process, whatever this thread blocks and the host ignores. */
@@ -149,8 +132,8 @@ static int set_attributes(posix_spawnattr_t *attributes)
                                                     POSIX_SPAWN_SETSIGDEF);
 }
 
-/* Files and sockets of the host that would go to any program of its, where the C library
- * can do that (glibc since 2.34). */
+/* Close the host's files and sockets that any program of its would inherit, where the C
+ * library can do that (glibc since 2.34). */
 static int close_others(posix_spawn_file_actions_t *actions)
 {
 #ifdef CLOSES_OTHERS
@@ -173,7 +156,7 @@ static int set_actions(posix_spawn_file_actions_t *actions, int out, int error)
     return rv == 0 ? close_others(actions) : rv;
 }
 
-/* A number of errno. */
+/* Returns a number of errno. */
 static int spawn(struct program *p, char **arguments, char **environment, int out,
                  int error)
 {
@@ -227,7 +210,7 @@ static bool is_for_now(ssize_t count)
     return count < 0 && (errno == EAGAIN || errno == EINTR);
 }
 
-/* Up to what there is now. */
+/* Read what there is now. */
 static int read_out(struct program *p)
 {
     while (p->out >= 0) {
@@ -298,7 +281,7 @@ static int read_both(struct program *p)
 
 /* ---- Its end ---- */
 
-/* True: it is over. *ret_status stays when somebody else has taken its end. */
+/* True: it has ended. *ret_status stays as it is when the host has reaped it. */
 static bool has_ended(struct program *p, int *ret_status)
 {
     pid_t rv = waitpid(p->pid, ret_status, WNOHANG);
@@ -309,7 +292,7 @@ static bool has_ended(struct program *p, int *ret_status)
     return true;
 }
 
-/* With all that it has started and that has not left its group. */
+/* Kill it, with all that it has started in its group. */
 static void end(struct program *p)
 {
     if (p->pid == 0)
@@ -320,7 +303,7 @@ static void end(struct program *p)
     p->pid = 0;
 }
 
-/* What may be a token or key becomes "..."; a path stays as it is. */
+/* Replace words that may be a token or key by "..."; a path stays. */
 static void hide_long_words(char *line)
 {
     char *out = line;
@@ -339,8 +322,8 @@ static void hide_long_words(char *line)
     *out = '\0';
 }
 
-/* The last line that has something, fit to be shown. Of one that is too long its end,
- * without the word that it begins in. */
+/* The last line that is not empty, made printable. Of a line that is too long the end,
+ * from a word's begin. */
 static void last_line(const struct program *p, char *out)
 {
     size_t stop = p->last_size;
@@ -375,7 +358,8 @@ static int judge(struct program *p, int status)
                         line[0] == '\0' ? "" : ": ", line);
 }
 
-/* What a child of it may go on to print is not waited for. */
+/* Wait for the program's end, reading what it prints. What a child of it may still
+ * print is not waited for. */
 static int attend(struct program *p, const atomic_bool *cancelled)
 {
     int status = 0;
@@ -394,7 +378,7 @@ static int attend(struct program *p, const atomic_bool *cancelled)
         if (ended)
             return judge(p, status);
     }
-    return fail(p, -MU_ECANCELLED, "nobody wants its answer any more");
+    return fail(p, -MU_ECANCELLED, "it was cancelled");
 }
 
 static void program_done(struct program *p)
@@ -424,7 +408,7 @@ int mu__run_program(const char *program, const void *words, size_t words_size,
     free(arguments);
     free(environment);
     if (rv != 0)
-        rv = fail(&p, code_of(rv), strerror(rv));
+        rv = fail(&p, mu__errno_code(rv), strerror(rv));
     else
         rv = attend(&p, cancelled);
     if (rv == 0) {

@@ -1,8 +1,8 @@
 /* Running a program for what it prints. Blocking: for a thread that may wait.
  *
  * Not by uv_spawn, which takes the process's handler of SIGCHLD: that is the host
- * program's. A host may also wait for all its children and so take the end of ours; what
- * the program has printed then counts as if it had ended well. */
+ * program's. The host may also reap all children, ours too; what the program has
+ * printed then counts as if it had succeeded. */
 #ifndef MU_RESOLVER_RUN_UV_H
 #define MU_RESOLVER_RUN_UV_H
 
@@ -14,7 +14,7 @@
 /* Run `program`: a path when it has a slash, else a name that is looked for in PATH.
  * `words` are its arguments and variables as MU__REQUEST_PROGRAM has them; it has the
  * environment of this process, no input, and a process group of its own. It may print
- * `bytes_max` bytes. When *unwanted becomes true, it is killed with its group.
+ * `bytes_max` bytes. When *cancelled becomes true, it is killed with its group.
  *
  * Owns:    the caller frees *ret_data, behind which stands a zero byte.
  * Returns: -MU_ENOTFOUND, -MU_EPERMISSION, -MU_EINVALID: it cannot be run;

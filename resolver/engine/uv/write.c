@@ -1,5 +1,6 @@
-/* A file is written under another name in the same folder first; then it takes its
- * place by rename, or, where no other may be there, by a hard link, which fails then. */
+/* A file is written under another name in the same folder, which then replaces the file
+ * by rename, or, with `new_only`, becomes the file by a hard link, which fails when
+ * there is one. */
 #include "resolver/engine/uv/write.h"
 
 #include <errno.h>
@@ -12,7 +13,7 @@
 #include <unistd.h>
 #include <uv.h>
 
-static int failed(const char *path, const char *what, mu_error *ret_error)
+int mu__errno_code(int number)
 {
     static const struct {
         int number;
@@ -23,16 +24,23 @@ static int failed(const char *path, const char *what, mu_error *ret_error)
         {EPERM, -MU_EPERMISSION},     {EROFS, -MU_EPERMISSION},
         {ENOSPC, -MU_EEXHAUSTED},     {EDQUOT, -MU_EEXHAUSTED},
         {ENAMETOOLONG, -MU_EINVALID}, {EISDIR, -MU_EINVALID},
+        {ELOOP, -MU_EINVALID},        {ENOEXEC, -MU_EINVALID},
+        {E2BIG, -MU_EINVALID},        {ECANCELED, -MU_ECANCELLED},
         {ENOMEM, -MU_ENOMEM},
     };
-    int number = errno;
-    int code = -MU_EUNAVAILABLE;
 
     for (size_t i = 0; i < sizeof codes / sizeof codes[0]; i++)
         if (codes[i].number == number)
-            code = codes[i].code;
-    return mu_error_set(ret_error, code, "\"%.200s\" cannot be %s: %s", path, what,
-                        strerror(number));
+            return codes[i].code;
+    return -MU_EUNAVAILABLE;
+}
+
+static int failed(const char *path, const char *what, mu_error *ret_error)
+{
+    int number = errno;
+
+    return mu_error_set(ret_error, mu__errno_code(number), "\"%.200s\" cannot be %s: %s",
+                        path, what, strerror(number));
 }
 
 static bool write_all(int fd, const char *bytes, size_t size)
@@ -50,7 +58,7 @@ static bool write_all(int fd, const char *bytes, size_t size)
     return true;
 }
 
-/* The content, on the disk. */
+/* Write the content, and sync it to the disk. */
 static bool fill(int fd, const void *bytes, size_t size)
 {
     bool whole = fchmod(fd, 0644) == 0 && write_all(fd, bytes, size) && fsync(fd) == 0;
@@ -62,8 +70,8 @@ static bool fill(int fd, const void *bytes, size_t size)
     return whole;
 }
 
-/* "/folder/.name.0123456789abcdef": what begins with a point is no task's. NULL: no
- * memory. */
+/* "/folder/.name.0123456789abcdef": readers pass over names that begin with a point.
+ * NULL: out of memory. */
 static char *other_name(const char *path)
 {
     const char *slash = strrchr(path, '/');

@@ -1,5 +1,4 @@
-/* Writing files for resolvers that tell others where a task is. Blocking: for a thread
- * that may wait. */
+/* Writing files, for registries of tasks. Blocking: for a thread that may wait. */
 #ifndef MU_RESOLVER_WRITE_UV_H
 #define MU_RESOLVER_WRITE_UV_H
 
@@ -14,6 +13,9 @@
  * -MU_EINVALID, each with path and reason. */
 int mu__file_write(const char *path, const void *bytes, size_t size, bool new_only,
                    mu_error *ret_error);
+
+/* An errno as the code of an error. */
+int mu__errno_code(int number);
 
 /* -MU_ENOTFOUND: it is not there. */
 int mu__file_remove(const char *path, mu_error *ret_error);

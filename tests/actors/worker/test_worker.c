@@ -279,7 +279,7 @@ static void test_cancel(void **state)
     TELL(f, MU__CANCEL, cancel, 3, 1);
     TELL(f, MU__CANCEL, cancel, 2, 1);
     expect_error(f, 2, MU_ECANCELLED, MU_ERROR_OTHER, "cancelled before it began");
-    assert_null(f->works);
+    assert_null(f->works.first);
     end_work(f, one);
     expect_result(f, 1, mu_value_int(1));
     assert_int_equal(f->calls, 1);
@@ -417,13 +417,13 @@ static void test_chief_lost(void **state)
 
     lose_chief(f);
     assert_int_equal(mu__worker_pinned_bytes(worker_of(f)), 0);
-    assert_null(f->works);
+    assert_null(f->works.first);
     assert_int_equal(f->drops, 1);
     end_work(f, begun);
     assert_int_equal(f->calls, calls + 1);
     assert_int_equal(f->drops, 2);
     answer_effects(f, 0);
-    assert_null(f->works);
+    assert_null(f->works.first);
     assert_int_equal(mu__worker_pinned_bytes(worker_of(f)), 0);
     for (const struct mu__msg *msg = f->said; msg != NULL; msg = msg->next)
         assert_int_equal(msg->to.node, CHIEF);
@@ -438,7 +438,7 @@ static void test_leave(void **state)
     char running[64];
 
     mu__worker_leave(worker_of(f), mu__kernel_pool(f->kernel), f->works);
-    f->works = NULL;
+    f->works = (struct mu__list){NULL, NULL};
     mu__worker_cancel_all(worker_of(f));
     assert_true(mu__worker_running(worker_of(f), running, sizeof running));
     assert_string_equal(running, "make");
@@ -447,7 +447,7 @@ static void test_leave(void **state)
     RUN(f, 6, "quick");
     give_input(f, 77, mu_value_int(7));
     assert_int_equal(f->calls, calls + 1);
-    assert_null(f->works);
+    assert_null(f->works.first);
 }
 
 /* tear_down frees everything, wherever it is. */
@@ -456,7 +456,7 @@ static void test_end_in_the_middle(void **state)
     struct fixture *f = *state;
 
     (void)begin_everything(f);
-    assert_non_null(f->works);
+    assert_non_null(f->works.first);
     assert_int_equal(f->sent_count, 1);
 }
 
@@ -467,7 +467,7 @@ static void test_end_of_the_actor(void **state)
     char running[64];
 
     end_work(f, begin_everything(f));
-    while (f->works != NULL)
+    while (f->works.first != NULL)
         work(f);
     RUN(f, 7, "echo", ref(78), MU__CLOSURE_KEEP, {78});
     assert_false(mu__worker_running(worker_of(f), running, sizeof running));

@@ -359,7 +359,7 @@ static void test_the_largest_value(void **state)
     cli_expect_code(&asked, 0);
     expect_words(0, " 1048576 ", "ls", "-l");
     take_input("larger", bytes, VALUE_MAX + 1);
-    expect_words(2, "standard input has more than the 1048576 bytes of a value", "put",
+    expect_words(2, "standard input has more than 1048576 bytes", "put",
                  "larger", "-");
     free(bytes);
 }

@@ -28,39 +28,36 @@ static int request_nobody(struct mu__requests *requests, mu_error *ret_error)
     return answer == NULL ? MU__LATER : mu__answer_check(answer, "silent", ret_error);
 }
 
-static int on_resolve(struct mu__requests *requests, const struct mu__settings *settings,
-                      mu_error *ret_error, mu_resolution *ret_resolution)
+static int on_resolve(const struct mu__pass *pass, mu_error *ret_error,
+                      mu_resolution *ret_resolution)
 {
-    (void)requests;
-    (void)settings;
+    (void)pass;
     ret_resolution->cluster = mu_cluster_new();
     return mu_cluster_add(ret_resolution->cluster, "chief", 0, "127.0.0.1:1", ret_error);
 }
 
-static int on_announce(struct mu__requests *requests, const struct mu__settings *settings,
-                       const mu_announcement *announcement, mu_error *ret_error,
-                       void **own, int *ret_index, uint32_t *ret_again_ms)
+static int on_announce(const struct mu__pass *pass, const mu_announcement *announcement,
+                       mu_error *ret_error, void **own, int *ret_index,
+                       uint32_t *ret_again_ms)
 {
-    (void)settings;
     (void)own;
-    if (mu__requests_runs(requests) <= 1)
+    if (mu__requests_runs(pass->requests) <= 1)
         told.announced++;
     *ret_index = announcement->index;
     *ret_again_ms = 1;
-    return told.tells_once && told.announced == 1 ? 0
-                                                  : request_nobody(requests, ret_error);
+    return told.tells_once && told.announced == 1
+               ? 0
+               : request_nobody(pass->requests, ret_error);
 }
 
-static int on_withdraw(struct mu__requests *requests, const struct mu__settings *settings,
-                       const mu_announcement *announcement, mu_error *ret_error,
-                       void **own)
+static int on_withdraw(const struct mu__pass *pass, const mu_announcement *announcement,
+                       mu_error *ret_error, void **own)
 {
-    (void)settings;
     (void)announcement;
     (void)own;
-    if (mu__requests_runs(requests) <= 1)
+    if (mu__requests_runs(pass->requests) <= 1)
         told.withdrawn++;
-    return told.takes_back ? 0 : request_nobody(requests, ret_error);
+    return told.takes_back ? 0 : request_nobody(pass->requests, ret_error);
 }
 
 static const struct mu__setting_spec no_settings[] = {{.name = NULL}};

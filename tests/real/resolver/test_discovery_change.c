@@ -34,18 +34,17 @@ static struct {
     bool is_tried_again;        /* the file is, within a look */
 } source;
 
-static int on_resolve(struct mu__requests *requests, const struct mu__settings *settings,
-                      mu_error *ret_error, mu_resolution *ret_resolution)
+static int on_resolve(const struct mu__pass *pass, mu_error *ret_error,
+                      mu_resolution *ret_resolution)
 {
     const struct mu__request request = {.kind = MU__REQUEST_FILE,
                                         .name = source.file,
                                         .retry_missing = source.is_tried_again};
     const struct mu__answer *answer;
 
-    (void)settings;
-    if (mu__requests_runs(requests) <= 1)
+    if (mu__requests_runs(pass->requests) <= 1)
         source.looks++;
-    answer = mu__requests_get(requests, &request);
+    answer = mu__requests_get(pass->requests, &request);
     if (answer == NULL)
         return MU__LATER;
     if (answer->code != 0) {
@@ -56,12 +55,11 @@ static int on_resolve(struct mu__requests *requests, const struct mu__settings *
     return mu_cluster_add(ret_resolution->cluster, "chief", 0, "127.0.0.1:1", ret_error);
 }
 
-static int on_announce(struct mu__requests *requests, const struct mu__settings *settings,
-                       const mu_announcement *announcement, mu_error *ret_error,
-                       void **own, int *ret_index, uint32_t *ret_again_ms)
+static int on_announce(const struct mu__pass *pass, const mu_announcement *announcement,
+                       mu_error *ret_error, void **own, int *ret_index,
+                       uint32_t *ret_again_ms)
 {
-    (void)requests;
-    (void)settings;
+    (void)pass;
     (void)ret_error;
     (void)own;
     *ret_index = announcement->index;
@@ -69,11 +67,9 @@ static int on_announce(struct mu__requests *requests, const struct mu__settings 
     return 0;
 }
 
-static const char *watched_path(struct mu__requests *requests,
-                                const struct mu__settings *settings)
+static const char *watched_path(const struct mu__pass *pass)
 {
-    (void)requests;
-    (void)settings;
+    (void)pass;
     return source.watched;
 }
 
@@ -91,22 +87,18 @@ static struct {
     bool is_watched;
 } quiet;
 
-static int on_resolve_quiet(struct mu__requests *requests,
-                            const struct mu__settings *settings, mu_error *ret_error,
+static int on_resolve_quiet(const struct mu__pass *pass, mu_error *ret_error,
                             mu_resolution *ret_resolution)
 {
-    (void)requests;
-    (void)settings;
+    (void)pass;
     (void)ret_error;
     (void)ret_resolution;
     return 0;
 }
 
-static const char *watched_quiet(struct mu__requests *requests,
-                                 const struct mu__settings *settings)
+static const char *watched_quiet(const struct mu__pass *pass)
 {
-    (void)requests;
-    (void)settings;
+    (void)pass;
     return quiet.is_watched ? quiet.folder : NULL;
 }
 

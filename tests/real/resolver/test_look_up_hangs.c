@@ -1,7 +1,6 @@
 /* Names that a node needs before it begins, whose look-up hangs: whoever waits does so
  * for a while, and says why. */
 #include "node/discovery/own_address.h"
-#include "node/discovery/route.h"
 #include "runtime/uv/blocking.h"
 #include "runtime/uv/look_up.h"
 #include "tests/real/hanging_dns.h"

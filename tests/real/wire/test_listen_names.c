@@ -2,7 +2,7 @@
  * The system's look-up is the test's own here. */
 #define _GNU_SOURCE /* RTLD_NEXT, EAI_NODATA */
 
-#include "node/discovery/route.h"
+#include "node/discovery/own_address.h"
 #include "runtime/uv/look_up.h"
 #include "tests/real/needs.h"
 #include "transport/wire/uv/listen.h"

@@ -134,18 +134,18 @@ static void test_start_no_work(void **state)
     struct job first = {.work = {.run = run_job}};
     struct job second = {.work = {.run = run_job}};
     struct job late = {.work = {.run = run_job}};
-    struct mu__work *given_back;
+    struct mu__list given_back;
 
     for (unsigned i = 0; i < THREADS; i++)
         start_blocker(f, &blockers[i]);
     submit(f, &first.work);
     submit(f, &second.work);
     given_back = mu__world_uv_start_no_work(f->world);
-    assert_ptr_equal(given_back, &first.work);
-    assert_ptr_equal(given_back->next, &second.work);
-    assert_null(given_back->next->next);
+    assert_ptr_equal(given_back.first, &first.work.node);
+    assert_ptr_equal(given_back.first->next, &second.work.node);
+    assert_ptr_equal(given_back.last, &second.work.node);
     submit(f, &late.work);
-    assert_null(mu__world_uv_start_no_work(f->world));
+    assert_null(mu__world_uv_start_no_work(f->world).first);
     assert_int_equal(mu__world_uv_busy(f->world), THREADS);
 
     for (unsigned i = 0; i < THREADS; i++)

@@ -112,7 +112,7 @@ static int evaluate(const struct mu__resolver_kind *kind, const char *const *set
         rv = mu__requests_new(&requester, NULL, NULL, &requests);
     if (rv == 0) {
         mu__requests_begin_pass(requests, NULL);
-        rv = kind->resolve(requests, &set, ret_error, &resolution);
+        rv = kind->resolve(&(struct mu__pass){requests, &set}, ret_error, &resolution);
         if (rv != 0)
             assert_int_equal(ret_error->code, rv);
     }

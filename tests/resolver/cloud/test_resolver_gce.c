@@ -232,7 +232,7 @@ static void test_many_instances(void **state)
             mu__settings_set(&settings, name, strchr(named[i], '=') + 1, &error), 0);
     }
     mu__requests_begin_pass(requests, NULL);
-    if (kind->resolve(requests, &settings, &error, &resolution) != 0)
+    if (kind->resolve(&(struct mu__pass){requests, &settings}, &error, &resolution) != 0)
         fail_msg("%s", error.message);
     assert_int_equal(mu_cluster_task_count(resolution.cluster, "worker"), MANY);
     assert_int_equal(crowd.pages, 2);

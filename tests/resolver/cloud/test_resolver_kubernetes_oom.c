@@ -120,7 +120,7 @@ static int resolve_once(const struct script_row *rows)
     rv = mu__settings_init(&settings, kind->name, kind->settings);
     if (rv == 0) {
         mu_resolution_init(&resolution);
-        rv = kind->resolve(requests, &settings, &error, &resolution);
+        rv = kind->resolve(&(struct mu__pass){requests, &settings}, &error, &resolution);
         assert_true(rv == error.code);
         mu_cluster_free(resolution.cluster);
         mu__settings_done(&settings);

@@ -22,14 +22,13 @@ struct requested {
     size_t count;
 };
 
-static int run_once(struct requested *requested, struct mu__requests *requests,
-                    const struct mu__settings *settings, mu_error *ret_error)
+static int run_once(struct requested *requested, const struct mu__pass *pass,
+                    mu_error *ret_error)
 {
     if (requested->version == NULL)
-        return mu__tpu_describe(requests, settings, ret_error, requested->states, 4,
-                                &requested->count);
-    return mu__tpu_request_version(requests, settings, requested->version,
-                                   requested->restart_type, ret_error);
+        return mu__tpu_describe(pass, ret_error, requested->states, 4, &requested->count);
+    return mu__tpu_request_version(pass, requested->version, requested->restart_type,
+                                   ret_error);
 }
 
 static int run(const struct script_row *rows, struct requested *requested,
@@ -54,7 +53,7 @@ static int run(const struct script_row *rows, struct requested *requested,
     for (int i = 0; rv == MU__LATER; i++) {
         assert_true(i < 20);
         mu__requests_begin_pass(requests, NULL);
-        rv = run_once(requested, requests, &settings, ret_error);
+        rv = run_once(requested, &(struct mu__pass){requests, &settings}, ret_error);
         if (rv == MU__LATER)
             assert_true(script.waiting_count > 0);
         script_answer(&script);

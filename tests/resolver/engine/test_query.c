@@ -143,8 +143,8 @@ static void test_server_says_too_long(void **state)
     assert_int_equal(requester.requested, 1);
     assert_int_equal(took_ms(), 10);
     assert_string_equal(error.message,
-                        "it: status 503: the server has failed; it wants to be left "
-                        "alone for 3.0 s; tried for 0.0 s");
+                        "it: status 503: the server has failed; Retry-After: 3.0 s; "
+                        "tried for 0.0 s");
     slow_done(&requester);
 }
 
@@ -483,7 +483,7 @@ static void test_change_within_a_round(void **state)
     }
 }
 
-/* A server that wants to be left alone is, whatever changes in a file. */
+/* Retry-After holds, whatever changes in a file. */
 static void test_change_and_a_server_that_waits(void **state)
 {
     static const struct slow_row rows[] = {
@@ -630,7 +630,7 @@ static void test_greedy_is_stopped(void **state)
 
     (void)state;
     assert_int_equal(evaluate(rows, run_greedy, 1000), -MU_EDEADLINE);
-    assert_non_null(strstr(error.message, "asks for more and more"));
+    assert_non_null(strstr(error.message, "makes new requests without end"));
     slow_done(&requester);
 }
 

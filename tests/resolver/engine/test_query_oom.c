@@ -17,8 +17,8 @@ enum { FAULTS_MAX = 3000 };
 static mu_resolver *resolver;
 static mu_resolution found;
 
-static int resolve(struct mu__requests *requests, const struct mu__settings *settings,
-                   mu_error *ret_error, mu_resolution *ret_resolution)
+static int resolve(const struct mu__pass *pass, mu_error *ret_error,
+                   mu_resolution *ret_resolution)
 {
     static const char *const headers[] = {"A: b", NULL};
     const struct mu__request_tls tls = {.ca = "c", .certificate = "d", .key = "e"};
@@ -34,7 +34,7 @@ static int resolve(struct mu__requests *requests, const struct mu__settings *set
         .header = "ETag",
         .method = "POST",
     };
-    const struct mu__answer *answer = mu__requests_get(requests, &request);
+    const struct mu__answer *answer = mu__requests_get(pass->requests, &request);
     int rv;
 
     if (answer == NULL)
@@ -42,7 +42,7 @@ static int resolve(struct mu__requests *requests, const struct mu__settings *set
     rv = mu__answer_check(answer, "it", ret_error);
     if (rv != 0)
         return rv;
-    mu__requests_explain(requests, "port %s", mu__setting(requests, settings, 0));
+    mu__requests_explain(pass->requests, "port %s", mu__setting(pass, 0));
     if (answer->parsed == NULL) {
         void *parsed = malloc(8);
 

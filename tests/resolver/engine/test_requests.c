@@ -31,10 +31,11 @@ static void test_asked_once(void **state)
     begin(rows, true);
     assert_null(mu__request_file(requests, "/f"));
     assert_null(mu__request_file(requests, "/f"));
-    assert_int_equal(mu__requests_pending(requests), 1);
+    assert_false(mu__requests_at(requests, 0)->settled);
+    assert_null(mu__requests_at(requests, 1));
     assert_int_equal(script.requested[MU__REQUEST_FILE], 1);
     script_answer(&script);
-    assert_int_equal(mu__requests_pending(requests), 0);
+    assert_true(mu__requests_at(requests, 0)->settled);
     answer = mu__request_file(requests, "/f");
     assert_string_equal(answer->data, "text");
     assert_ptr_equal(mu__request_file(requests, "/f"), answer);

@@ -42,16 +42,16 @@ static void on_cancel(struct mu__requester *requester, struct mu__exchange *exch
     (void)exchange;
 }
 
-static int told(const struct mu__resolver_kind *kind, struct mu__requests *requests,
-                const struct mu__settings *settings, mu_error *error)
+static int told(const struct mu__resolver_kind *kind, const struct mu__pass *pass,
+                mu_error *error)
 {
     mu_announcement any = {"muster", "worker", -1, "me:1", "0abc"};
     uint32_t again_ms;
     void *own = NULL;
-    int rv = kind->announce(requests, settings, &any, error, &own, &any.index, &again_ms);
+    int rv = kind->announce(pass, &any, error, &own, &any.index, &again_ms);
 
     if (rv == 0)
-        rv = kind->withdraw(requests, settings, &any, error, &own);
+        rv = kind->withdraw(pass, &any, error, &own);
     free(own);
     return rv;
 }
@@ -71,8 +71,9 @@ static int work(const struct mu__resolver_kind *kind, bool announces)
     mu_resolution_init(&resolution);
     rv = mu__settings_init(&settings, kind->name, kind->settings);
     if (rv == 0) {
-        rv = announces ? told(kind, requests, &settings, &error)
-                       : kind->resolve(requests, &settings, &error, &resolution);
+        rv = announces ? told(kind, &(struct mu__pass){requests, &settings}, &error)
+                       : kind->resolve(&(struct mu__pass){requests, &settings}, &error,
+                                       &resolution);
         assert_true(rv == 0 || error.message[0] != '\0');
         mu__settings_done(&settings);
     }

@@ -23,21 +23,21 @@ static const struct mu__setting_spec specs[] = {
 };
 
 static struct script script;
-static struct mu__requests *requests;
 static struct mu__settings settings;
+static struct mu__pass pass = {.settings = &settings};
 static mu_error error;
 
 static void begin(const struct script_row *rows)
 {
     script_init(&script, rows);
-    assert_int_equal(mu__requests_new(&script.requester, NULL, NULL, &requests), 0);
+    assert_int_equal(mu__requests_new(&script.requester, NULL, NULL, &pass.requests), 0);
     assert_int_equal(mu__settings_init(&settings, "x", specs), 0);
 }
 
 static void end(void)
 {
     mu__settings_done(&settings);
-    mu__requests_free(requests);
+    mu__requests_free(pass.requests);
 }
 
 static void test_order(void **state)
@@ -50,29 +50,29 @@ static void test_order(void **state)
 
     (void)state;
     begin(NULL);
-    assert_int_equal(mu__setting_number(requests, &settings, PORT, &error, &number), 0);
+    assert_int_equal(mu__setting_number(&pass, PORT, &error, &number), 0);
     assert_int_equal(number, 8888);
-    assert_false(mu__setting_given(requests, &settings, PORT));
-    mu__setting_origin(requests, &settings, PORT, origin);
+    assert_false(mu__setting_given(&pass, PORT));
+    mu__setting_origin(&pass, PORT, origin);
     assert_string_equal(origin, "the default of port");
-    assert_null(mu__setting(requests, &settings, NAME));
+    assert_null(mu__setting(&pass, NAME));
     number = 42;
-    assert_int_equal(mu__setting_number(requests, &settings, PLAIN, &error, &number), 0);
+    assert_int_equal(mu__setting_number(&pass, PLAIN, &error, &number), 0);
     assert_int_equal(number, 42);
     end();
 
     begin(rows);
-    assert_int_equal(mu__setting_number(requests, &settings, PORT, &error, &number), 0);
+    assert_int_equal(mu__setting_number(&pass, PORT, &error, &number), 0);
     assert_int_equal(number, 7);
-    assert_true(mu__setting_given(requests, &settings, PORT));
-    mu__setting_origin(requests, &settings, PORT, origin);
+    assert_true(mu__setting_given(&pass, PORT));
+    mu__setting_origin(&pass, PORT, origin);
     assert_string_equal(origin, "X_PORT");
     assert_int_equal(mu__settings_set(&settings, "name", "by hand", &error), 0);
-    assert_string_equal(mu__setting(requests, &settings, NAME), "by hand");
-    mu__setting_origin(requests, &settings, NAME, origin);
+    assert_string_equal(mu__setting(&pass, NAME), "by hand");
+    mu__setting_origin(&pass, NAME, origin);
     assert_string_equal(origin, "setting name of resolver x");
     assert_int_equal(mu__settings_set(&settings, "name", NULL, &error), 0);
-    assert_string_equal(mu__setting(requests, &settings, NAME), "of the variable");
+    assert_string_equal(mu__setting(&pass, NAME), "of the variable");
     end();
 }
 
@@ -84,7 +84,7 @@ static void test_empty_by_hand(void **state)
     (void)state;
     begin(rows);
     assert_int_equal(mu__settings_set(&settings, "name", "", &error), 0);
-    assert_string_equal(mu__setting(requests, &settings, NAME), "");
+    assert_string_equal(mu__setting(&pass, NAME), "");
     end();
 }
 
@@ -140,12 +140,10 @@ static void test_bad_variable(void **state)
 
     (void)state;
     begin(rows);
-    assert_int_equal(mu__setting_number(requests, &settings, PORT, &error, &number),
-                     -MU_EINVALID);
+    assert_int_equal(mu__setting_number(&pass, PORT, &error, &number), -MU_EINVALID);
     assert_string_equal(error.message,
                         "X_PORT: expected a whole number of 1 to 65535, got \"many\"");
-    assert_int_equal(mu__setting_number(requests, &settings, DEEP, &error, &number),
-                     -MU_EINVALID);
+    assert_int_equal(mu__setting_number(&pass, DEEP, &error, &number), -MU_EINVALID);
     assert_int_equal(number, 5);
     end();
 }

@@ -48,15 +48,14 @@ static void test_answers(void **state)
     free(text);
 }
 
-static int resolve_with(struct mu__requests *requests,
-                        const struct mu__settings *settings, mu_resolution *resolution)
+static int resolve_with(const struct mu__pass *pass, mu_resolution *resolution)
 {
     const struct mu__resolver_kind *kind = &mu__resolver_dns;
     mu_error error = {0};
     int rv;
 
     mu_resolution_init(resolution);
-    rv = kind->resolve(requests, settings, &error, resolution);
+    rv = kind->resolve(pass, &error, resolution);
     assert_int_equal(rv, error.code);
     if (rv != 0) {
         mu_cluster_free(resolution->cluster);
@@ -80,7 +79,7 @@ static int resolve(struct script *script, mu_resolution *resolution)
         for (size_t i = 0; i < sizeof texts / sizeof texts[0] && rv == 0; i++)
             rv = mu__settings_set(&settings, texts[i][0], texts[i][1], NULL);
         if (rv == 0)
-            rv = resolve_with(requests, &settings, resolution);
+            rv = resolve_with(&(struct mu__pass){requests, &settings}, resolution);
         mu__settings_done(&settings);
     }
     mu__requests_free(requests);

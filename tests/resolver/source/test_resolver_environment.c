@@ -276,7 +276,8 @@ static void test_proxies_are_noted(void **state)
     assert_int_equal(mu__settings_init(&settings, kind->name, kind->settings), 0);
     mu__requests_begin_pass(requests, NULL);
     mu__requests_begin_pass(requests, kind->name);
-    assert_int_equal(kind->resolve(requests, &settings, &error, &resolution), 0);
+    assert_int_equal(
+        kind->resolve(&(struct mu__pass){requests, &settings}, &error, &resolution), 0);
     assert_non_null(mu__requests_explanation(requests, 0));
     assert_non_null(strstr(mu__requests_explanation(requests, 0), "https_proxy is set"));
     assert_null(strstr(mu__requests_explanation(requests, 0), "secret"));

@@ -34,7 +34,7 @@ static int run(const struct mu__resolver_kind *kind, const struct script_row *ro
     mu__requests_begin_pass(requests, kind->name);
     mu_resolution_init(&resolution);
     fault_arm(n);
-    rv = kind->resolve(requests, &settings, &error, &resolution);
+    rv = kind->resolve(&(struct mu__pass){requests, &settings}, &error, &resolution);
     *ret_failed = fault_disarm();
     assert_int_equal(error.code, rv);
     assert_true(rv == 0 || error.message[0] != '\0');

@@ -118,8 +118,7 @@ static int start_process(void *arg, struct sim_node *node, struct mu__world *wor
         .address = task->advertises != NULL ? task->advertises : task->address,
         .listens = task->address,
         .journal = task->journal.storage,
-        .taken = on_taken,
-        .taken_owner = task,
+        .upcalls = {.taken = on_taken, .taken_owner = task},
     };
     struct mu__world_hooks hooks;
     mu_error error = {0};

@@ -1,23 +1,17 @@
-/* Memory. A dialling goes when its timer and its connections have ended; one that is over
- * has no owner any more, and its events are told last, so that an owner may do in them
- * what it likes. A look-up that hangs belongs to its thread then. */
+/* Memory. A dialling is freed when its timer and its connections are closed. When it
+ * ends it has no owner any more, and calling the event is the last thing that it does,
+ * so that the owner may do anything in it. A look-up that still runs then belongs to
+ * its thread. */
 #include "transport/wire/uv/dialling.h"
 
 #include "runtime/message/message.h"
 
 #include <netdb.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* On its way to a thread and back. */
-struct dial_look_up {
-    struct mu__blocking_job job;   /* first: it casts */
-    struct mu__dialling *dialling;  /* of the loop, until it is dropped */
-    struct mu__url url;
-    int status;                 /* of getaddrinfo */
-    struct addrinfo *found;
-};
+_Static_assert((int)MU__ADDRESSES_MAX <= (int)MU__DIAL_ADDRESSES_MAX,
+               "all addresses of a look-up are tried");
 
 struct mu__dialling {
     struct mu__url url;
@@ -30,8 +24,8 @@ struct mu__dialling {
     struct mu__dial_plan plan;
     struct mu__dial_try tries[MU__DIAL_ADDRESSES_MAX];
     const char *no_name;
-    uv_timer_t timer;           /* until the plan's next move, or the look-up's limit */
-    struct dial_look_up *look_up;    /* NULL: not begun, or over */
+    uv_timer_t timer;           /* until the plan's next move, or the look-up's timeout */
+    struct mu__look_up_job *look_up;    /* NULL: not begun, or over */
     unsigned holds;
 };
 
@@ -93,7 +87,7 @@ static struct mu__connection *connection_new(struct mu__dialling *dialling,
 
 /* ---- the end ---- */
 
-/* What it has found can be looked at until the loop's next turn. */
+/* Its results can be read until the loop's next iteration. */
 static void end(struct mu__dialling *dialling)
 {
     dialling->owner = NULL;
@@ -187,7 +181,7 @@ static void on_alloc(uv_handle_t *handle, size_t suggested, uv_buf_t *buf)
                        MU__SP_GREETING_BYTES - connection->heard_size);
 }
 
-/* What it is by its first bytes, where these are known. */
+/* Which protocol answers, if its first bytes are known ones. */
 static const char *why_other(const struct mu__connection *connection)
 {
     static const struct {
@@ -209,7 +203,7 @@ static const char *why_other(const struct mu__connection *connection)
     return "what answers there is not muster";
 }
 
-/* A node says its greeting, which begins with a zero, and nothing else. */
+/* A node sends its greeting, which begins with a zero, and nothing else. */
 static void on_read(uv_stream_t *stream, ssize_t size, const uv_buf_t *buf)
 {
     struct mu__connection *connection = (struct mu__connection *)stream;
@@ -313,104 +307,55 @@ static void go_on(struct mu__dialling *dialling)
 
 /* ---- the name ---- */
 
-/* No address, or one that stands there as a number, is tried as it is. */
+/* A path or a numeric address is tried without a look-up. */
 static void begin_one(struct mu__dialling *dialling)
 {
     mu__dial_plan_init(&dialling->plan, 1, dialling->timeout_ms);
     go_on(dialling);
 }
 
-static bool is_among(const struct addrinfo *const *some, unsigned count,
-                     const struct addrinfo *one)
+static bool is_tried(const struct mu__dialling *dialling,
+                     const union mu__address *address)
 {
-    for (unsigned i = 0; i < count; i++)
-        if (some[i]->ai_addrlen == one->ai_addrlen &&
-            memcmp(some[i]->ai_addr, one->ai_addr, one->ai_addrlen) == 0)
-            return true;
-    return false;
+    const struct mu__dial_try try = {.address = *address};
+
+    return dialling->tried != NULL &&
+           mu__dial_tried_has(dialling->tried, mu__dial_address_number(&try));
 }
 
-/* The first of them, each once. */
-static unsigned choose(const struct addrinfo *found, const struct addrinfo **ret_some)
+static void take_addresses(struct mu__dialling *dialling,
+                           const struct mu__addresses *found)
 {
-    unsigned count = 0;
+    unsigned order[MU__ADDRESSES_MAX];
+    bool are_v6[MU__ADDRESSES_MAX] = {false};
+    bool are_tried[MU__ADDRESSES_MAX] = {false};
 
-    for (; found != NULL && count < MU__DIAL_ADDRESSES_MAX; found = found->ai_next)
-        if ((found->ai_family == AF_INET || found->ai_family == AF_INET6) &&
-            !is_among(ret_some, count, found))
-            ret_some[count++] = found;
-    return count;
-}
-
-static void copy_address(struct mu__dial_try *try, const struct addrinfo *one)
-{
-    memcpy(&try->address, one->ai_addr, one->ai_addrlen);
-}
-
-static bool is_tried(const struct mu__dialling *dialling, const struct addrinfo *one)
-{
-    struct mu__dial_try try = {.state = MU__DIAL_UNTRIED};
-
-    if (dialling->tried == NULL)
-        return false;
-    copy_address(&try, one);
-    return mu__dial_tried_has(dialling->tried, mu__dial_address_number(&try));
-}
-
-static void take_addresses(struct mu__dialling *dialling, const struct addrinfo *found)
-{
-    const struct addrinfo *some[MU__DIAL_ADDRESSES_MAX];
-    unsigned order[MU__DIAL_ADDRESSES_MAX];
-    bool are_v6[MU__DIAL_ADDRESSES_MAX] = {false};
-    bool are_tried[MU__DIAL_ADDRESSES_MAX] = {false};
-    unsigned count = choose(found, some);
-
-    for (unsigned i = 0; i < count; i++) {
-        are_v6[i] = some[i]->ai_family == AF_INET6;
-        are_tried[i] = is_tried(dialling, some[i]);
+    for (unsigned i = 0; i < found->count; i++) {
+        are_v6[i] = found->items[i].any.sa_family == AF_INET6;
+        are_tried[i] = is_tried(dialling, &found->items[i]);
     }
-    mu__dial_order(are_v6, are_tried, count, order);
-    for (unsigned i = 0; i < count; i++)
-        copy_address(&dialling->tries[i], some[order[i]]);
-    mu__dial_plan_init(&dialling->plan, count, dialling->timeout_ms);
-}
-
-/* On a thread. */
-static void run_look_up(struct mu__blocking_job *job)
-{
-    const struct addrinfo hints = {.ai_family = AF_UNSPEC, .ai_socktype = SOCK_STREAM};
-    struct dial_look_up *look_up = (struct dial_look_up *)job;
-    char port[8];
-
-    (void)snprintf(port, sizeof port, "%u", look_up->url.port);
-    look_up->status = getaddrinfo(look_up->url.host, port, &hints, &look_up->found);
-}
-
-static void free_look_up(struct mu__blocking_job *job)
-{
-    struct dial_look_up *look_up = (struct dial_look_up *)job;
-
-    if (look_up->found != NULL)
-        freeaddrinfo(look_up->found);
-    free(look_up);
+    mu__dial_order(are_v6, are_tried, found->count, order);
+    for (unsigned i = 0; i < found->count; i++)
+        dialling->tries[i].address = found->items[order[i]];
+    mu__dial_plan_init(&dialling->plan, found->count, dialling->timeout_ms);
 }
 
 static void on_looked_up(struct mu__blocking_job *job)
 {
-    struct dial_look_up *look_up = (struct dial_look_up *)job;
-    struct mu__dialling *dialling = look_up->dialling;
+    struct mu__look_up_job *look_up = (struct mu__look_up_job *)job;
+    struct mu__dialling *dialling = look_up->owner;
 
     dialling->look_up = NULL;
     dialling->no_name = "it has no address";
     if (look_up->status == 0)
-        take_addresses(dialling, look_up->found);
+        take_addresses(dialling, &look_up->addresses);
     else
         dialling->no_name = gai_strerror(look_up->status);
-    free_look_up(job);
+    free(look_up);
     go_on(dialling);
 }
 
-static void on_look_up_limit(uv_timer_t *timer)
+static void on_look_up_timeout(uv_timer_t *timer)
 {
     struct mu__dialling *dialling = timer->data;
 
@@ -418,24 +363,10 @@ static void on_look_up_limit(uv_timer_t *timer)
     lose(dialling);
 }
 
-static struct dial_look_up *look_up_new(struct mu__dialling *dialling)
-{
-    struct dial_look_up *look_up = calloc(1, sizeof *look_up);
-
-    if (look_up == NULL)
-        return NULL;
-    look_up->job.pool = MU__BLOCKING_NAMES;
-    look_up->job.run = run_look_up;
-    look_up->job.done = on_looked_up;
-    look_up->job.dropped = free_look_up;
-    look_up->dialling = dialling;
-    look_up->url = dialling->url;
-    return look_up;
-}
-
 static void look_up(struct mu__dialling *dialling)
 {
-    struct dial_look_up *begun = look_up_new(dialling);
+    struct mu__look_up_job *begun = mu__look_up_job_new(
+        dialling->url.host, dialling->url.port, on_looked_up, dialling);
 
     if (begun == NULL || mu__blocking_start(dialling->blocking_jobs, &begun->job) != 0) {
         dialling->no_name = begun == NULL ? "out of memory" : "no thread for a look-up";
@@ -444,10 +375,10 @@ static void look_up(struct mu__dialling *dialling)
         return;
     }
     dialling->look_up = begun;
-    (void)uv_timer_start(&dialling->timer, on_look_up_limit, dialling->timeout_ms, 0);
+    (void)uv_timer_start(&dialling->timer, on_look_up_timeout, dialling->timeout_ms, 0);
 }
 
-/* Numbers need no look-up, which would start a thread. */
+/* Numeric addresses need no look-up, which would start a thread. */
 static void on_start(uv_timer_t *timer)
 {
     struct mu__dialling *dialling = timer->data;
@@ -461,7 +392,7 @@ static void on_start(uv_timer_t *timer)
         look_up(dialling);
 }
 
-/* ---- from outside ---- */
+/* ---- interface ---- */
 
 void mu__dial_name(const struct mu__dial_try *try, char *out, size_t size)
 {

@@ -1,19 +1,20 @@
-/* One round of dialling a url: its name is looked up, its addresses are tried as
- * dial_plan.h has it, and each is greeted as the protocol has it. The first that greets
- * as a node does has won, and the others are closed; or all have failed.
+/* One round of dialling a url: its name is looked up, its addresses are tried in the
+ * order of dial_plan.h, and each connection begins with the SP greeting. The first that
+ * greets as a node does has won, and the others are closed; or all have failed.
  *
  * Thread: the loop's. */
 #ifndef MU_TRANSPORT_DIALLING_UV_H
 #define MU_TRANSPORT_DIALLING_UV_H
 
+#include "runtime/uv/look_up.h"
 #include "transport/wire/dial_plan.h"
 #include "transport/wire/uv/internal.h"
 
-/* A connection to a node, from its first byte on. Whoever is told that it has won owns
- * it: closes `stream` and then frees it. */
+/* A connection to a node. The receiver of the event `won` owns it: it closes `stream`,
+ * and frees the connection then. */
 struct mu__connection {
     union mu__stream stream;    /* first: handles cast */
-    void *owner;                /* for whoever won it; NULL when told */
+    void *owner;                /* set by the receiver of `won`; NULL before */
     struct mu__dialling *dialling;  /* NULL: it has won, or is being closed */
     unsigned which;
     uv_connect_t connect;
@@ -38,17 +39,13 @@ enum mu__dial_state {
 
 /* One address. */
 struct mu__dial_try {
-    union {
-        struct sockaddr any;
-        struct sockaddr_in v4;
-        struct sockaddr_in6 v6;
-    } address;                  /* a path has none */
+    union mu__address address;  /* a path has none */
     enum mu__dial_state state;
     const char *why;            /* a constant text, once it has failed; else NULL */
     struct mu__connection *connection;  /* while it is under way */
 };
 
-/* "10.0.0.7"; "" of a path. */
+/* "10.0.0.7"; "" for a path. */
 void mu__dial_name(const struct mu__dial_try *try, char *out, size_t size);
 
 /* The number of its address: the same in each look-up, and never 0. */
@@ -56,13 +53,14 @@ uint32_t mu__dial_address_number(const struct mu__dial_try *try);
 
 struct mu__dialling;
 
-/* Within an event, and until mu__dialling_cancel, the dialling can be looked at. */
+/* Until mu__dialling_cancel, and inside the events `won` and `lost`, the dialling can be
+ * read. */
 struct mu__dialling_events {
     void (*won)(void *owner, const struct mu__dialling *dialling,
                 struct mu__connection *connection);
     void (*lost)(void *owner, const struct mu__dialling *dialling);
 
-    /* Its memory has gone: some turns of the loop after the end. */
+    /* Its memory has been freed, some iterations of the loop after the end. */
     void (*closed)(void *arg);
 };
 
@@ -71,26 +69,26 @@ struct mu__dial_request {
     struct mu__blocking_jobs *blocking_jobs;    /* of the loop: look-ups are theirs */
     const struct mu__url *url;  /* copied */
     const struct mu__dial_tried *tried; /* borrowed; NULL: none */
-    uint32_t timeout_ms;          /* of the look-up, and of one address */
+    uint32_t timeout_ms;        /* of the look-up, and of one address */
     const struct mu__dialling_events *events;   /* outlives it */
     void *owner;
-    void *arg;                /* of `gone` */
+    void *arg;                  /* of `closed` */
 };
 
-/* Nothing is told before the loop's next turn. After `won` or `lost` it is over, and goes
- * by itself. -MU_ENOMEM: nothing is ever told, nor that it is gone. */
+/* No event comes before the loop's next iteration. After `won` or `lost` the dialling has
+ * ended, and frees itself. -MU_ENOMEM: no event comes, not even `closed`. */
 int mu__dialling_start(const struct mu__dial_request *request,
                        struct mu__dialling **ret_dialling);
 
-/* Before its end: neither event comes. */
+/* Cancel before the end: neither `won` nor `lost` comes. */
 void mu__dialling_cancel(struct mu__dialling *dialling);
 
-/* The addresses in the order of their turns; none (0) when the name was not found, or
- * not yet. */
+/* The addresses, in the order in which they are tried; none (0) when the name was not
+ * found, or not yet. */
 const struct mu__dial_try *mu__dialling_tries(const struct mu__dialling *dialling,
                                               unsigned *ret_count);
 
-/* Why there are no addresses; NULL: that is not known. */
+/* Why there are no addresses; NULL: not known. */
 const char *mu__dialling_no_name(const struct mu__dialling *dialling);
 
 #endif

@@ -1,9 +1,9 @@
 /* One incoming connection: greeting, then frames.
  *
  * Small frames are read into the wire's scratch memory, many at a time, and copied out;
- * of a large one, what is still missing is read straight into its own memory. After a
- * large frame another one is expected: little more than its header is read into scratch,
- * so that little is copied; the first small frame ends that. */
+ * the rest of a large frame is read directly into its own memory. After a large frame
+ * another one is expected: little more than its header is read into scratch, so that
+ * little is copied; the first small frame ends that. */
 #include "transport/wire/uv/internal.h"
 
 #include <arpa/inet.h>
@@ -13,29 +13,28 @@
 #include <string.h>
 
 enum {
-    GREETING_MS = 10000,        /* for a new connection to say what it is */
-    DIRECT_BYTES_MIN = 16 << 10, /* missing of a frame: below, scratch is as good */
-    LARGE_BYTES_MIN = 48 << 10, /* of a frame, to expect another one after it */
+    GREETING_MS = 10000,        /* for a new connection to greet */
+    DIRECT_BYTES_MIN = 16 << 10, /* with more missing, a frame is read into its memory */
+    LARGE_BYTES_MIN = 48 << 10, /* after a frame of this size another one is expected */
     PEEK_BYTES = 1 << 10        /* read of a frame that is expected to be large */
 };
 
-struct mu__in {
+struct in {
     union mu__stream stream;    /* first: handles cast */
-    uv_timer_t greeting_limit;
+    uv_timer_t greeting_timer;
     struct mu__wire_uv *wire;
-    struct mu__in *next;        /* of all */
-    struct mu__in *paused_next;
+    struct mu__list_node paused_node;   /* in paused_ins, while `paused` */
     uint32_t number;
     unsigned handles;
     bool greeted;
     bool paused;
-    bool expects_large;         /* the last frame was */
-    bool closing;                  /* closing: nothing is told any more */
+    bool expects_large;         /* the last frame was large */
+    bool closing;               /* no event comes any more */
     uint8_t head[MU__SP_HEADER_MAX];
     unsigned head_size;
     struct mu__buf *frame;      /* being filled */
-    uint32_t frame_size;        /* what it will have */
-    uint8_t *left;              /* read, but not told because of a pause */
+    uint32_t frame_size;        /* when it is complete */
+    uint8_t *left;              /* read, but not delivered because of a pause */
     size_t left_size;
     uv_write_t greeting_request;
     uint8_t greeting[MU__SP_GREETING_BYTES];
@@ -45,7 +44,7 @@ struct mu__in {
 
 static void on_in_closed(uv_handle_t *handle)
 {
-    struct mu__in *in = handle->data;
+    struct in *in = handle->data;
     struct mu__wire_uv *wire = in->wire;
 
     if (--in->handles > 0)
@@ -56,36 +55,27 @@ static void on_in_closed(uv_handle_t *handle)
     mu__wire_uv_drop_hold(wire);
 }
 
-static void forget_paused(struct mu__in *in)
+static void forget_paused(struct in *in)
 {
-    struct mu__in **at = &in->wire->paused_first;
-
     if (!in->paused)
         return;
-    while (*at != in)
-        at = &(*at)->paused_next;
-    *at = in->paused_next;
+    mu__list_remove(&in->wire->paused_ins, &in->paused_node);
     in->paused = false;
 }
 
-static void in_close(struct mu__in *in)
+static void in_close(struct in *in)
 {
-    struct mu__in **at = &in->wire->in_first;
-
     if (in->closing)
         return;
     in->closing = true;
-    while (*at != in)
-        at = &(*at)->next;
-    *at = in->next;
     (void)mu__map_remove(&in->wire->ins, in->number);
     forget_paused(in);
     uv_close(&in->stream.handle, on_in_closed);
-    uv_close((uv_handle_t *)&in->greeting_limit, on_in_closed);
+    uv_close((uv_handle_t *)&in->greeting_timer, on_in_closed);
 }
 
-/* The connection broke, or is broken because of what came over it. */
-static void in_lost(struct mu__in *in, const char *reason)
+/* The connection broke, or is closed because of the bytes that came over it. */
+static void in_lost(struct in *in, const char *reason)
 {
     struct mu__wire_uv *wire = in->wire;
     uint32_t number = in->number;
@@ -102,7 +92,7 @@ static void in_lost(struct mu__in *in, const char *reason)
 
 void mu__in_drop(struct mu__wire *door, uint32_t number)
 {
-    struct mu__in *in = mu__map_get(&((struct mu__wire_uv *)door)->ins, number);
+    struct in *in = mu__map_get(&((struct mu__wire_uv *)door)->ins, number);
 
     if (in != NULL)
         in_close(in);
@@ -110,7 +100,7 @@ void mu__in_drop(struct mu__wire *door, uint32_t number)
 
 void mu__in_peer(struct mu__wire *door, uint32_t number, char *ret_address, size_t size)
 {
-    struct mu__in *in = mu__map_get(&((struct mu__wire_uv *)door)->ins, number);
+    struct in *in = mu__map_get(&((struct mu__wire_uv *)door)->ins, number);
     struct sockaddr_storage name;
     int name_size = sizeof name;
     char host[INET6_ADDRSTRLEN] = "";
@@ -130,14 +120,15 @@ void mu__in_peer(struct mu__wire *door, uint32_t number, char *ret_address, size
 
 void mu__in_drop_all(struct mu__wire_uv *wire)
 {
-    while (wire->in_first != NULL)
-        in_close(wire->in_first);
+    for (size_t i = 0; wire->ins.count > 0; i = (i + 1) % wire->ins.capacity)
+        if (wire->ins.entries[i].key != 0)
+            in_close(wire->ins.entries[i].value);
 }
 
-/* ---- what comes ---- */
+/* ---- reading ---- */
 
-/* Tells a whole frame; false when no more is wanted now, or ever. */
-static bool deliver_frame(struct mu__in *in)
+/* Deliver a whole frame; false: the connection is paused or closing. */
+static bool deliver_frame(struct in *in)
 {
     struct mu__wire_uv *wire = in->wire;
     struct mu__buf *frame = in->frame;
@@ -152,21 +143,20 @@ static bool deliver_frame(struct mu__in *in)
         return false;
     if (!more && !in->paused) {
         in->paused = true;
-        in->paused_next = wire->paused_first;
-        wire->paused_first = in;
+        mu__list_append(&wire->paused_ins, &in->paused_node);
         (void)uv_read_stop(&in->stream.stream);
         mu__wire_uv_resume_later(wire);
     }
     return more;
 }
 
-static size_t header_bytes(const struct mu__in *in)
+static size_t header_bytes(const struct in *in)
 {
     return in->wire->url.ipc ? MU__SP_HEADER_MAX : MU__SP_HEADER_MAX - 1;
 }
 
-/* A header is complete: memory for what follows. */
-static bool begin_frame(struct mu__in *in)
+/* A header is complete: check it, and allocate the frame. */
+static bool begin_frame(struct in *in)
 {
     const uint8_t *at = in->head;
     uint64_t size = 0;
@@ -191,7 +181,7 @@ static bool begin_frame(struct mu__in *in)
     return true;
 }
 
-static bool check_greeting(struct mu__in *in)
+static bool check_greeting(struct in *in)
 {
     if (!mu__greeting_is(in->head, MU__SP_PUSH)) {
         in_lost(in, "no muster node");
@@ -199,12 +189,12 @@ static bool check_greeting(struct mu__in *in)
     }
     in->greeted = true;
     in->head_size = 0;
-    (void)uv_timer_stop(&in->greeting_limit);
+    (void)uv_timer_stop(&in->greeting_timer);
     return true;
 }
 
-/* Takes from the bytes what a greeting or a header still lacks. */
-static size_t fill_head(struct mu__in *in, const uint8_t *data, size_t size,
+/* Copy bytes that a greeting or a header still lacks; returns how many. */
+static size_t fill_head(struct in *in, const uint8_t *data, size_t size,
                         size_t needed)
 {
     size_t taken = needed - in->head_size;
@@ -216,7 +206,7 @@ static size_t fill_head(struct mu__in *in, const uint8_t *data, size_t size,
     return taken;
 }
 
-static size_t fill_frame(struct mu__in *in, const uint8_t *data, size_t size)
+static size_t fill_frame(struct in *in, const uint8_t *data, size_t size)
 {
     size_t taken = in->frame_size - in->frame->size;
 
@@ -227,8 +217,8 @@ static size_t fill_frame(struct mu__in *in, const uint8_t *data, size_t size)
     return taken;
 }
 
-/* Returns how many bytes were used: all, unless the connection is paused or gone. */
-static size_t consume(struct mu__in *in, const uint8_t *data, size_t size)
+/* Returns how many bytes were used: all, unless the connection is paused or closing. */
+static size_t consume(struct in *in, const uint8_t *data, size_t size)
 {
     size_t used = 0;
 
@@ -253,7 +243,7 @@ static size_t consume(struct mu__in *in, const uint8_t *data, size_t size)
     }
 }
 
-static void keep_left(struct mu__in *in, const uint8_t *data, size_t size)
+static void keep_left(struct in *in, const uint8_t *data, size_t size)
 {
     uint8_t *left;
 
@@ -272,7 +262,7 @@ static void keep_left(struct mu__in *in, const uint8_t *data, size_t size)
 
 static void on_alloc(uv_handle_t *handle, size_t suggested, uv_buf_t *buf)
 {
-    struct mu__in *in = (struct mu__in *)handle;
+    struct in *in = (struct in *)handle;
     struct mu__buf *frame = in->frame;
 
     (void)suggested;
@@ -286,7 +276,7 @@ static void on_alloc(uv_handle_t *handle, size_t suggested, uv_buf_t *buf)
 
 static void on_read(uv_stream_t *stream, ssize_t size, const uv_buf_t *buf)
 {
-    struct mu__in *in = (struct mu__in *)stream;
+    struct in *in = (struct in *)stream;
     const uint8_t *data = (const uint8_t *)buf->base;
     size_t used;
 
@@ -307,7 +297,7 @@ static void on_read(uv_stream_t *stream, ssize_t size, const uv_buf_t *buf)
 
 /* ---- pauses ---- */
 
-static void in_resume(struct mu__in *in)
+static void in_resume(struct in *in)
 {
     uint8_t *left = in->left;
     size_t size = in->left_size;
@@ -324,20 +314,20 @@ static void in_resume(struct mu__in *in)
 
 void mu__in_resume_paused(struct mu__wire_uv *wire)
 {
-    struct mu__in *first = wire->paused_first;
+    struct in *in;
     unsigned count = 0;
 
-    for (struct mu__in *in = first; in != NULL; in = in->paused_next)
+    for (struct mu__list_node *node = wire->paused_ins.first; node != NULL;
+         node = node->next)
         count++;
-    while (count-- > 0 && wire->paused_first != NULL) {
-        struct mu__in *in = wire->paused_first;
-
+    while (count-- > 0 &&
+           (in = MU__LIST_FIRST(&wire->paused_ins, struct in, paused_node)) != NULL) {
         forget_paused(in);
         in_resume(in);
     }
 }
 
-/* ---- begin ---- */
+/* ---- accepting ---- */
 
 static void on_greeting_written(uv_write_t *request, int status)
 {
@@ -345,19 +335,19 @@ static void on_greeting_written(uv_write_t *request, int status)
     (void)status;   /* the reading side sees a broken connection too */
 }
 
-static void on_greeting_limit(uv_timer_t *timer)
+static void on_greeting_timeout(uv_timer_t *timer)
 {
     in_lost(timer->data, "no greeting");
 }
 
-static void greet(struct mu__in *in)
+static void greet(struct in *in)
 {
     uv_buf_t buf = uv_buf_init((char *)in->greeting, sizeof in->greeting);
 
     mu__greeting_write(in->greeting, MU__SP_PULL);
     if (!in->wire->url.ipc)
         (void)uv_tcp_nodelay(&in->stream.tcp, 1);
-    (void)uv_timer_start(&in->greeting_limit, on_greeting_limit, GREETING_MS, 0);
+    (void)uv_timer_start(&in->greeting_timer, on_greeting_timeout, GREETING_MS, 0);
     if (uv_write(&in->greeting_request, &in->stream.stream, &buf, 1,
                  on_greeting_written) != 0 ||
         uv_read_start(&in->stream.stream, on_alloc, on_read) != 0)
@@ -366,7 +356,7 @@ static void greet(struct mu__in *in)
 
 void mu__in_accept(struct mu__wire_uv *wire)
 {
-    struct mu__in *in = calloc(1, sizeof *in);
+    struct in *in = calloc(1, sizeof *in);
 
     if (in == NULL)
         return;
@@ -376,12 +366,10 @@ void mu__in_accept(struct mu__wire_uv *wire)
         free(in);
         return;
     }
-    (void)uv_timer_init(wire->loop, &in->greeting_limit);
+    (void)uv_timer_init(wire->loop, &in->greeting_timer);
     in->stream.handle.data = in;
-    in->greeting_limit.data = in;
+    in->greeting_timer.data = in;
     in->handles = 2;
-    in->next = wire->in_first;
-    wire->in_first = in;
     mu__wire_uv_hold(wire);
     if (mu__map_set(&wire->ins, in->number, in) != 0 ||
         uv_accept(&wire->listener.stream, &in->stream.stream) != 0)

@@ -1,15 +1,16 @@
-/* What the halves of the libuv wire share: streams.c listens and owns everything, in.c
- * is one incoming connection, out.c one outgoing. */
-#ifndef MU_TRANSPORT_INNER_UV_H
-#define MU_TRANSPORT_INNER_UV_H
+/* Shared by the files of the libuv wire: streams.c listens and owns everything, in.c has
+ * one incoming connection, out.c one outgoing. */
+#ifndef MU_TRANSPORT_WIRE_UV_INTERNAL_H
+#define MU_TRANSPORT_WIRE_UV_INTERNAL_H
 
 #include "transport/wire/url.h"
 #include "transport/wire/uv/streams.h"
 
+#include "runtime/base/list.h"
 #include "runtime/base/map.h"
 #include "runtime/uv/blocking.h"
 
-/* The SP protocol: who greets as what, and how long a message is. */
+/* The SP protocol: a greeting, then messages with their length before them. */
 enum {
     MU__SP_GREETING_BYTES = 8,
     MU__SP_PUSH = 0x50,
@@ -28,11 +29,8 @@ union mu__stream {
     uv_pipe_t pipe;
 };
 
-struct mu__in;
-struct mu__out;
-
 struct mu__wire_uv {
-    struct mu__wire door;           /* first: the door casts */
+    struct mu__wire door;           /* first: operations cast */
     uv_loop_t *loop;
     struct mu__blocking_jobs *blocking_jobs;    /* look-ups of names */
     struct mu__wire_events events;
@@ -40,15 +38,14 @@ struct mu__wire_uv {
     struct mu__url url;             /* that it listens at */
     char text[280];                 /* the same, with the real port */
     union mu__stream listener;
-    uv_prepare_t before_poll;       /* both tell burst_end, once for all that happened */
+    uv_prepare_t before_poll;       /* both call burst_end, once for all that happened */
     uv_check_t after_poll;
-    uv_idle_t resume;               /* reads on where a pause was asked for */
-    struct mu__map ins;
-    struct mu__map outs;
-    struct mu__in *in_first;        /* all of them */
-    struct mu__in *paused_first;
+    uv_idle_t resume;               /* reads on after pauses */
+    struct mu__map ins;             /* struct in, by number */
+    struct mu__map outs;            /* struct out, by number */
+    struct mu__list paused_ins;
     uint32_t in_next;
-    bool news;                      /* something was told since the last burst_end */
+    bool news;                      /* there were events since the last burst_end */
     bool closing;
     unsigned holds;                 /* handles and requests that must end first */
     void (*closed)(void *arg);
@@ -56,7 +53,7 @@ struct mu__wire_uv {
     uint8_t scratch[MU__WIRE_SCRATCH_BYTES];
 };
 
-/* The wire's memory goes when the last hold is dropped. */
+/* The wire is freed when the last hold is dropped. */
 void mu__wire_uv_hold(struct mu__wire_uv *wire);
 void mu__wire_uv_drop_hold(struct mu__wire_uv *wire);
 
@@ -72,10 +69,10 @@ struct mu__buf *mu__frame_buffer(struct mu__wire *door, size_t capacity);
 /* The frame itself if it has headroom, else a copy that has; NULL when out of memory. */
 struct mu__buf *mu__frame_with_headroom(struct mu__buf *frame);
 
-/* Read on, in the loop's next turn, where a pause was asked for. */
+/* Read on from paused connections in the loop's next iteration. */
 void mu__wire_uv_resume_later(struct mu__wire_uv *wire);
 
-/* Take the connection that the listener has; `wire` is not closing. */
+/* Accept the connection that the listener has; `wire` is not closing. */
 void mu__in_accept(struct mu__wire_uv *wire);
 void mu__in_drop(struct mu__wire *door, uint32_t number);
 void mu__in_peer(struct mu__wire *door, uint32_t number, char *ret_address, size_t size);

@@ -13,8 +13,8 @@
 
 enum { BACKLOG = 512 };
 
-/* What the system says, and what it means where that is not plain. Of several addresses
- * of a name, what stands first here tells most. */
+/* The system's refusals, with an explanation where one helps. For a name with several
+ * addresses, the refusal that comes first here is reported. */
 static const struct refusal {
     int status;
     int code;
@@ -33,7 +33,7 @@ static const struct refusal {
 
 enum { REFUSALS = sizeof refusals / sizeof refusals[0] };
 
-/* Its row; REFUSALS: it has none. */
+/* The row of a status; REFUSALS: it has none. */
 static size_t row_of(int status)
 {
     size_t row = 0;
@@ -43,7 +43,7 @@ static size_t row_of(int status)
     return row;
 }
 
-/* `reason` stands for the status, whose row is the rest. */
+/* `reason` is the text of the status, whose row has the code and the explanation. */
 static int refuse(const char *url, const char *reason, int status, mu_error *ret_error)
 {
     static const struct refusal other = {0, -MU_EUNAVAILABLE, NULL};
@@ -124,10 +124,10 @@ static int open_socket(const struct sockaddr *address, size_t size, int *ret_fd)
     return 0;
 }
 
-/* What became of the addresses of a name. */
+/* The failures of a name's addresses. */
 struct attempts {
     unsigned count;
-    int status;                 /* the one that tells most */
+    int status;                 /* the one to report: the first in `refusals` */
     struct mu__dial_failure rows[MU__ADDRESSES_MAX];
     char names[MU__ADDRESSES_MAX][INET6_ADDRSTRLEN];
 };
@@ -152,8 +152,8 @@ static int refuse_all(const char *url, const struct attempts *attempts,
     return refuse(url, words, attempts->status, ret_error);
 }
 
-/* Those of other machines are passed over. One that is taken ends it: whoever dials the
- * name may come to the other node there, and would do so by chance from then on. */
+/* Addresses of other machines are skipped. One that is in use ends the search: tasks that
+ * dial the name would reach this node or the one that listens there, by chance. */
 static int listen_at_any(const struct mu__addresses *addresses, int *ret_fd,
                          struct attempts *attempts)
 {
@@ -202,7 +202,8 @@ static struct sockaddr_un address_of(const char *path)
     return address;
 }
 
-/* A socket file that nobody listens at any more is in the way of its successor. */
+/* Whether a socket file, which prevents another bind, is left by a process that has
+ * ended. */
 static bool is_stale(const char *path)
 {
     const struct sockaddr_un address = address_of(path);

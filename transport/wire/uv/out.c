@@ -1,11 +1,11 @@
-/* One outgoing connection, made again and again until hangup.
+/* One outgoing connection, dialled again after each loss until hangup.
  *
- * Each attempt is a round of dialling: dialling_uv.h. Between two rounds an out waits,
+ * Each attempt is a round of dialling (dialling.h). Between two rounds an out waits,
  * with a back-off, and each round looks the name up anew.
  *
  * Memory. A connection outlives its out until its handle is closed; requests under way
- * (a round that was cancelled, writes) hold what they need. After an event neither is
- * touched. */
+ * (a round that was cancelled, writes) hold the memory that they need. After calling an
+ * event, neither the out nor the connection is accessed. */
 #include "transport/wire/uv/dialling.h"
 
 #include <assert.h>
@@ -16,19 +16,19 @@
 enum {
     BACKOFF_MIN_MS = 50,
     BACKOFF_MAX_MS = 2000,
-    STABLE_MS = 1000,           /* what was up for so long is dialled again at once */
+    STABLE_MS = 1000,           /* after being up so long it is dialled again at once */
     ERROR_BYTES = 1024,
-    WAITING_BYTES_MAX = 4 << 20, /* written and not taken by the system: EAGAIN */
-    WAITING_BYTES_LOW = 1 << 20 /* then `writable` comes */
+    WAITING_BYTES_MAX = 4 << 20, /* with more not taken by the system: -MU_EAGAIN */
+    WAITING_BYTES_LOW = 1 << 20 /* `writable` comes when so many are left */
 };
 
-struct mu__out {
+struct out {
     struct mu__wire_uv *wire;
     uint32_t number;
     struct mu__url url;
-    const struct mu__dial_tried *tried; /* addresses for the end; borrowed; NULL: none */
-    uint32_t address_number;             /* while up: that it is connected to */
-    unsigned addresses_count;      /* of the name, then */
+    const struct mu__dial_tried *tried; /* addresses to try last; borrowed; NULL: none */
+    uint32_t address_number;    /* while up: of the address that it is connected to */
+    unsigned addresses_count;   /* while up: of the name */
     bool blocked;               /* `writable` follows */
     struct mu__connection *connection;  /* NULL: not up */
     struct mu__dialling *dialling;      /* NULL: up, or waiting */
@@ -55,7 +55,7 @@ static void on_connection_closed(uv_handle_t *handle)
     mu__wire_uv_drop_hold(wire);
 }
 
-static void close_connection(struct mu__out *out)
+static void close_connection(struct out *out)
 {
     if (out->connection == NULL)
         return;
@@ -66,16 +66,16 @@ static void close_connection(struct mu__out *out)
 
 /* ---- failing ---- */
 
-static void attempt(struct mu__out *out);
+static void attempt(struct out *out);
 
 static void on_retry(uv_timer_t *timer)
 {
     attempt(timer->data);
 }
 
-/* What held is dialled again at once; what did not, later and later, so that a peer that
- * refuses us is not stormed. */
-static void retry_later(struct mu__out *out, bool was_stable)
+/* A connection that was stable is dialled again at once; others after a growing delay, so
+ * that a peer that refuses us is not flooded. */
+static void retry_later(struct out *out, bool was_stable)
 {
     unsigned delay_ms = was_stable ? 0 : out->backoff_ms;
 
@@ -85,14 +85,14 @@ static void retry_later(struct mu__out *out, bool was_stable)
     (void)uv_timer_start(&out->timer, on_retry, delay_ms, 0);
 }
 
-static void set_last_error(struct mu__out *out, const char *words)
+static void set_last_error(struct out *out, const char *words)
 {
     free(out->last_error);
     out->last_error = words == NULL ? NULL : strdup(words);
 }
 
 /* The attempt failed, or the connection is lost. */
-static void fail(struct mu__out *out, const char *reason)
+static void fail(struct out *out, const char *reason)
 {
     struct mu__wire_uv *wire = out->wire;
     bool was_up = out->connection != NULL;
@@ -110,7 +110,7 @@ static void fail(struct mu__out *out, const char *reason)
 
 /* ---- attempts ---- */
 
-/* The peer has said its greeting; after that only its end is of interest. */
+/* After its greeting the peer sends nothing: reading only detects its end. */
 static void on_alloc(uv_handle_t *handle, size_t suggested, uv_buf_t *buf)
 {
     struct mu__wire_uv *wire = handle->data;
@@ -121,7 +121,7 @@ static void on_alloc(uv_handle_t *handle, size_t suggested, uv_buf_t *buf)
 
 static void on_read(uv_stream_t *stream, ssize_t size, const uv_buf_t *buf)
 {
-    struct mu__out *out = ((struct mu__connection *)stream)->owner;
+    struct out *out = ((struct mu__connection *)stream)->owner;
 
     (void)buf;
     if (out != NULL && size != 0)
@@ -131,7 +131,7 @@ static void on_read(uv_stream_t *stream, ssize_t size, const uv_buf_t *buf)
 static void on_won(void *owner, const struct mu__dialling *dialling,
                    struct mu__connection *connection)
 {
-    struct mu__out *out = owner;
+    struct out *out = owner;
     struct mu__wire_uv *wire = out->wire;
     const struct mu__dial_try *tries =
         mu__dialling_tries(dialling, &out->addresses_count);
@@ -149,7 +149,7 @@ static void on_won(void *owner, const struct mu__dialling *dialling,
     wire->events.out_up(wire->owner, out->number);
 }
 
-/* Of several addresses each with its name. */
+/* The reasons of several addresses, each with its address. */
 static void words_of(const struct mu__dialling *dialling, char *out)
 {
     struct mu__dial_failure rows[MU__DIAL_ADDRESSES_MAX];
@@ -166,7 +166,7 @@ static void words_of(const struct mu__dialling *dialling, char *out)
 
 static void on_lost(void *owner, const struct mu__dialling *dialling)
 {
-    struct mu__out *out = owner;
+    struct out *out = owner;
     char words[ERROR_BYTES];
     unsigned count;
     const struct mu__dial_try *tries = mu__dialling_tries(dialling, &count);
@@ -180,12 +180,12 @@ static void on_lost(void *owner, const struct mu__dialling *dialling)
     fail(out, count == 1 ? tries[0].why : words);
 }
 
-static void on_closed(void *address_number)
+static void on_closed(void *wire)
 {
-    mu__wire_uv_drop_hold(address_number);
+    mu__wire_uv_drop_hold(wire);
 }
 
-static void attempt(struct mu__out *out)
+static void attempt(struct out *out)
 {
     static const struct mu__dialling_events events = {on_won, on_lost, on_closed};
     const struct mu__dial_request request = {
@@ -209,7 +209,7 @@ int mu__out_dial(struct mu__wire *door, uint32_t number, const char *url)
 {
     struct mu__wire_uv *wire = (struct mu__wire_uv *)door;
     struct mu__url parsed;
-    struct mu__out *out;
+    struct out *out;
 
     if (mu__map_get(&wire->outs, number) != NULL)
         return -MU_EEXISTS;
@@ -234,7 +234,7 @@ int mu__out_dial(struct mu__wire *door, uint32_t number, const char *url)
 void mu__out_avoid(struct mu__wire *door, uint32_t number,
                    const struct mu__dial_tried *tried)
 {
-    struct mu__out *out = mu__map_get(&((struct mu__wire_uv *)door)->outs, number);
+    struct out *out = mu__map_get(&((struct mu__wire_uv *)door)->outs, number);
 
     if (out != NULL)
         out->tried = tried;
@@ -242,7 +242,7 @@ void mu__out_avoid(struct mu__wire *door, uint32_t number,
 
 uint32_t mu__out_address(struct mu__wire *door, uint32_t number, unsigned *ret_count)
 {
-    const struct mu__out *out = mu__map_get(&((struct mu__wire_uv *)door)->outs, number);
+    const struct out *out = mu__map_get(&((struct mu__wire_uv *)door)->outs, number);
 
     if (out == NULL || out->connection == NULL)
         return 0;
@@ -252,7 +252,7 @@ uint32_t mu__out_address(struct mu__wire *door, uint32_t number, unsigned *ret_c
 
 static void on_out_closed(uv_handle_t *handle)
 {
-    struct mu__out *out = handle->data;
+    struct out *out = handle->data;
     struct mu__wire_uv *wire = out->wire;
 
     free(out->last_error);
@@ -263,7 +263,7 @@ static void on_out_closed(uv_handle_t *handle)
 void mu__out_hangup(struct mu__wire *door, uint32_t number)
 {
     struct mu__wire_uv *wire = (struct mu__wire_uv *)door;
-    struct mu__out *out = mu__map_remove(&wire->outs, number);
+    struct out *out = mu__map_remove(&wire->outs, number);
 
     if (out == NULL)
         return;
@@ -282,7 +282,7 @@ void mu__out_hangup_all(struct mu__wire_uv *wire)
 
 const char *mu__out_last_error(struct mu__wire *door, uint32_t number)
 {
-    const struct mu__out *out = mu__map_get(&((struct mu__wire_uv *)door)->outs, number);
+    const struct out *out = mu__map_get(&((struct mu__wire_uv *)door)->outs, number);
 
     return out == NULL ? NULL : out->last_error;
 }
@@ -293,7 +293,7 @@ static void on_written(uv_write_t *request, int status)
 {
     struct write *write = (struct write *)request;
     struct mu__connection *connection = write->connection;
-    struct mu__out *out = connection->owner;
+    struct out *out = connection->owner;
 
     mu__buf_unref(write->frame);
     free(write);
@@ -307,7 +307,7 @@ static void on_written(uv_write_t *request, int status)
     out->wire->events.writable(out->wire->owner, out->number);
 }
 
-/* A frame as the system takes it: its own bytes and those of others, in order. */
+/* A frame for the system's gathering write: its own bytes and its splices, in order. */
 struct gathered {
     uv_buf_t bufs[2 * MU__SPLICES_MAX + 1];
     unsigned count;
@@ -323,7 +323,7 @@ static void gather_add(struct gathered *gathered, const void *data, size_t size)
     gathered->bytes += size;
 }
 
-/* `data` is the frame's data or its header, right before. */
+/* `data` is the frame's data, or its header right before them. */
 static void gather(const struct mu__buf *frame, const uint8_t *data,
                    struct gathered *gathered)
 {
@@ -341,7 +341,7 @@ static void gather(const struct mu__buf *frame, const uint8_t *data,
     gather_add(gathered, data, (size_t)(frame->data + frame->size - data));
 }
 
-/* What is left behind the first `bytes`. */
+/* Remove the first `bytes`. */
 static void gather_skip(struct gathered *gathered, size_t bytes)
 {
     unsigned first = 0;
@@ -358,8 +358,8 @@ static void gather_skip(struct gathered *gathered, size_t bytes)
     gathered->bufs[0].len -= bytes;
 }
 
-/* The header stands right before the frame's bytes, in the headroom. */
-static const uint8_t *write_header(const struct mu__out *out, struct mu__buf *frame)
+/* Write the header into the headroom, right before the frame's bytes. */
+static const uint8_t *write_header(const struct out *out, struct mu__buf *frame)
 {
     size_t header = out->url.ipc ? MU__SP_HEADER_MAX : MU__SP_HEADER_MAX - 1;
     uint8_t *at = frame->data - header;
@@ -395,9 +395,9 @@ static int write_rest(struct mu__connection *connection, struct mu__buf *frame,
     return -MU_ENOMEM;
 }
 
-/* What the system does not take at once is written later, in order. Takes `frame` when 0
- * is returned. */
-static int write_frame(struct mu__out *out, struct mu__buf *frame)
+/* Bytes that the system does not take at once are written later, in order. Takes `frame`
+ * when 0 is returned. */
+static int write_frame(struct out *out, struct mu__buf *frame)
 {
     struct gathered gathered;
     int written;
@@ -414,14 +414,14 @@ static int write_frame(struct mu__out *out, struct mu__buf *frame)
     gather_skip(&gathered, (size_t)written);
     if (write_rest(out->connection, frame, &gathered) == 0)
         return 0;
-    /* Half a frame may be on its way: this connection has ended. */
+    /* A part of the frame may have been sent: the connection cannot be used any more. */
     (void)uv_timer_start(&out->timer, on_out_of_memory, 0, 0);
     return -MU_ENOMEM;
 }
 
 int mu__out_send(struct mu__wire *door, uint32_t number, struct mu__buf *frame)
 {
-    struct mu__out *out = mu__map_get(&((struct mu__wire_uv *)door)->outs, number);
+    struct out *out = mu__map_get(&((struct mu__wire_uv *)door)->outs, number);
     struct mu__buf *sent;
     int rv;
 

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* All of one call. */
+/* One call of mu__probe_all. */
 struct probe_run {
     uv_loop_t loop;
     struct mu__blocking_jobs *blocking_jobs;
@@ -20,31 +20,31 @@ struct probe_run {
     unsigned timeout_ms;
 };
 
-/* One attempt. Its memory goes when its timer has been closed; the dialling takes care of
+/* One probe under way. It is freed when its timer has been closed; the dialling frees
  * itself. */
 struct attempt {
     struct probe_run *run;
     struct mu__probe *probe;
     struct mu__url url;
-    uv_timer_t limit;
+    uv_timer_t timer;               /* of the timeout */
     struct mu__dialling *dialling;  /* NULL: not begun, or over */
     uint64_t began_ms;
 };
 
 static void fill(struct probe_run *run);
 
-static void on_limit_closed(uv_handle_t *handle)
+static void on_timer_closed(uv_handle_t *handle)
 {
     free(handle->data);
 }
 
-/* Another attempt takes the place of this one. */
+/* End an attempt, and begin others that wait. */
 static void conclude(struct attempt *attempt)
 {
     struct probe_run *run = attempt->run;
 
     attempt->probe->took_ms = (uint32_t)(uv_now(&run->loop) - attempt->began_ms);
-    uv_close((uv_handle_t *)&attempt->limit, on_limit_closed);
+    uv_close((uv_handle_t *)&attempt->timer, on_timer_closed);
     run->under_way--;
     fill(run);
 }
@@ -57,14 +57,14 @@ static void conclude_as(struct attempt *attempt, enum mu__probe_state state,
     conclude(attempt);
 }
 
-/* ---- what was found ---- */
+/* ---- results ---- */
 
-/* How an address is reported, and how much its state says of all of them, where none is a
- * node. What is still under way has not answered until now. */
+/* How the state of an address is reported. Without a node, the address with the highest
+ * weight is the result. An attempt that is still under way counts as unanswered. */
 static const struct outcome {
     enum mu__probe_state state;
     unsigned weight;
-    const char *words;          /* of one of several; NULL: those of the try */
+    const char *words;          /* for `others`; NULL: the reason of the try */
 } outcomes[] = {
     [MU__DIAL_UNTRIED] = {MU__PROBE_SILENT, 0, "its turn did not come"},
     [MU__DIAL_CONNECTING] = {MU__PROBE_SILENT, 3, "no answer by then"},
@@ -78,7 +78,7 @@ static const struct outcome {
     [MU__DIAL_NO_WAY] = {MU__PROBE_NO_WAY, 1, NULL},
 };
 
-/* That which says most. */
+/* The address with the highest weight. */
 static unsigned telling_one(const struct mu__dial_try *tries, unsigned count)
 {
     unsigned best = 0;
@@ -139,7 +139,7 @@ static void note_tries(struct attempt *attempt)
     mu__dial_words(rows, rows_count, probe->others, sizeof probe->others);
 }
 
-/* Whatever the end was. */
+/* The end of a dialling, by whatever event. */
 static void on_end(struct attempt *attempt)
 {
     const char *no_name = mu__dialling_no_name(attempt->dialling);
@@ -156,7 +156,7 @@ static void on_end(struct attempt *attempt)
                     no_name == NULL ? "the name server does not answer" : no_name);
 }
 
-static void on_limit(uv_timer_t *timer)
+static void on_timeout(uv_timer_t *timer)
 {
     struct attempt *attempt = timer->data;
     struct mu__dialling *dialling = attempt->dialling;
@@ -186,10 +186,10 @@ static void on_lost(void *owner, const struct mu__dialling *dialling)
 
 static void on_closed(void *arg)
 {
-    (void)arg;    /* the loop runs until all has gone */
+    (void)arg;    /* the loop runs until all handles are closed */
 }
 
-/* ---- all of it ---- */
+/* ---- the run ---- */
 
 static void dial(struct attempt *attempt)
 {
@@ -218,18 +218,19 @@ static void begin(struct probe_run *run, struct mu__probe *probe)
     attempt->run = run;
     attempt->probe = probe;
     attempt->began_ms = uv_now(&run->loop);
-    (void)uv_timer_init(&run->loop, &attempt->limit);
-    attempt->limit.data = attempt;
+    (void)uv_timer_init(&run->loop, &attempt->timer);
+    attempt->timer.data = attempt;
     wrong = mu__url_parse(probe->url, false, &attempt->url);
     if (wrong != NULL) {
         conclude_as(attempt, MU__PROBE_NO_WAY, wrong);
         return;
     }
-    (void)uv_timer_start(&attempt->limit, on_limit, run->timeout_ms, 0);
+    (void)uv_timer_start(&attempt->timer, on_timeout, run->timeout_ms, 0);
     dial(attempt);
 }
 
-/* What ends at once makes room at once: that is a loop here, not a recursion. */
+/* An attempt that ends at once calls fill() again: `filling` makes that a loop instead
+ * of a recursion. */
 static void fill(struct probe_run *run)
 {
     if (run->filling)
@@ -240,7 +241,7 @@ static void fill(struct probe_run *run)
     run->filling = false;
 }
 
-/* Until something is known of it. */
+/* The result of a probe that cannot begin. */
 static void clear(struct mu__probe *probe)
 {
     *probe = (struct mu__probe){.url = probe->url, .state = MU__PROBE_NO_WAY};

@@ -1,8 +1,9 @@
-/* The listener, and what both kinds of connection stand on.
+/* The listener, and functions for both kinds of connections.
  *
- * Events are told where libuv tells them; burst_end once for all that one turn of the
- * loop brought, so that messages of many peers are answered in one go: right after
- * the poll, and right before the next for what timers and connections brought. */
+ * Events are passed on where libuv calls; burst_end comes once for all events of an
+ * iteration of the loop, so that the messages of many peers are answered together: right
+ * after the poll, and right before the next one for the events of timers and
+ * connections. */
 #include "transport/wire/uv/internal.h"
 
 #include "runtime/message/block_pool.h"
@@ -64,7 +65,7 @@ static void end_burst(struct mu__wire_uv *wire)
     if (!wire->news || wire->closing)
         return;
     wire->news = false;
-    /* As in runtime/uv/loop_world.c: the turn is after what came. */
+    /* As in runtime/uv/loop_world.c: the turn judges by a time after these events. */
     uv_update_time(wire->loop);
     wire->events.burst_end(wire->owner);
 }
@@ -185,7 +186,7 @@ static int adopt(struct mu__wire_uv *wire, int fd)
     return rv != 0 ? rv : uv_listen(&wire->listener.stream, BACKLOG, on_connection);
 }
 
-/* ---- life ---- */
+/* ---- opening and closing ---- */
 
 static const struct mu__wire_ops ops = {
     .splices = true,

@@ -1,11 +1,10 @@
 /* The real wire: libuv streams over tcp and over unix sockets, on the node's own loop.
  *
- * What goes over a connection is the SP protocol of nng's PUSH and PULL sockets: a
- * greeting of 8 bytes each way, then messages with their length before them. So any nng
- * socket can be at the other end. docs/decisions/0006 says why not nng itself.
+ * Connections speak the SP protocol of nng's PUSH and PULL sockets: a greeting of 8 bytes
+ * each way, then messages with their length before them. So any nng socket can be at the
+ * other end. docs/decisions/0006 says why nng itself is not used.
  *
- * Threads: everything here is for the loop thread, and nothing is done on others, but for
- * the look-up of names. */
+ * Threads: everything here is for the loop thread; only names are looked up on others. */
 #ifndef MU_TRANSPORT_WIRE_UV_H
 #define MU_TRANSPORT_WIRE_UV_H
 
@@ -22,28 +21,27 @@ struct mu__wire_uv;
  * process is taken over, that of a living one is not. `events` is copied; `loop` outlives
  * the wire, and the wire keeps it alive until it is closed.
  *
- * Returns: 0; -MU_EINVALID for an address that is none, or is not ours; -MU_EEXISTS when
- *          somebody listens there; -MU_EPERMISSION; -MU_EUNAVAILABLE for other refusals
+ * Returns: 0; -MU_EINVALID for an address that is malformed, or not of this machine;
+ * -MU_EEXISTS when it is in use; -MU_EPERMISSION; -MU_EUNAVAILABLE for other refusals
  *          of the system; -MU_ENOMEM. `ret_error`, which may be NULL, names the url.
  *          After a failure the loop must be run once before it is closed. */
 int mu__wire_uv_open(uv_loop_t *loop, const char *bind_url,
                      const struct mu__wire_events *events, void *owner,
                      mu_error *ret_error, struct mu__wire_uv **ret_wire);
 
-/* The same at a socket that listens already. Takes what `listening` has, whatever is
- * returned. */
+/* The same with a socket that listens already. Takes the socket, whatever is returned. */
 int mu__wire_uv_adopt(uv_loop_t *loop, struct mu__listening *listening,
                       const struct mu__wire_events *events, void *owner,
                       mu_error *ret_error, struct mu__wire_uv **ret_wire);
 
-/* The door. Valid until the wire is closed. */
+/* The operations for the links. Valid until the wire is closed. */
 struct mu__wire *mu__wire_uv_wire(struct mu__wire_uv *wire);
 
 /* Where it listens, with the port that was taken in place of 0. Valid until closed. */
 const char *mu__wire_uv_url(const struct mu__wire_uv *wire);
 
 /* Break every connection, stop listening. No event follows; frames accepted for sending
- * may be lost; frames that somebody keeps stay valid. `closed` is called once, from the
+ * may be lost; frames with other references stay valid. `closed` is called once, from the
  * loop, when the wire's memory has been freed. To be called once; allowed inside an
  * event. */
 void mu__wire_uv_close(struct mu__wire_uv *wire, void (*closed)(void *arg), void *arg);
