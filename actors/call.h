@@ -1,9 +1,9 @@
-/* A request of a program's thread to an actor of its own node.
+/* A call of a program's thread to an actor of its own node.
  *
- * The thread fills in a call, posts it in a CALL message and waits. The actor answers
- * exactly once, through mu__call_complete, within the call's limit: limits are kept by
- * the actor with the kernel's timers, so that the error can say who is missing, and so
- * that memory of the caller is never touched after it gave up. */
+ * The thread fills in a call, posts it in a CALL message and waits. The actor completes
+ * it exactly once, with mu__call_complete, within its timeout. The actor keeps the
+ * timeout, by a timer of the kernel: so the error can name the missing task, and the
+ * caller's memory is never accessed after the wait. */
 #ifndef MU_ACTORS_CALL_H
 #define MU_ACTORS_CALL_H
 
@@ -12,18 +12,19 @@
 #include "muster/error.h"
 
 struct mu__call {
-    void (*complete)(struct mu__call *call);  /* wakes the waiter; the call may be gone */
+    void (*complete)(struct mu__call *call);  /* wakes the thread, which may free the
+                                                 call at once */
     void *owner;                              /* for complete */
-    struct mu__call *next;                    /* for the actor that holds it */
-    int operation;                            /* what is asked: the actor's own list */
-    int64_t timeout_ms;                         /* from now; negative: no limit */
-    uint64_t timer;                           /* the actor's, while it is held */
+    struct mu__call *next;                    /* in a list of the actor */
+    int operation;                            /* one of the actor's own enum */
+    int64_t timeout_ms;                       /* negative: none */
+    uint64_t timer;                           /* of the actor, for the timeout; 0: none */
     int code;                                 /* 0, or negative with `error` filled in */
     mu_error error;
 };
 
-/* Put a call in front of a list of those that wait; its limit begins: the TIMER message
- * of it has call->timer. */
+/* Put a call in front of a list, and start its timeout: a TIMER message with
+ * call->timer. */
 static inline void mu__call_hold(struct mu__ctx *ctx, struct mu__call **list,
                                  struct mu__call *call)
 {

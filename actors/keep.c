@@ -1,4 +1,4 @@
-/* Keeping what a message's views borrow, for any row of the message table. */
+/* Copies of the bytes that a message's views borrow, for any row of the message table. */
 #include "actors/keep.h"
 
 #include <string.h>
@@ -10,10 +10,10 @@ static size_t rounded_up(size_t size)
     return (size + ALIGN - 1) / ALIGN * ALIGN;
 }
 
-/* Where the bytes go next; without memory only counted. */
+/* The destination of copies. With `data` NULL nothing is copied: `size` is counted. */
 struct keeper {
     uint8_t *data;
-    size_t size;
+    size_t size;            /* used so far */
 };
 
 static const void *keep(struct keeper *keeper, const void *data, uint32_t size)
@@ -86,6 +86,19 @@ int mu__send_body(struct mu__ctx *ctx, mu__pid to, uint16_t kind, const void *bo
     if (msg != NULL)
         memcpy(msg->body, body, size);
     return mu__send_borrowed(ctx, to, msg);
+}
+
+int mu__send_backed(struct mu__ctx *ctx, mu__pid to, uint16_t kind, const void *body,
+                    size_t size, struct mu__buf *backing)
+{
+    struct mu__msg *msg = mu__msg_new(ctx, kind);
+
+    if (msg != NULL) {
+        memcpy(msg->body, body, size);
+        if (backing != NULL)
+            msg->backing = mu__buf_ref(backing);
+    }
+    return mu__send(ctx, to, msg);
 }
 
 int mu__send_borrowed(struct mu__ctx *ctx, mu__pid to, struct mu__msg *msg)

@@ -1,5 +1,6 @@
-/* Messages to an actor of the same node wait in its mailbox with the views they were sent
- * with, while those to another node are packed at once. */
+/* Sending messages with borrowed views. A message to another node is packed when it is
+ * sent; one to an actor of the same node waits in the mailbox with its views, so that
+ * what they borrow must live until then, or be copied. */
 #ifndef MU_ACTORS_KEEP_H
 #define MU_ACTORS_KEEP_H
 
@@ -13,13 +14,18 @@ int mu__msg_keep(const struct mu__schema *schema, struct mu__msg *msg);
  * returns, but perhaps no longer. Takes msg; NULL gives -MU_ENOMEM. */
 int mu__send_borrowed(struct mu__ctx *ctx, mu__pid to, struct mu__msg *msg);
 
-/* The same with a new message, whose body is a copy of `body`: of the struct of its kind,
- * which has `size` bytes. */
+/* The same with a new message that gets a copy of `body`, the struct of its kind, which
+ * has `size` bytes. */
 int mu__send_body(struct mu__ctx *ctx, mu__pid to, uint16_t kind, const void *body,
                   size_t size);
 
-/* Whether a message that was refused may be accepted later. The loss of a node is told
- * soon. */
+/* The same, and mu__send: the views of `body` borrow from `backing`, of which the message
+ * takes a reference (NULL: none), or from what outlives the message. */
+int mu__send_backed(struct mu__ctx *ctx, mu__pid to, uint16_t kind, const void *body,
+                    size_t size, struct mu__buf *backing);
+
+/* Whether sending again later may succeed. -MU_EUNAVAILABLE counts as transient: if the
+ * node is lost, NODE_DOWN will say so. */
 bool mu__send_is_transient(int rv);
 
 #endif

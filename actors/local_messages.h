@@ -1,5 +1,5 @@
-/* Messages between the actors and threads of one process. They are no rows of the table
- * that the codec reads, so they never leave the node and no peer can forge them. */
+/* Messages between the actors and threads of one process. The codec has no rows for them,
+ * so that they never leave the node and no peer can forge them. */
 #ifndef MU_ACTORS_LOCAL_MESSAGES_H
 #define MU_ACTORS_LOCAL_MESSAGES_H
 
@@ -14,31 +14,31 @@ struct mu__reopen;
 struct mu_remote_value;
 struct mu_run;
 
-/* From a thread of the program to an actor: one of the calls that this actor knows, with
- * a struct mu__call inside (calls.h). */
+/* From a thread of the program to an actor: a struct that begins with a struct mu__call
+ * (call.h), as the actor's header defines it. */
 struct mu__call_msg {
     void *call;
 };
 
-/* From the program to its own client: a closure with arguments that are not there yet,
- * which the client owns from then on. */
+/* From the program to its own client: a closure with references among its arguments. The
+ * client owns it from then on. */
 struct mu__schedule_pending {
     struct mu__pending_closure *pending;
 };
 
-/* From the program to its own client: cancel the closure of `future`, of which the
- * message has a reference. */
+/* From the program to its own client: cancel the closure of `future`. The message has a
+ * reference. */
 struct mu__cancel_future {
     struct mu_remote_value *future;
 };
 
-/* From the program to its own client: nobody holds `held` any more. */
+/* From the program to its own client: the last reference to `held` was dropped. */
 struct mu__release_held {
     struct mu__held *held;
 };
 
-/* From a worker to the effects actor of its node, and back: a run with writes to send.
- * The worker owns it. */
+/* From a worker to the effects actor of its node, and back: send the writes of a run. The
+ * worker owns the run. */
 struct mu__effects_send {
     struct mu_run *run;
 };
@@ -48,7 +48,7 @@ struct mu__effects_sent {
 };
 
 /* From the effects actor, which owns the request, to the variables actor of its node, and
- * back. */
+ * back: open a variable again. */
 struct mu__var_reopen {
     struct mu__reopen *request;
 };
@@ -57,29 +57,30 @@ struct mu__var_reopened {
     struct mu__reopen *request;
 };
 
-/* From a thread that runs `function` to the worker: a line for the log, which stands
- * behind this body. */
+/* From a thread that runs `function` to the worker: a line for the log. Its bytes are
+ * behind this body in the message. */
 struct mu__run_log {
     struct mu__registered *function;
     struct mu__view line;
 };
 
-/* An answer over HTTP, to the actor that asked and owns the request. */
+/* To the actor that owns an HTTP request: the request is done. */
 struct mu__http_done {
     struct mu__http_request *request;
 };
 
-/* From the program to its own agent, which owns the request from then on. */
+/* From the program to its own agent: a key request, in the memory of this message. */
 struct mu__key_submit {
     struct mu__key_request *request;
 };
 
-/* From a node to its own actors: its cluster has changed. The address is the new one. */
+/* From a node to its own actors: a task was added to the cluster, removed, or moved to
+ * another address. */
 struct mu__cluster_change {
     struct mu__view type;
     uint32_t index;
-    struct mu__view address;
-    bool coordinated;   /* one of the tasks that barriers of all wait for */
+    struct mu__view address;    /* the new one */
+    bool coordinated;   /* the task is of a coordinated job */
     bool own;           /* this node's task */
 };
 
@@ -92,7 +93,7 @@ struct mu__cluster_change {
     M(277, VAR_REOPENED, var_reopened)                                      \
     M(278, RUN_LOG, run_log)                                                \
     M(279, HTTP_DONE, http_done)                                            \
-    M(280, KEY_SUBMIT, key_submit)                                                \
+    M(280, KEY_SUBMIT, key_submit)                                          \
     M(281, CLUSTER_ADDED, cluster_change)                                   \
     M(282, CLUSTER_REMOVED, cluster_change)                                 \
     M(283, CLUSTER_MOVED, cluster_change)                                   \

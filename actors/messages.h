@@ -1,6 +1,6 @@
-/* Every message that travels: number, name, fields in wire order. Numbers are never
- * reused; fields are only ever added at the end. The struct, the codec, the trace and the
- * fuzzer all come from this table. Messages that stay in the process are in
+/* The messages between nodes: number, name, fields in wire order. Numbers are never
+ * reused; fields are only ever added at the end. The structs, the codec, the trace and
+ * the fuzzer are generated from this table. Messages that stay in the process are in
  * local_messages.h. */
 #ifndef MU_ACTORS_MESSAGES_H
 #define MU_ACTORS_MESSAGES_H
@@ -10,7 +10,7 @@
 #include "actors/messages/task_fields.h"
 #include "actors/messages/variable_fields.h"
 
-/* Numbers that are not used any more: 41, 42, 48, 53, 58, 91, 95 to 98, 120, 121. */
+/* Retired numbers: 41, 42, 48, 53, 58, 91, 95 to 98, 120, 121. */
 #define MU__MESSAGES(M)                                                     \
     M(16, REGISTER, register, MU__REGISTER_FIELDS)                          \
     M(17, RUN, run, MU__RUN_FIELDS)                                         \
@@ -64,7 +64,7 @@
     M(70, BARRIER_CANCEL, barrier_cancel, MU__BARRIER_CANCEL_FIELDS)        \
     M(71, BARRIER_PASSED, barrier_passed, MU__BARRIER_PASSED_FIELDS)        \
     M(72, PREEMPT_NOTICE, preempt_notice, MU__PREEMPT_NOTICE_FIELDS)        \
-    M(73, PREEMPT_REQUEST, preempt_request, MU__PREEMPT_REQUEST_FIELDS)                 \
+    M(73, PREEMPT_REQUEST, preempt_request, MU__PREEMPT_REQUEST_FIELDS)     \
     M(74, PREEMPT_STEP, preempt_step, MU__PREEMPT_STEP_FIELDS)              \
     M(75, PREEMPT_STOP, preempt_stop, MU__PREEMPT_STOP_FIELDS)              \
     M(76, KEY_PUT, key_put, MU__KEY_PUT_FIELDS)                             \
@@ -86,9 +86,9 @@
     M(93, SERVER_STOPPED, server_stopped, MU__SERVER_STOPPED_FIELDS)        \
     M(94, CLUSTER_OFFER, cluster_offer, MU__CLUSTER_OFFER_FIELDS)           \
     M(100, PEERS_GET, peers_get, MU__PEERS_GET_FIELDS)                      \
-    M(101, PEERS_REPORT, peers_report, MU__PEERS_REPORT_FIELDS)                   \
+    M(101, PEERS_REPORT, peers_report, MU__PEERS_REPORT_FIELDS)             \
     M(102, ROOM_ALLOW, room_allow, MU__ROOM_ALLOW_FIELDS)                   \
-    M(103, ROOM_REQUEST, room_request, MU__ROOM_REQUEST_FIELDS)                         \
+    M(103, ROOM_REQUEST, room_request, MU__ROOM_REQUEST_FIELDS)             \
     M(110, RECALL, recall, MU__RECALL_FIELDS)                               \
     M(111, RECALLED, recalled, MU__RECALLED_FIELDS)                         \
     M(112, BEGUN, begun, MU__BEGUN_FIELDS)                                  \
@@ -112,16 +112,16 @@ enum mu__kind {
 MU__MESSAGES(MU__BODY)
 #undef MU__BODY
 
-/* Local, from the program to its own client: a closure, and its future (NULL: nobody
- * wants the result). With MU__CLOSURE_HOLDS the inputs are pointers
- * (actors/client/holds.h). When it leaves for the supervisor, the same message becomes a
- * SCHEDULE: the body begins as that one's. */
+/* Local, from the program to its own client: a closure, and its future (NULL: the result
+ * is not needed). With MU__CLOSURE_HOLDS the inputs are pointers
+ * (actors/client/holds.h). The body begins with the fields of SCHEDULE, as the client
+ * sends the same message on to the supervisor under that kind. */
 struct mu__submit {
     MU__SCHEDULE_FIELDS(MU__STRUCT_FIELD, schedule)
     struct mu_remote_value *future;
 };
 
-/* Both tables, the kernel's rows included. */
+/* Both tables, with the kernel's own messages. */
 extern const struct mu__schema mu__messages;
 
 #endif

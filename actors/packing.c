@@ -8,7 +8,7 @@ static size_t align_up(size_t size)
     return (size + MU__TAIL_ALIGN - 1) / MU__TAIL_ALIGN * MU__TAIL_ALIGN;
 }
 
-/* The tail comes first, because it is the part that is aligned. */
+/* The tail is first in the buffer, as it must be aligned. */
 static struct mu__buf *packed_buf(uint32_t head_size, uint32_t tail_size,
                                   struct mu__packed *ret_packed)
 {
@@ -37,7 +37,7 @@ static struct mu__buf *pack_sized(const mu_value *value, uint32_t head_size,
         return NULL;
     mu__value_pack(value, buf->data + align_up(tail_size), head_size, buf->data,
                    tail_size);
-    /* Some write the whole of it to a file. */
+    /* Padding must not be uninitialised: callers may write the whole buffer to a file. */
     memset(buf->data + tail_size, 0, align_up(tail_size) - tail_size);
     *ret_packed = packed;
     return buf;
@@ -67,8 +67,8 @@ static void release_value(struct mu__buf *buf)
     free(of);
 }
 
-/* Whether a buffer may be the value's memory: then *ret_buf is it, or NULL: out of
- * memory. */
+/* Whether the value's own memory can be sent: then *ret_buf refers to it, or is NULL if
+ * memory is out. */
 static bool send_in_place(const mu_value *value, bool keeps_tensors,
                           struct mu__packed *ret_packed, struct mu__buf **ret_buf)
 {

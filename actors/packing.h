@@ -8,61 +8,62 @@
  * memory or beyond the bounds of values. */
 struct mu__buf *mu__pack_value(const mu_value *value, struct mu__packed *ret_packed);
 
-/* The same for a message: large bytes that are the whole value stay where they are, and
- * the buffer holds the value; with `keeps_tensors` a tensor too, which nobody may write
- * to any more. Behind the tail there may be nothing. */
+/* The same for a message. A value that is nothing but large bytes is not copied: the
+ * buffer has a reference to it. With `keeps_tensors` nor is a tensor, which must not be
+ * written to any more. The padding behind the tail may be missing. */
 struct mu__buf *mu__pack_to_send(const mu_value *value, bool keeps_tensors,
                                  struct mu__packed *ret_packed);
 
-/* The same of a value that mu__value_measure has measured, and that is as it was then:
- * the sizes stand in *packed. Tensors are not kept. */
+/* The same for a value that mu__value_measure has measured, and that has not changed:
+ * *packed has the sizes. Tensors are copied. */
 struct mu__buf *mu__pack_measured(const mu_value *value, struct mu__packed *packed);
 
 /* A buffer with a copy of a packed value. */
 struct mu__buf *mu__pack_copy(const struct mu__packed *packed,
                               struct mu__packed *ret_packed);
 
-/* Copy a view's bytes to `at`, let the view point there; returns behind them. */
+/* Copy a view's bytes to `at` and let the view point there. Returns the address behind
+ * them. */
 uint8_t *mu__pack_view(uint8_t *at, struct mu__view *view);
 
-/* Zeroes. For structs of some hundred bytes that are cleared often: to clear what it
- * knows the size of, a compiler may take a string instruction, slow to begin. */
+/* memset to zero, for structs of some hundred bytes that are cleared often: for a size
+ * known at compile time compilers may use a string instruction, which starts slowly. */
 void mu__clear(void *memory, size_t size);
 
 /* Grow an array to `count` items of `size` bytes; false when out of memory. */
 bool mu__grow_array(void **array, size_t count, size_t size);
 
-/* Room for one item behind `count` of them: *room, in items, doubles when it is full. */
+/* Make room for one more than `count` items: the capacity *room, in items, doubles when
+ * it is reached. */
 bool mu__grow_for_one(void **array, uint32_t *room, uint32_t count, size_t size);
 
-/* To `new_count` items, if that is more than *count; the new ones are zeroed. */
+/* Grow to `new_count` items, if that is more than *count; the new ones are zeroed. */
 bool mu__grow_zeroed(void **array, uint32_t *count, uint32_t new_count, size_t size);
 void mu__free_array(void *array);
 
-/* ---- Lists of attempts, as RECALL, RECALLED and BEGUN carry them ----
+/* ---- Lists of attempts in RECALL, RECALLED and BEGUN ----
  *
- * An entry is two or three numbers of 64 bits: a closure, its attempt, and for how many
- * milliseconds that has run. */
+ * An entry is two or three numbers of 64 bits: closure, attempt, and how many
+ * milliseconds the attempt has run. */
 
 enum { MU__ATTEMPT_BYTES = 16, MU__ATTEMPT_TIMED_BYTES = 24 };
 
 struct mu__attempt {
     uint64_t closure;
     uint32_t attempt;
-    uint64_t for_ms;        /* 0 in lists without times */
+    uint64_t for_ms;        /* how long it has run; 0 in lists without times */
 };
 
-/* How many whole entries of `bytes` a view has. */
+/* The number of whole entries, of `bytes` each, in a view. */
 static inline uint32_t mu__attempts_count(struct mu__view view, uint32_t bytes)
 {
     return view.size / bytes;
 }
 
-/* Entry `i` of a list whose entries have `bytes`. An attempt that no closure can have is
- * read as 0, which none has. */
+/* Entry `i`. An attempt that does not fit 32 bits is read as 0, which no closure has. */
 struct mu__attempt mu__attempts_at(struct mu__view view, uint32_t bytes, uint32_t i);
 
-/* Write an entry at `at`; returns where the next one goes. */
+/* Write an entry at `at`; returns the address behind it. */
 uint8_t *mu__attempts_put(uint8_t *at, uint32_t bytes, const struct mu__attempt *attempt);
 
 #endif

@@ -94,11 +94,11 @@ void mu__references_swap(struct mu__references *references, size_t a, size_t b)
     references->held[b] = held;
     if (references->count <= MU__REFERENCES_FEW)
         return;
-    (void)note_index(references, a);    /* replacing takes no memory */
+    (void)note_index(references, a);    /* replacing an entry takes no memory */
     (void)note_index(references, b);
 }
 
-/* Beyond the few they are in an array, and found by the map. */
+/* Moves the handles to an allocation, and indexes them by the map. */
 static int leave_few(struct mu__references *references)
 {
     struct mu__held **held = NULL;

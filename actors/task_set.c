@@ -20,7 +20,7 @@ void mu__task_set_done(struct mu__task_set *set)
 
 /* ---- adding ---- */
 
-/* What a cluster spec may name a task type. */
+/* Whether a cluster spec may have a task type of that name. */
 static bool is_type(const char *type)
 {
     size_t length = strspn(type, "abcdefghijklmnopqrstuvwxyz0123456789_");
@@ -29,7 +29,7 @@ static bool is_type(const char *type)
            length < TYPE_BYTES;
 }
 
-/* Below 0 when the whole range is before the task, above 0 when behind it. */
+/* Below 0: the whole range is before the task; above 0: behind it; 0: it has the task. */
 static int compare(const struct mu__task_range *range, const char *type, uint32_t index)
 {
     int order = strcmp(range->type, type);
@@ -63,7 +63,7 @@ static bool make_room(struct mu__task_set *set)
                             sizeof *set->ranges);
 }
 
-/* Add all of a range of one type that is known. */
+/* Add a range, and merge it with those it overlaps or touches. */
 static int add_range(struct mu__task_set *set, const char *type, uint32_t first,
                      uint32_t last)
 {
@@ -130,11 +130,10 @@ int mu__task_set_remove(struct mu__task_set *set, const char *type, uint32_t ind
 
 /* ---- reading ---- */
 
-/* One item of a text: what is left of it shrinks from the front. */
 struct reader {
-    const char *at;
+    const char *at;         /* the rest of the text is from here to `end` */
     const char *end;
-    const char *item;       /* where it begins, for messages */
+    const char *item;       /* begin of the present item, for messages */
     mu_error *error;
 };
 
@@ -158,7 +157,7 @@ static bool take(struct reader *reader, const char *text)
     return true;
 }
 
-/* ret_type has TYPE_BYTES. */
+/* `ret_type`: an array of TYPE_BYTES. */
 static bool take_type(struct reader *reader, char *ret_type)
 {
     size_t size = 0;
@@ -255,7 +254,7 @@ int mu__task_set_parse(struct mu__view text, mu_error *ret_error,
     return 0;
 }
 
-/* ---- writing and asking ---- */
+/* ---- writing and queries ---- */
 
 char *mu__task_set_text(const struct mu__task_set *set)
 {

@@ -15,21 +15,21 @@ struct mu__task_range {
     uint32_t last;      /* >= first, at most MU_CLUSTER_INDEX_MAX */
 };
 
-/* Sorted and without overlap: what a canonical text says. */
+/* Ranges are sorted, do not overlap and do not touch, as in the canonical text. */
 struct mu__task_set {
     struct mu__task_range *ranges;
     uint32_t count;
-    uint32_t size;
+    uint32_t size;      /* room in `ranges` */
 };
 
 /* Zeroed memory is the empty set. */
 void mu__task_set_done(struct mu__task_set *set);
 
-/* Add a task; one that is there already is fine. -MU_EINVALID (no such task type),
- * -MU_ERANGE (index), -MU_ENOMEM. */
+/* Add a task, if it is not in the set. -MU_EINVALID: not a task type; -MU_ERANGE: the
+ * index; -MU_ENOMEM. */
 int mu__task_set_add(struct mu__task_set *set, const char *type, uint32_t index);
 
-/* Take a task out; one that is not there is fine. -MU_ENOMEM: nothing has changed. */
+/* Remove a task, if it is in the set. -MU_ENOMEM: nothing has changed. */
 int mu__task_set_remove(struct mu__task_set *set, const char *type, uint32_t index);
 
 /* Read a text, canonical or not: "worker" (a type alone) is not accepted; "worker:3",
@@ -43,7 +43,7 @@ char *mu__task_set_text(const struct mu__task_set *set);
 
 bool mu__task_set_has(const struct mu__task_set *set, const char *type, uint32_t index);
 
-/* How many tasks. */
+/* The number of tasks. */
 uint64_t mu__task_set_count(const struct mu__task_set *set);
 
 #endif

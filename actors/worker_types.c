@@ -7,7 +7,7 @@ enum { NAME_BYTES = sizeof((struct mu__worker_type *)0)->name, SHOWN_MAX = 200 }
 
 #define EXPECTED "expected task types with commas between, as \"worker,gpu\""
 
-/* Types of tasks that do something else. */
+/* Types of tasks that never run closures. */
 static const char *const busy[] = {"chief", "ps", "evaluator", "client"};
 
 static bool is_busy(struct mu__view name)
@@ -18,7 +18,7 @@ static bool is_busy(struct mu__view name)
     return false;
 }
 
-/* What a cluster spec may name a task type. */
+/* Whether a cluster spec may have a task type of that name. */
 static bool is_type(const char *name, size_t length)
 {
     return length > 0 && length < NAME_BYTES && name[0] >= 'a' && name[0] <= 'z' &&

@@ -1,5 +1,6 @@
-/* The types of the tasks that run closures: "worker", if nothing else was said. The place
- * of a type in this list is its role: what the supervisor knows of it. Plain data. */
+/* The types of the tasks that run closures: "worker" by default. The index of a type in
+ * this list is its role, by which the supervisor has queues of its own for it. Plain
+ * data. */
 #ifndef MU_ACTORS_WORKER_TYPES_H
 #define MU_ACTORS_WORKER_TYPES_H
 
@@ -19,7 +20,7 @@ enum {
 
 struct mu__worker_type {
     char name[16];
-    uint32_t tasks;         /* of this type: 0 to that - 1 are listed in the cluster */
+    uint32_t tasks;         /* of this type in the cluster spec: indices 0 to tasks - 1 */
 };
 
 struct mu__worker_types {
@@ -27,13 +28,13 @@ struct mu__worker_types {
     struct mu__worker_type rows[MU__WORKER_TYPES_MAX];
 };
 
-/* Read a text, types with commas between; NULL: the default. -MU_EINVALID, saying what is
- * wrong with option worker_types: one that is missing, no type, there twice, or of tasks
- * that have work of their own. */
+/* Read a text, types with commas between; NULL: the default. -MU_EINVALID: a type is
+ * missing, malformed, duplicate, or one whose tasks never run closures; the message is
+ * about option worker_types. */
 int mu__worker_types_parse(const char *text, mu_error *ret_error,
                            struct mu__worker_types *ret_types);
 
-/* The role of a type; MU__ROLE_NONE. */
+/* The role of a type; MU__ROLE_NONE: its tasks run no closures. */
 uint32_t mu__worker_types_find(const struct mu__worker_types *types,
                                struct mu__view name);
 

@@ -38,12 +38,6 @@ static const char magic[] = "mu data\n";
 
 /* ---- parts ---- */
 
-static void put(uint8_t *at, uint64_t number, unsigned bytes)
-{
-    for (unsigned i = 0; i < bytes; i++)
-        at[i] = (uint8_t)(number >> (8 * i));
-}
-
 /* FNV-1a: against damage, not against malice. */
 static uint64_t checksum(const uint8_t *data, size_t size)
 {
@@ -78,10 +72,10 @@ static void make_header(uint8_t *header, const struct mu__buf *buf,
 {
     memset(header, 0, HEADER_BYTES);
     memcpy(header, magic, sizeof magic - 1);
-    put(header + AT_FORMAT, FORMAT, 4);
-    put(header + AT_HEAD, packed->head_size, 4);
-    put(header + AT_TAIL, packed->tail_size, 4);
-    put(header + AT_CHECKSUM, checksum(buf->data, buf->size), 8);
+    mu__store_little(header + AT_FORMAT, FORMAT, 4);
+    mu__store_little(header + AT_HEAD, packed->head_size, 4);
+    mu__store_little(header + AT_TAIL, packed->tail_size, 4);
+    mu__store_little(header + AT_CHECKSUM, checksum(buf->data, buf->size), 8);
 }
 
 int mu__dataset_file_write(const char *path, const mu_value *value, mu_error *ret_error)

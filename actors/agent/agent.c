@@ -1,5 +1,6 @@
 #include "actors/agent/agent.h"
 #include "actors/agent/call_handlers.h"
+#include "actors/keep.h"
 #include "actors/packing.h"
 
 #include <assert.h>
@@ -8,45 +9,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* What it hears. */
-static void on_call(struct mu__ctx *ctx, void *state, struct mu__msg *msg);
-static void on_heard(struct mu__ctx *ctx, void *state, struct mu__msg *msg);
-static void on_answer(struct mu__ctx *ctx, void *state, struct mu__msg *msg);
-static void on_task_error(struct mu__ctx *ctx, void *state, struct mu__msg *msg);
-static void on_task_cleared(struct mu__ctx *ctx, void *state, struct mu__msg *msg);
-static void on_timer(struct mu__ctx *ctx, void *state, struct mu__msg *msg);
-
-static void on_cluster_added(struct mu__ctx *ctx, void *state, struct mu__msg *msg);
-
-static const struct mu__handler handlers[] = {
-    {MU__CALL, on_call},
-    {MU__KEY_SUBMIT, mu__agent_on_key_submit},
-    {MU__KEY_CANCEL, mu__agent_on_key_cancel},
-    {MU__SERVICE_HERE, mu__agent_on_here},
-    {MU__TASK_HEARD, on_heard},
-    {MU__TASKS_ANSWER, on_answer},
-    {MU__TASK_ERROR, on_task_error},
-    {MU__TASK_CLEARED, on_task_cleared},
-    {MU__WAIT_NOTE, mu__agent_on_wait_note},
-    {MU__BARRIER_PASSED, mu__agent_on_passed},
-    {MU__PREEMPT_REQUEST, mu__agent_on_preempt_request},
-    {MU__PREEMPT_STOP, mu__agent_on_preempt_stop},
-    {MU__KEY_DONE, mu__agent_on_key_done},
-    {MU__KEY_LISTED, mu__agent_on_listed},
-    {MU__KEY_EVENT, mu__agent_on_key_event},
-    {MU__TIMER, on_timer},
-    {MU__NODE_UP, mu__agent_on_node_up},
-    {MU__NODE_DOWN, mu__agent_on_node_down},
-    {MU__NODE_TROUBLE, mu__agent_on_node_trouble},
-    {MU__CLUSTER_ADDED, on_cluster_added},
-    {MU__CLUSTER_MOVED, mu__agent_on_cluster_moved},
-};
-
-/* What it can be: enum mu_agent_state, as the program sees it, from what is known.
+/* The states of the agent that the program sees, enum mu_agent_state:
  *
- *     DISCONNECTED <------> CONNECTED        registered, in this session; and not
+ *     DISCONNECTED <------> CONNECTED        registered in the present session
  *          ^    \             /
- *       reset    '--> ERROR <'               an error is there, until a reset
+ *       reset    '--> ERROR <'               from an error until a reset
  *          '-----------'                                                          */
 void mu__agent_show_state(struct agent *a)
 {
@@ -118,7 +85,7 @@ bool mu__agent_admits(const struct agent *a, mu_error *ret_error)
     return false;
 }
 
-/* ---- what the service says ---- */
+/* ---- messages from the service ---- */
 
 static void on_heard(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
 {
@@ -144,18 +111,15 @@ static void on_answer(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
 {
     struct agent *a = state;
     const struct mu__tasks_answer *body = mu__body(msg);
-    struct mu__agent_request *pending;
+    struct mu__agent_request *pending = mu__agent_find_answered(a, msg, body->token);
     mu_error error;
 
-    if (!mu__agent_is_from_host(a, msg))
-        return;
-    if (body->token == a->registration.token && body->token != 0) {
+    if (mu__agent_is_from_host(a, msg) && body->token != 0 &&
+        body->token == a->registration.token) {
         mu__agent_register_answered(ctx, a, body);
         return;
     }
-    pending = mu__agent_find_request(a, body->token);
-    if (pending == NULL || pending->kind->on_answer == NULL ||
-        !mu__agent_is_current(a, pending))
+    if (pending == NULL || pending->kind->on_answer == NULL)
         return;
     if (body->code == MU_EUNAVAILABLE && body->task.size == 0) {
         mu__agent_resend(a, pending);
@@ -179,14 +143,6 @@ static void on_task_error(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
     mu__agent_enter_error(ctx, a, &error);
 }
 
-static void on_task_cleared(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
-{
-    struct agent *a = state;
-
-    if (mu__agent_is_from_host(a, msg))
-        mu__agent_cleared(ctx, a, mu__body(msg));
-}
-
 /* ---- calls ---- */
 
 static void call_on_error(struct mu__ctx *ctx, struct agent *a,
@@ -205,7 +161,7 @@ static void call_state(struct mu__ctx *ctx, struct agent *a, struct mu__agent_ca
     mu__call_complete(&call->call, 0);
 }
 
-/* What is known here, without asking anybody. */
+/* The agent's own knowledge of the service; NULL: out of memory. */
 static mu_value *service_value(const struct agent *a)
 {
     mu_value *map = mu_value_map();
@@ -231,13 +187,13 @@ static mu_value *service_value(const struct agent *a)
 static void call_service(struct mu__ctx *ctx, struct agent *a,
                          struct mu__agent_call *call)
 {
-    mu_error error;
-
     (void)ctx;
     call->content = service_value(a);
-    if (call->content == NULL)
-        (void)mu_error_set(&error, -MU_ENOMEM, "no memory for what is known");
-    mu__agent_complete(call, call->content == NULL ? &error : NULL);
+    mu__call_complete(&call->call,
+                      call->content == NULL
+                          ? mu_error_set(&call->call.error, -MU_ENOMEM,
+                                         "no memory for the state of the service")
+                          : 0);
 }
 
 static void call_set_error(struct mu__ctx *ctx, struct agent *a,
@@ -252,11 +208,12 @@ static void call_set_error(struct mu__ctx *ctx, struct agent *a,
     mu__agent_complete(call, NULL);
 }
 
+/* When a call is allowed, besides when mu__agent_admits says so. */
 enum { ALWAYS = 1, IN_ERROR = 2, UNREGISTERED = 4 };
 
 static const struct {
-    agent_call_fn fn;   /* NULL: it is submitted as a request of `kind` */
-    unsigned when;      /* besides when the task is registered, or will be */
+    agent_call_fn fn;   /* NULL: the call is submitted as a request of `kind` */
+    unsigned when;
     const struct mu__agent_request_kind *kind;
 } operations[MU__AGENT_OPERATIONS_COUNT] = {
     [MU__AGENT_REGISTER] = {mu__agent_call_register, UNREGISTERED},
@@ -305,13 +262,12 @@ static void on_call(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
     struct mu__call_msg *body = mu__body(msg);
     struct mu__agent_call *call = body->call;
     size_t operation = (size_t)call->call.operation;
-    mu_error error = {0};
 
     assert(operation < MU__AGENT_OPERATIONS_COUNT);
     call->pending = (struct mu__agent_request){0};
     arm_tick(ctx, a);
-    if (!may_call(a, operations[operation].when, &error))
-        mu__agent_complete(call, &error);
+    if (!may_call(a, operations[operation].when, &call->call.error))
+        mu__call_complete(&call->call, call->call.error.code);
     else if (operations[operation].fn != NULL)
         operations[operation].fn(ctx, a, call);
     else
@@ -319,19 +275,17 @@ static void on_call(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
                                call->call.timeout_ms, 0);
 }
 
-/* ---- time ---- */
+/* ---- timers ---- */
 
 static void send_heartbeat(struct mu__ctx *ctx, struct agent *a)
 {
-    struct mu__msg *msg = mu__msg_new(ctx, MU__TASK_HEARTBEAT);
-    struct mu__task_heartbeat *body;
+    const struct mu__task_heartbeat body = {
+        .progress = a->heartbeat.progress,
+        .stuck_ms = mu__now_ms(ctx) - a->heartbeat.progress_ms,
+    };
 
-    if (msg == NULL)
-        return;
-    body = mu__body(msg);
-    body->progress = a->heartbeat.progress;
-    body->stuck_ms = mu__now_ms(ctx) - a->heartbeat.progress_ms;
-    (void)mu__send(ctx, mu__agent_service(a), msg);
+    (void)mu__send_body(ctx, mu__agent_service(a), MU__TASK_HEARTBEAT, &body,
+                        sizeof body);
 }
 
 static void tick(struct mu__ctx *ctx, struct agent *a)
@@ -365,9 +319,10 @@ static void on_timer(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
     arm_tick(ctx, a);
 }
 
-/* ---- life ---- */
+/* ---- beginning and end ---- */
 
-/* Barriers of all are the service's from now on, even where this task was all. */
+/* Barriers over all tasks need the service from now on, even if this task was the only
+ * one before. */
 static void on_cluster_added(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
 {
     struct agent *a = state;
@@ -413,7 +368,8 @@ static void free_state(struct agent *a)
     free((char *)a->config.tasks);
 }
 
-/* A node of which nobody hosts a service has no timer and hears no news. */
+/* Only if some task may host a service: otherwise the agent needs no timer and no news of
+ * nodes. */
 static int init_active(struct mu__ctx *ctx, struct agent *a)
 {
     int rv = own_task(a);
@@ -464,7 +420,7 @@ static int init(struct mu__ctx *ctx, void *state, const void *arg)
     return rv;
 }
 
-/* Whoever waits hears why. */
+/* Pending requests fail with -MU_ECLOSED. */
 static void done(struct mu__ctx *ctx, void *state)
 {
     struct agent *a = state;
@@ -480,10 +436,35 @@ static void done(struct mu__ctx *ctx, void *state)
     free_state(a);
 }
 
+static const struct mu__handler handlers[] = {
+    {MU__CALL, on_call},
+    {MU__KEY_SUBMIT, mu__agent_on_key_submit},
+    {MU__KEY_CANCEL, mu__agent_on_key_cancel},
+    {MU__SERVICE_HERE, mu__agent_on_here},
+    {MU__TASK_HEARD, on_heard},
+    {MU__TASKS_ANSWER, on_answer},
+    {MU__TASK_ERROR, on_task_error},
+    {MU__TASK_CLEARED, mu__agent_on_cleared},
+    {MU__WAIT_NOTE, mu__agent_on_wait_note},
+    {MU__BARRIER_PASSED, mu__agent_on_passed},
+    {MU__PREEMPT_REQUEST, mu__agent_on_preempt_request},
+    {MU__PREEMPT_STOP, mu__agent_on_preempt_stop},
+    {MU__KEY_DONE, mu__agent_on_key_done},
+    {MU__KEY_LISTED, mu__agent_on_listed},
+    {MU__KEY_EVENT, mu__agent_on_key_event},
+    {MU__TIMER, on_timer},
+    {MU__NODE_UP, mu__agent_on_node_up},
+    {MU__NODE_DOWN, mu__agent_on_node_down},
+    {MU__NODE_TROUBLE, mu__agent_on_node_trouble},
+    {MU__CLUSTER_ADDED, on_cluster_added},
+    {MU__CLUSTER_MOVED, mu__agent_on_cluster_moved},
+};
+
 const struct mu__behavior mu__agent = {
     .name = "agent",
     .state_size = sizeof(struct agent),
-    .mailbox_max = MU__MAILBOX_BY_SENDERS, /* the bound of requests, and threads */
+    .mailbox_max = MU__MAILBOX_BY_SENDERS, /* bounded by MU__KEY_REQUESTS_MAX and by the
+                                              number of threads, which wait for calls */
     .handlers = handlers,
     .handlers_count = sizeof handlers / sizeof handlers[0],
     .init = init,

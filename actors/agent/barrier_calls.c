@@ -1,5 +1,5 @@
-/* Barriers. The threads of this node that are to meet do so here; when all of them have
- * come, the service is told that the task has arrived, once. */
+/* Barriers. The threads of this task meet in the agent; when all of them have called, the
+ * agent tells the service once that the task has arrived. */
 #include "actors/agent/call_handlers.h"
 
 #include <stdio.h>
@@ -13,14 +13,6 @@ static struct mu__agent_barrier *barrier_of(struct mu__agent_request *pending)
                                                          pending));
 }
 
-static const struct mu__agent_barrier *barrier_in(const struct mu__agent_request *pending)
-{
-    return (const struct mu__agent_barrier *)(const void *)((const char *)pending -
-                                                            offsetof(struct
-                                                                     mu__agent_barrier,
-                                                                     pending));
-}
-
 /* ---- names ---- */
 
 static struct mu__agent_barrier *find_barrier(const struct agent *a, const char *name)
@@ -29,45 +21,22 @@ static struct mu__agent_barrier *find_barrier(const struct agent *a, const char 
                                                                  mu__view_str(name));
 }
 
-/* Nobody is at it. */
-static void list_idle(struct agent *a, struct mu__agent_barrier *barrier)
-{
-    barrier->newer = NULL;
-    barrier->older = a->barriers.idle_last;
-    if (a->barriers.idle_last == NULL)
-        a->barriers.idle_first = barrier;
-    else
-        a->barriers.idle_last->newer = barrier;
-    a->barriers.idle_last = barrier;
-}
-
-static void unlist_idle(struct agent *a, struct mu__agent_barrier *barrier)
-{
-    if (barrier->older == NULL)
-        a->barriers.idle_first = barrier->newer;
-    else
-        barrier->older->newer = barrier->newer;
-    if (barrier->newer == NULL)
-        a->barriers.idle_last = barrier->older;
-    else
-        barrier->newer->older = barrier->older;
-}
-
 static void free_idle(struct agent *a, struct mu__agent_barrier *barrier)
 {
-    unlist_idle(a, barrier);
+    mu__list_remove(&a->barriers.idle, &barrier->idle_node);
     mu__text_map_remove(&a->barriers.by_name, &barrier->node);
     free(barrier);
 }
 
 static struct mu__agent_barrier *add_barrier(struct agent *a, const char *name)
 {
+    struct mu__agent_barrier *oldest =
+        MU__LIST_FIRST(&a->barriers.idle, struct mu__agent_barrier, idle_node);
     size_t size = strlen(name);
     struct mu__agent_barrier *barrier;
 
-    if (a->barriers.by_name.table.count == AGENT_BARRIERS_MAX &&
-        a->barriers.idle_first != NULL)
-        free_idle(a, a->barriers.idle_first);
+    if (a->barriers.by_name.table.count == AGENT_BARRIERS_MAX && oldest != NULL)
+        free_idle(a, oldest);
     if (a->barriers.by_name.table.count == AGENT_BARRIERS_MAX)
         return NULL;
     barrier = calloc(1, sizeof *barrier + size + 1);
@@ -79,11 +48,11 @@ static struct mu__agent_barrier *add_barrier(struct agent *a, const char *name)
         free(barrier);
         return NULL;
     }
-    list_idle(a, barrier);
+    mu__list_append(&a->barriers.idle, &barrier->idle_node);
     return barrier;
 }
 
-/* Those at which somebody waits stay until that is over, with their first generation. */
+/* Barriers with a waiting thread stay, with generation 0. */
 void mu__agent_barriers_forget(struct agent *a)
 {
     struct mu__text_node *node = mu__text_map_next(&a->barriers.by_name, NULL);
@@ -92,33 +61,30 @@ void mu__agent_barriers_forget(struct agent *a)
         struct mu__agent_barrier *barrier = (struct mu__agent_barrier *)(void *)node;
 
         node = mu__text_map_next(&a->barriers.by_name, node);
-        if (barrier->calls == NULL)
+        if (mu__list_is_empty(&barrier->calls))
             free_idle(a, barrier);
         else
             barrier->generation = 0;
     }
 }
 
-/* ---- the end of one ---- */
+/* ---- the end of a meeting ---- */
 
-/* All who are here get the same answer. */
+/* Completes the calls of all threads that are at the barrier. */
 static void end_barrier(struct mu__ctx *ctx, struct agent *a,
                         struct mu__agent_barrier *barrier, const mu_error *error)
 {
-    struct mu__agent_call *call = barrier->calls;
+    struct mu__list calls = barrier->calls;
+    struct mu__list_node *node;
 
     mu__agent_remove(ctx, a, &barrier->pending);
-    barrier->calls = NULL;
+    barrier->calls = (struct mu__list){0};
     barrier->arrived = 0;
     free(barrier->tasks);
     barrier->tasks = NULL;
-    list_idle(a, barrier);
-    while (call != NULL) {
-        struct mu__agent_call *next = call->next;
-
-        mu__agent_complete(call, error);
-        call = next;
-    }
+    mu__list_append(&a->barriers.idle, &barrier->idle_node);
+    while ((node = mu__list_pop(&calls)) != NULL)
+        mu__agent_complete(MU__LIST_ENTRY(node, struct mu__agent_call, node), error);
 }
 
 static void fail_barrier(struct mu__ctx *ctx, struct agent *a,
@@ -127,16 +93,16 @@ static void fail_barrier(struct mu__ctx *ctx, struct agent *a,
     end_barrier(ctx, a, barrier_of(pending), error);
 }
 
-static void name_barrier(const struct mu__agent_request *pending, char *out, size_t size)
+static void name_barrier(struct mu__agent_request *pending, char *out, size_t size)
 {
-    (void)snprintf(out, size, "barrier \"%.100s\"", barrier_in(pending)->name);
+    (void)snprintf(out, size, "barrier \"%.100s\"", barrier_of(pending)->name);
 }
 
-/* ---- threads that meet ---- */
+/* ---- the threads of this task ---- */
 
-static void name_meeting(const struct mu__agent_request *pending, char *out, size_t size)
+static void name_meeting(struct mu__agent_request *pending, char *out, size_t size)
 {
-    const struct mu__agent_barrier *barrier = barrier_in(pending);
+    const struct mu__agent_barrier *barrier = barrier_of(pending);
 
     (void)snprintf(out, size,
                    "barrier \"%.100s\": %u of %u threads of this task arrived, the "
@@ -153,21 +119,16 @@ static struct mu__msg *make_arrive(struct mu__ctx *ctx, struct agent *a,
                                   struct mu__agent_request *pending)
 {
     const struct mu__agent_barrier *barrier = barrier_of(pending);
-    struct mu__msg *msg = mu__msg_new(ctx, MU__BARRIER_ARRIVE);
-    struct mu__barrier_arrive *body;
-
-    if (msg == NULL)
-        return NULL;
-    body = mu__body(msg);
-    *body = (struct mu__barrier_arrive){
+    const struct mu__barrier_arrive body = {
         .token = pending->token,
         .name = mu__view_str(barrier->name),
         .generation = barrier->generation,
         .tasks = mu__view_str(barrier->tasks),
         .timeout_ms = mu__agent_left_ms(ctx, pending),
     };
+
     a->registration.used = true;
-    return mu__agent_copy_views(ctx, msg, &body->name, &body->tasks);
+    return mu__agent_message(ctx, a, MU__BARRIER_ARRIVE, &body, sizeof body);
 }
 
 static const struct mu__agent_request_kind arriving = {
@@ -179,7 +140,7 @@ static const struct mu__agent_request_kind arriving = {
     .is_shared = true,
 };
 
-/* Nobody else takes part. */
+/* Whether this task is the only one in the set. */
 static bool is_alone(const struct agent *a, const char *tasks)
 {
     if (tasks[0] == '\0')
@@ -224,7 +185,7 @@ static int refuse_thread(const struct mu__agent_barrier *barrier,
     return 0;
 }
 
-/* The first who comes says the limit, the tasks and how many meet. */
+/* The first call determines the tasks and the number of threads. */
 static int begin_meeting(struct mu__agent_barrier *barrier,
                          const struct mu__agent_call *call)
 {
@@ -242,23 +203,21 @@ static int begin_meeting(struct mu__agent_barrier *barrier,
 
 static void join(struct mu__agent_barrier *barrier, struct mu__agent_call *call)
 {
-    call->next = barrier->calls;
-    barrier->calls = call;
+    mu__list_prepend(&barrier->calls, &call->node);
     barrier->arrived++;
 }
 
-/* With its whole limit, which goes on when all have met. */
+/* The timeout is that of the first call, for the meeting of the threads and the barrier
+ * of the tasks together. */
 static void begin(struct mu__ctx *ctx, struct agent *a, struct mu__agent_barrier *barrier,
                   struct mu__agent_call *call)
 {
-    mu_error error = {0};
-
     if (begin_meeting(barrier, call) != 0) {
-        (void)mu_error_set(&error, -MU_ENOMEM, "no memory for a barrier");
-        mu__agent_complete(call, &error);
+        mu__call_complete(&call->call, mu_error_set(&call->call.error, -MU_ENOMEM,
+                                                    "no memory for a barrier"));
         return;
     }
-    unlist_idle(a, barrier);
+    mu__list_remove(&a->barriers.idle, &barrier->idle_node);
     join(barrier, call);
     if (mu__agent_submit(ctx, a, &barrier->pending, &meeting, call->call.timeout_ms, 0) &&
         barrier->arrived == barrier->threads)
@@ -269,24 +228,25 @@ void mu__agent_call_barrier(struct mu__ctx *ctx, struct agent *a,
                             struct mu__agent_call *call)
 {
     struct mu__agent_barrier *barrier = find_barrier(a, call->name);
-    mu_error error = {0};
+    int rv;
 
     if (barrier == NULL)
         barrier = add_barrier(a, call->name);
     if (barrier == NULL) {
-        (void)mu_error_set(&error, -MU_EEXHAUSTED,
-                           "there is no memory for the name of a barrier, or this task "
-                           "is at %d of them, which is the most",
-                           (int)AGENT_BARRIERS_MAX);
-        mu__agent_complete(call, &error);
+        mu__call_complete(&call->call,
+                          mu_error_set(&call->call.error, -MU_EEXHAUSTED,
+                                       "there is no memory for the name of a barrier, or "
+                                       "this task is at %d of them, which is the most",
+                                       (int)AGENT_BARRIERS_MAX));
         return;
     }
-    if (barrier->calls == NULL) {
+    if (mu__list_is_empty(&barrier->calls)) {
         begin(ctx, a, barrier, call);
         return;
     }
-    if (refuse_thread(barrier, call, &error) != 0) {
-        mu__agent_complete(call, &error);
+    rv = refuse_thread(barrier, call, &call->call.error);
+    if (rv != 0) {
+        mu__call_complete(&call->call, rv);
         return;
     }
     join(barrier, call);
@@ -294,28 +254,24 @@ void mu__agent_call_barrier(struct mu__ctx *ctx, struct agent *a,
         arrive(ctx, a, barrier);
 }
 
-/* ---- the service's word ---- */
+/* ---- the service's answer ---- */
 
 void mu__agent_on_passed(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
 {
     struct agent *a = state;
     const struct mu__barrier_passed *body = mu__body(msg);
+    struct mu__agent_request *pending = mu__agent_find_answered(a, msg, body->token);
     struct mu__agent_barrier *barrier;
-    struct mu__agent_request *pending;
     mu_error error;
 
-    if (a->hosts.followed == NULL || msg->from.node != a->hosts.followed->node)
-        return;
-    pending = mu__agent_find_request(a, body->token);
-    if (pending == NULL || pending->kind != &arriving ||
-        !mu__agent_is_current(a, pending))
+    if (pending == NULL || pending->kind != &arriving)
         return;
     if (body->code == MU_EUNAVAILABLE && body->stays) {
         mu__agent_resend(a, pending);
         return;
     }
     barrier = barrier_of(pending);
-    /* Not always one more: who was restarted has joined a later one. */
+    /* From the answer, not by counting: a restarted task may have joined a later one. */
     barrier->generation = body->generation + (body->stays ? 0 : 1);
     error = mu__agent_error_of(body->code, body->message, body->task, body->error_kind);
     end_barrier(ctx, a, barrier, body->code == 0 ? NULL : &error);
@@ -323,30 +279,24 @@ void mu__agent_on_passed(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
 
 /* ---- cancelling ---- */
 
-static void name_cancel(const struct mu__agent_request *pending, char *out, size_t size)
+static void name_cancel(struct mu__agent_request *pending, char *out, size_t size)
 {
     (void)snprintf(out, size, "the cancelling of barrier \"%.100s\"",
-                   agent_call_in(pending)->name);
+                   agent_call_of(pending)->name);
 }
 
-/* Of the generation that was running when it was asked. */
+/* `call->version`: the generation that was running when the program called. */
 static struct mu__msg *make_cancel(struct mu__ctx *ctx, struct agent *a,
                                   struct mu__agent_request *pending)
 {
     const struct mu__agent_call *call = agent_call_of(pending);
-    struct mu__msg *msg = mu__msg_new(ctx, MU__BARRIER_CANCEL);
-    struct mu__barrier_cancel *body;
-
-    (void)a;
-    if (msg == NULL)
-        return NULL;
-    body = mu__body(msg);
-    *body = (struct mu__barrier_cancel){
+    const struct mu__barrier_cancel body = {
         .token = pending->token,
         .name = mu__view_str(call->name),
         .generation = call->version,
     };
-    return mu__agent_copy_views(ctx, msg, &body->name, NULL);
+
+    return mu__agent_message(ctx, a, MU__BARRIER_CANCEL, &body, sizeof body);
 }
 
 static const struct mu__agent_request_kind cancelling = {
@@ -363,10 +313,11 @@ void mu__agent_call_barrier_cancel(struct mu__ctx *ctx, struct agent *a,
     struct mu__agent_barrier *barrier = find_barrier(a, call->name);
     mu_error error = {0};
 
-    if (barrier == NULL || barrier->calls == NULL) {
-        (void)mu_error_set(&error, -MU_EPRECONDITION,
-                           "this task is not at barrier \"%.100s\"", call->name);
-        mu__agent_complete(call, &error);
+    if (barrier == NULL || mu__list_is_empty(&barrier->calls)) {
+        mu__call_complete(&call->call,
+                          mu_error_set(&call->call.error, -MU_EPRECONDITION,
+                                       "this task is not at barrier \"%.100s\"",
+                                       call->name));
         return;
     }
     if (barrier->pending.kind == &arriving) {

@@ -1,4 +1,4 @@
-/* What the agent's files do for each other; requests.h beside it. */
+/* Functions that the agent's files share, besides those of requests.h. */
 #ifndef MU_AGENT_CALL_HANDLERS_H
 #define MU_AGENT_CALL_HANDLERS_H
 
@@ -7,27 +7,21 @@
 
 /* ---- agent.c ---- */
 
-/* The state that the program sees, from what is known. */
+/* Set the state that the program reads, MU_AGENT_.... */
 void mu__agent_show_state(struct agent *a);
 
-/* Go into error: everything that waits ends with this. */
+/* Enter the error state: pending requests fail with `error`. */
 void mu__agent_enter_error(struct mu__ctx *ctx, struct agent *a, const mu_error *error);
 
-/* A call may go on: the agent is not in error, and is or will be registered. If not, what
- * it is to be told. */
+/* Whether a request may be submitted: the agent is not in the error state, and is or will
+ * be registered. If not, the error for the program. */
 bool mu__agent_admits(const struct agent *a, mu_error *ret_error);
 
-/* An error that a message has. */
+/* The error in a message's fields. */
 mu_error mu__agent_error_of(uint32_t code, struct mu__view message, struct mu__view task,
                             uint32_t kind);
 
 /* ---- task_calls.c ---- */
-
-/* Let a message hold copies of what two of its views (NULL: one) point to: the call that
- * they are of may end before a service on this node hears it. Takes msg; NULL: no
- * memory. */
-struct mu__msg *mu__agent_copy_views(struct mu__ctx *ctx, struct mu__msg *msg,
-                               struct mu__view *first, struct mu__view *second);
 
 typedef void (*agent_call_fn)(struct mu__ctx *ctx, struct agent *a,
                               struct mu__agent_call *call);
@@ -40,8 +34,9 @@ void mu__agent_call_reset(struct mu__ctx *ctx, struct agent *a,
 void mu__agent_call_leave(struct mu__ctx *ctx, struct agent *a,
                           struct mu__agent_call *call);
 
-/* Answers: the call ends with that; and: with the content that it asked for. To the
- * program a version is one more: there 0 means none. */
+/* `on_answer` of calls: complete the call with the answer's code; and, of calls that ask
+ * for content, with that and its version. The program gets the version plus 1, as 0 means
+ * that it has none. */
 void mu__agent_answered(struct mu__ctx *ctx, struct agent *a,
                         struct mu__agent_request *pending,
                         const struct mu__tasks_answer *body, const mu_error *error);
@@ -50,21 +45,22 @@ void mu__agent_answered_content(struct mu__ctx *ctx, struct agent *a,
                                 const struct mu__tasks_answer *body,
                                 const mu_error *error);
 
-/* Kinds of requests that are a call's alone: it is submitted as it is. */
+/* Kinds of calls that need no preparation: on_call submits them as they are. */
 extern const struct mu__agent_request_kind mu__agent_task_query, mu__agent_marking,
     mu__agent_noticing, mu__agent_runs_query, mu__agent_runs_clearing;
 
-/* It is registered, or (an error) was refused: those who wait for that hear so. */
+/* Complete the REGISTER calls: the task was registered, or refused with an error. */
 void mu__agent_report_registered(struct mu__ctx *ctx, struct agent *a,
-                               const mu_error *error);
+                                 const mu_error *error);
 
-/* The service counts this task as failed: whoever reported that is answered. */
+/* Complete the REPORT calls: the service counts this task as failed. */
 void mu__agent_finish_reports(struct mu__ctx *ctx, struct agent *a);
 
-/* The service that was to hear of a reset is lost: the next one will. */
+/* Complete the RESET calls: the link to the host is down, and the next host is told of
+ * the reset instead. */
 void mu__agent_finish_resets(struct mu__ctx *ctx, struct agent *a);
 
-/* To the host, if there is one: this task leaves, and waits for no answer. */
+/* Tell the host, if there is one, that this task leaves; there is no answer. */
 void mu__agent_send_goodbye(struct mu__ctx *ctx, struct agent *a);
 
 /* ---- key_requests.c ---- */
@@ -94,6 +90,8 @@ void mu__agent_call_barrier(struct mu__ctx *ctx, struct agent *a,
 void mu__agent_call_barrier_cancel(struct mu__ctx *ctx, struct agent *a,
                                    struct mu__agent_call *call);
 void mu__agent_on_passed(struct mu__ctx *ctx, void *state, struct mu__msg *msg);
+
+/* Forget all generations, and the barriers that no thread is at. */
 void mu__agent_barriers_forget(struct agent *a);
 
 /* ---- preemption_calls.c ---- */
@@ -105,13 +103,14 @@ void mu__agent_call_preemption(struct mu__ctx *ctx, struct agent *a,
 void mu__agent_on_preempt_request(struct mu__ctx *ctx, void *state, struct mu__msg *msg);
 void mu__agent_on_preempt_stop(struct mu__ctx *ctx, void *state, struct mu__msg *msg);
 
-/* A session has begun: a round that goes on is told its step again. */
+/* A session has begun: send the vote of the present round again. */
 void mu__agent_preempt_session(struct mu__ctx *ctx, struct agent *a);
 
-/* The task takes part in no round any more. Whoever waits for one is told otherwise. */
+/* The task takes no longer part in the present round: open the gate. The caller fails the
+ * requests that wait for the round. */
 void mu__agent_preempt_forget(struct agent *a);
 
-/* A round that takes too long is given up. */
+/* At each tick: give up a round that has taken AGENT_ROUND_MS. */
 void mu__agent_preempt_tick(struct mu__ctx *ctx, struct agent *a);
 
 /* ---- run_calls.c ---- */
@@ -119,31 +118,33 @@ void mu__agent_preempt_tick(struct mu__ctx *ctx, struct agent *a);
 void mu__agent_call_run_end(struct mu__ctx *ctx, struct agent *a,
                             struct mu__agent_call *call);
 
-/* The run that this process takes part in, in the store of the host that is followed; 0:
- * none yet. And: it was registered in this one. */
+/* The job's run that this process takes part in, in the followed host's store; 0: it has
+ * not registered there yet. */
 uint64_t mu__agent_run(const struct agent *a);
+
+/* The task was registered in that run. */
 void mu__agent_note_run(struct agent *a, uint64_t number);
 
 /* ---- task_reports.c ---- */
 
-void mu__agent_cleared(struct mu__ctx *ctx, struct agent *a,
-                       const struct mu__task_cleared *body);
+void mu__agent_on_cleared(struct mu__ctx *ctx, void *state, struct mu__msg *msg);
 
 /* ---- hosts.c ---- */
 
-/* The pid of the service that is followed. */
+/* The pid of the followed service. */
 mu__pid mu__agent_service(const struct agent *a);
 
+/* Whether a message is from the followed service. */
 bool mu__agent_is_from_host(const struct agent *a, const struct mu__msg *msg);
 
-/* How things are with the service, words behind a colon. */
+/* Write the state of the link to the service and of the registration, for messages. */
 void mu__agent_host_words(struct mu__ctx *ctx, const struct agent *a, char *out,
                           size_t size);
 
-/* The first task of the set that may host the service, and where it is, for messages. */
+/* Set the name and address of the first task that may host the service, for messages. */
 void mu__agent_name_first_host(struct agent *a);
 
-/* The host on this node. -MU_ENOMEM. */
+/* This task may host the service. -MU_ENOMEM. */
 int mu__agent_add_own_host(struct agent *a);
 
 void mu__agent_hosts_done(struct agent *a);
@@ -156,17 +157,23 @@ void mu__agent_on_cluster_moved(struct mu__ctx *ctx, void *state, struct mu__msg
 
 /* ---- host_registration.c ---- */
 
-/* Register if that is wanted, and possible now. */
+/* Send TASK_REGISTER if registration is requested and possible now. */
 void mu__agent_register(struct mu__ctx *ctx, struct agent *a);
 
-/* The answer to that has come. */
+/* A TASK_REGISTER message; `barrier`: for a call that waits for all tasks, `timeout_ms`
+ * long (0: without end). NULL: out of memory. */
+struct mu__msg *mu__agent_make_registration(struct mu__ctx *ctx, struct agent *a,
+                                            uint64_t token, bool barrier,
+                                            uint64_t timeout_ms);
+
+/* The answer to mu__agent_register's message. */
 void mu__agent_register_answered(struct mu__ctx *ctx, struct agent *a,
                                  const struct mu__tasks_answer *body);
 
-/* It is registered no more. */
+/* The task is no longer registered. */
 void mu__agent_end_session(struct agent *a);
 
-/* Not registered, and it does not want to be. What waits ends with `error`. */
+/* The task is neither registered nor wants to be. Pending requests fail with `error`. */
 void mu__agent_withdraw(struct mu__ctx *ctx, struct agent *a, const mu_error *error);
 
 #endif

@@ -1,6 +1,8 @@
 /* This task's registration with the service. */
 #include "actors/agent/call_handlers.h"
 
+#include "actors/keep.h"
+
 #include <string.h>
 
 void mu__agent_end_session(struct agent *a)
@@ -14,18 +16,14 @@ void mu__agent_end_session(struct agent *a)
 
 static void send_earlier_reset(struct mu__ctx *ctx, struct agent *a)
 {
-    struct mu__msg *msg = mu__msg_new(ctx, MU__TASK_RESET);
-    struct mu__task_reset *body;
+    const struct mu__task_reset body = {.token = a->requests.token_next++};
 
-    if (msg == NULL)
-        return;
-    body = mu__body(msg);
-    body->token = a->requests.token_next++;
-    (void)mu__send(ctx, mu__agent_service(a), msg);
+    (void)mu__send_body(ctx, mu__agent_service(a), MU__TASK_RESET, &body, sizeof body);
 }
 
-/* What the service does not know of the time before, again with each try: who is
- * registered has been heard, and this before it. */
+/* Tell the service of a reset or leave that it may not know of, before each attempt to
+ * register. Messages keep their order, so that once it has registered the task it has
+ * these, too. */
 static void report_earlier_end(struct mu__ctx *ctx, struct agent *a)
 {
     if (a->registration.reset_unreported)
@@ -34,14 +32,14 @@ static void report_earlier_end(struct mu__ctx *ctx, struct agent *a)
         mu__agent_send_goodbye(ctx, a);
 }
 
-/* Its keys and barriers are gone, and the program relies on some. */
+/* Whether the host has another store than the one that this task has used keys or
+ * barriers of: these are lost, and the agent enters the error state. */
 static bool has_lost_store(struct mu__ctx *ctx, struct agent *a)
 {
     mu_error error = {0};
 
-    if (a->registration.store == 0 || a->registration.store == a->hosts.store)
-        return false;
-    if (!a->registration.used)
+    if (a->registration.store == 0 || a->registration.store == a->hosts.store ||
+        !a->registration.used)
         return false;
     (void)mu_error_set(&error, -MU_EABORTED,
                        "the coordination service at %s was restarted, and has lost the "
@@ -51,24 +49,18 @@ static bool has_lost_store(struct mu__ctx *ctx, struct agent *a)
     return true;
 }
 
-void mu__agent_register(struct mu__ctx *ctx, struct agent *a)
+struct mu__msg *mu__agent_make_registration(struct mu__ctx *ctx, struct agent *a,
+                                            uint64_t token, bool barrier,
+                                            uint64_t timeout_ms)
 {
-    struct mu__task_register *body;
-    struct mu__msg *msg;
+    struct mu__msg *msg = mu__msg_new(ctx, MU__TASK_REGISTER);
 
-    if (a->hosts.followed == NULL || a->registration.registered ||
-        !a->registration.is_requested || a->error.code != 0 || has_lost_store(ctx, a))
-        return;
-    report_earlier_end(ctx, a);
-    a->registration.sent_ms = mu__now_ms(ctx);
-    msg = mu__msg_new(ctx, MU__TASK_REGISTER);
     if (msg == NULL)
-        return;
-    if (a->registration.token == 0)
-        a->registration.token = a->requests.token_next++;
-    body = mu__body(msg);
-    *body = (struct mu__task_register){
-        .token = a->registration.token,
+        return NULL;
+    *(struct mu__task_register *)mu__body(msg) = (struct mu__task_register){
+        .token = token,
+        .barrier = barrier,
+        .timeout_ms = timeout_ms,
         .devices = a->registration.devices,
         .since = a->barriers.store == a->hosts.store ? a->barriers.since : 0,
         .done = mu__agent_done_floor(a),
@@ -77,6 +69,21 @@ void mu__agent_register(struct mu__ctx *ctx, struct agent *a)
     };
     if (a->registration.devices_buf != NULL)
         msg->backing = mu__buf_ref(a->registration.devices_buf);
+    return msg;
+}
+
+void mu__agent_register(struct mu__ctx *ctx, struct agent *a)
+{
+    struct mu__msg *msg;
+
+    if (a->hosts.followed == NULL || a->registration.registered ||
+        !a->registration.is_requested || a->error.code != 0 || has_lost_store(ctx, a))
+        return;
+    report_earlier_end(ctx, a);
+    a->registration.sent_ms = mu__now_ms(ctx);
+    if (a->registration.token == 0)
+        a->registration.token = a->requests.token_next++;
+    msg = mu__agent_make_registration(ctx, a, a->registration.token, false, 0);
     (void)mu__send(ctx, mu__agent_service(a), msg);
 }
 
@@ -105,9 +112,10 @@ static void registered(struct mu__ctx *ctx, struct agent *a,
     mu__agent_pump_all(ctx, a);
 }
 
-/* Asked again at a tick; who waits for it hears of what will not pass by itself. A task
- * that must be reset first, since it failed while it was away or was restarted, is in
- * error here, too: so its program hears of it, and may reset it. */
+/* The agent tries again at a tick; errors that no retry mends complete the program's
+ * REGISTER calls. ABORTED: the service counts the task as failed, since it was away too
+ * long or was restarted. The agent enters the error state, so that the program learns of
+ * it and may reset the task. */
 static void refused(struct mu__ctx *ctx, struct agent *a, const mu_error *error)
 {
     a->registration.token = 0;

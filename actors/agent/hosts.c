@@ -1,5 +1,5 @@
-/* Who may host the service, and which of them is followed: the leader with the highest
- * epoch. */
+/* Tasks that may host the service, and the one that is followed: the leader with the
+ * highest epoch. */
 #include "actors/agent/call_handlers.h"
 
 #include <stdio.h>
@@ -11,11 +11,22 @@ mu__pid mu__agent_service(const struct agent *a)
     return (mu__pid){a->hosts.followed->node, MU__COORDINATION};
 }
 
-/* ---- words ---- */
+static struct agent_host *first_host(const struct agent *a)
+{
+    return MU__LIST_FIRST(&a->hosts.linked, struct agent_host, linked_node);
+}
+
+static struct agent_host *next_host(const struct agent_host *host)
+{
+    return MU__LIST_NEXT(host, struct agent_host, linked_node);
+}
+
+/* ---- texts for messages ---- */
 
 void mu__agent_host_words(struct mu__ctx *ctx, const struct agent *a, char *out,
                           size_t size)
 {
+    const struct agent_host *first = first_host(a);
     unsigned long long lost_ms =
         a->hosts.lost_ms == 0 ? 0 : mu__now_ms(ctx) - a->hosts.lost_ms;
 
@@ -30,11 +41,9 @@ void mu__agent_host_words(struct mu__ctx *ctx, const struct agent *a, char *out,
                        a->registration.refusal[0] == '\0' ? "not registered this task yet"
                                              : "not registered this task: ",
                        a->registration.refusal);
-    else if (a->hosts.linked != NULL)
+    else if (first != NULL)
         (void)snprintf(out, size, "%s is connected, but does not host the service%s%s",
-                       a->hosts.linked->task,
-                       a->hosts.linked->reason[0] == '\0' ? "" : ": ",
-                       a->hosts.linked->reason);
+                       first->task, first->reason[0] == '\0' ? "" : ": ", first->reason);
     else if (a->hosts.lost_ms != 0)
         (void)snprintf(out, size,
                        "%s, which hosts the service, is not connected since "
@@ -64,10 +73,10 @@ void mu__agent_name_first_host(struct agent *a)
 
 static struct agent_host *find_host(const struct agent *a, uint32_t node)
 {
-    struct agent_host *host = a->hosts.linked;
+    struct agent_host *host = first_host(a);
 
     while (host != NULL && host->node != node)
-        host = host->next;
+        host = next_host(host);
     return host;
 }
 
@@ -83,18 +92,18 @@ static struct agent_host *add_host(struct agent *a, uint32_t node, const char *t
         return NULL;
     host->node = node;
     (void)snprintf(host->task, sizeof host->task, "/job:%.15s/task:%u", type, index);
-    host->next = a->hosts.linked;
-    a->hosts.linked = host;
+    mu__list_prepend(&a->hosts.linked, &host->linked_node);
     a->hosts.linked_count++;
     return host;
 }
 
-/* The leader with the highest epoch. */
+/* Follow the leader with the highest epoch. Another leader, epoch or store begins a new
+ * session. */
 static void follow(struct mu__ctx *ctx, struct agent *a)
 {
     struct agent_host *best = NULL;
 
-    for (struct agent_host *at = a->hosts.linked; at != NULL; at = at->next)
+    for (struct agent_host *at = first_host(a); at != NULL; at = next_host(at))
         if (at->leads && (best == NULL || at->epoch > best->epoch))
             best = at;
     if (best == a->hosts.followed &&
@@ -111,7 +120,6 @@ static void follow(struct mu__ctx *ctx, struct agent *a)
     mu__agent_register(ctx, a);
 }
 
-/* From the one that is followed: what others say is of no interest. */
 bool mu__agent_is_from_host(const struct agent *a, const struct mu__msg *msg)
 {
     return a->hosts.followed != NULL && msg->from.node == a->hosts.followed->node &&
@@ -126,7 +134,6 @@ void mu__agent_on_here(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
 
     if (host == NULL || msg->from.actor != MU__COORDINATION)
         return;
-    host->has_said = true;
     host->leads = body->leads;
     host->epoch = body->epoch;
     host->store = body->store;
@@ -150,11 +157,7 @@ void mu__agent_on_node_up(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
 
 static void remove_host(struct agent *a, struct agent_host *host)
 {
-    struct agent_host **link = &a->hosts.linked;
-
-    while (*link != host)
-        link = &(*link)->next;
-    *link = host->next;
+    mu__list_remove(&a->hosts.linked, &host->linked_node);
     a->hosts.linked_count--;
     free(host);
 }
@@ -221,7 +224,9 @@ int mu__agent_add_own_host(struct agent *a)
 
 void mu__agent_hosts_done(struct agent *a)
 {
-    while (a->hosts.linked != NULL)
-        remove_host(a, a->hosts.linked);
+    struct agent_host *host;
+
+    while ((host = first_host(a)) != NULL)
+        remove_host(a, host);
     mu__task_set_done(&a->hosts.set);
 }

@@ -1,11 +1,13 @@
-/* Requests about keys, and lists.
+/* Requests about keys, and lists of keys.
  *
  * A request is one block of memory from mu_kv_request_async on: the KEY_SUBMIT message,
- * behind it the request, key and value. The agent keeps the message; what it says to
- * the service borrows the bytes. Whoever drops the message unheard lets go of the last
- * hold on the bytes, and so the program is told all the same. */
+ * and in its body the request, key and value. The agent keeps the message; its messages
+ * to the service borrow key and value through `bytes`, a buffer in the block. If the
+ * KEY_SUBMIT message is freed before the agent reads it, that drops the last reference to
+ * the buffer, whose release function then calls `done`. */
 #include "actors/agent/call_handlers.h"
 
+#include "actors/keep.h"
 #include "runtime/message/codec.h"
 
 #include <assert.h>
@@ -36,7 +38,7 @@ static struct mu__view value_of(const struct mu__key_request *request)
                              request->value_size};
 }
 
-/* ---- counts ---- */
+/* ---- bounds of pending requests ---- */
 
 static uint64_t counted_bytes(uint64_t value_size)
 {
@@ -48,14 +50,14 @@ static uint64_t load(const atomic_uint_fast64_t *counter)
     return atomic_load_explicit(counter, memory_order_relaxed);
 }
 
-/* `answered` may have been read after others began and were answered: then it is the
- * larger one, and nothing of what `begun` counts is under way. */
+/* `answered` is read after `begun`. If it is larger, further requests were begun and
+ * answered in between, and none of those that `begun` counts is pending. */
 static bool is_full(uint64_t begun, uint64_t answered, uint64_t more, uint64_t most)
 {
     return (begun > answered ? begun - answered : 0) + more > most;
 }
 
-/* Takes a place among those under way. */
+/* Counts another pending request; false: there are too many. */
 static bool take_slot(struct mu__agent_shared *shared)
 {
     uint64_t begun = load(&shared->begun);
@@ -89,7 +91,7 @@ static void give_back(struct mu__agent_shared *shared, uint64_t bytes)
     (void)atomic_fetch_sub_explicit(&shared->begun_bytes, bytes, memory_order_relaxed);
 }
 
-/* Only the loop writes these two. */
+/* Only the loop thread writes these two counters. */
 static void count_answered(struct mu__agent_shared *shared, uint64_t bytes)
 {
     atomic_store_explicit(&shared->answered, load(&shared->answered) + 1,
@@ -100,7 +102,7 @@ static void count_answered(struct mu__agent_shared *shared, uint64_t bytes)
                               memory_order_relaxed);
 }
 
-/* ---- life of a request ---- */
+/* ---- answering and making a request ---- */
 
 static void answer(struct mu__key_request *request, const mu_kv_response *given)
 {
@@ -131,7 +133,8 @@ static void answer_closed(struct mu__key_request *request)
     answer_error(request, &error);
 }
 
-/* Nobody has a hold on the bytes. The block goes with the message, if that is alive. */
+/* Release function of `bytes`. The block is freed with the KEY_SUBMIT message if that
+ * still exists. */
 static void release(struct mu__buf *bytes)
 {
     struct mu__key_request *request =
@@ -235,31 +238,13 @@ static bool is_change(const struct mu__key_request *request)
 
 static void add_change(struct agent *a, struct mu__key_request *request)
 {
-    request->pending.token =
-        a->requests.token_next; /* that it will have: `done` is counted by
-                                               it when it is sent */
-    request->change_next = NULL;
-    request->change_prev = a->requests.changes_last;
-    if (a->requests.changes_last == NULL)
-        a->requests.changes = request;
-    else
-        a->requests.changes_last->change_next = request;
-    a->requests.changes_last = request;
+    /* The token that submitting it will assign: its own message has the floor of
+     * unanswered changes, which includes it. */
+    request->pending.token = a->requests.token_next;
+    mu__list_append(&a->requests.changes, &request->change_node);
 }
 
-static void remove_change(struct agent *a, struct mu__key_request *request)
-{
-    if (request->change_prev == NULL)
-        a->requests.changes = request->change_next;
-    else
-        request->change_prev->change_next = request->change_next;
-    if (request->change_next == NULL)
-        a->requests.changes_last = request->change_prev;
-    else
-        request->change_next->change_prev = request->change_prev;
-}
-
-/* It is answered: let go of the block, now or when nothing borrows from it. */
+/* Free an answered request, now or when no message borrows from it any more. */
 static void free_request(struct mu__ctx *ctx, struct mu__key_request *request)
 {
     if (request->bytes.refs == 1) {
@@ -275,7 +260,7 @@ static void take_request_out(struct mu__ctx *ctx, struct agent *a,
                              struct mu__key_request *request)
 {
     if (is_change(request))
-        remove_change(a, request);
+        mu__list_remove(&a->requests.changes, &request->change_node);
     if (request->id != 0)
         (void)mu__map_remove(&a->requests.ids, request->id);
     mu__agent_remove(ctx, a, &request->pending);
@@ -287,23 +272,19 @@ static void fail_key(struct mu__ctx *ctx, struct agent *a,
     struct mu__key_request *request = request_of(pending);
     bool was_requested =
         a->registration.registered && pending->session == a->registration.session;
-    uint64_t token = pending->token;
+    const struct mu__key_cancel body = {.token = pending->token};
 
     take_request_out(ctx, a, request);
-    if (was_requested && request->operation == MU_KV_GET) {
-        struct mu__msg *msg = mu__msg_new(ctx, MU__KEY_CANCEL);
-
-        if (msg != NULL)
-            ((struct mu__key_cancel *)mu__body(msg))->token = token;
-        (void)mu__send(ctx, mu__agent_service(a), msg);
-    }
+    if (was_requested && request->operation == MU_KV_GET)
+        (void)mu__send_body(ctx, mu__agent_service(a), MU__KEY_CANCEL, &body,
+                            sizeof body);
     answer_error(request, error);
     free_request(ctx, request);
 }
 
-static void name_key(const struct mu__agent_request *pending, char *out, size_t size)
+static void name_key(struct mu__agent_request *pending, char *out, size_t size)
 {
-    const struct mu__key_request *request = (const void *)pending;
+    const struct mu__key_request *request = request_of(pending);
     struct mu__view key = key_of(request);
 
     (void)snprintf(out, size, "%skey \"%.*s\"",
@@ -312,74 +293,70 @@ static void name_key(const struct mu__agent_request *pending, char *out, size_t 
                    (const char *)key.data);
 }
 
-/* ---- what is said ---- */
+/* ---- messages to the service ---- */
 
-static uint16_t write_put(const struct agent *a, const struct mu__key_request *request,
-                          void *body)
+static void write_put(const struct agent *a, const struct mu__key_request *request,
+                      void *body)
 {
-    struct mu__key_put *put = body;
-
-    put->token = request->pending.token;
-    put->done = mu__agent_done_floor(a);
-    put->key = key_of(request);
-    put->value = value_of(request);
-    put->flags = request->flags;
-    put->revision = request->revision;
-    return 0;
+    *(struct mu__key_put *)body = (struct mu__key_put){
+        .token = request->pending.token,
+        .done = mu__agent_done_floor(a),
+        .key = key_of(request),
+        .value = value_of(request),
+        .flags = request->flags,
+        .revision = request->revision,
+    };
 }
 
-static uint16_t write_get(const struct agent *a, const struct mu__key_request *request,
-                          void *body)
+static void write_get(const struct agent *a, const struct mu__key_request *request,
+                      void *body)
 {
-    struct mu__key_get *get = body;
-
     (void)a;
-    get->token = request->pending.token;
-    get->key = key_of(request);
-    get->wait = request->operation == MU_KV_GET;
-    return 0;
+    *(struct mu__key_get *)body = (struct mu__key_get){
+        .token = request->pending.token,
+        .key = key_of(request),
+        .wait = request->operation == MU_KV_GET,
+    };
 }
 
-static uint16_t write_increment(const struct agent *a,
-                                const struct mu__key_request *request, void *body)
+static void write_increment(const struct agent *a, const struct mu__key_request *request,
+                            void *body)
 {
-    struct mu__key_increment *increment = body;
-
-    increment->token = request->pending.token;
-    increment->done = mu__agent_done_floor(a);
-    increment->key = key_of(request);
-    increment->by = request->by;
-    return 0;
+    *(struct mu__key_increment *)body = (struct mu__key_increment){
+        .token = request->pending.token,
+        .done = mu__agent_done_floor(a),
+        .key = key_of(request),
+        .by = request->by,
+    };
 }
 
-static uint16_t write_delete(const struct agent *a, const struct mu__key_request *request,
-                             void *body)
+static void write_delete(const struct agent *a, const struct mu__key_request *request,
+                         void *body)
 {
-    struct mu__key_delete *delete = body;
-
-    delete->token = request->pending.token;
-    delete->done = mu__agent_done_floor(a);
-    delete->key = key_of(request);
-    return 0;
+    *(struct mu__key_delete *)body = (struct mu__key_delete){
+        .token = request->pending.token,
+        .done = mu__agent_done_floor(a),
+        .key = key_of(request),
+    };
 }
 
-/* No value in it has a tail: the whole of it is in the head. */
-static uint16_t write_txn(const struct agent *a, const struct mu__key_request *request,
-                          void *body)
+/* A packed transaction has no tail: all of it is the head. */
+static void write_txn(const struct agent *a, const struct mu__key_request *request,
+                      void *body)
 {
-    struct mu__key_txn *txn = body;
     struct mu__view content = value_of(request);
 
-    txn->token = request->pending.token;
-    txn->done = mu__agent_done_floor(a);
-    txn->content = (struct mu__packed){.head = content.data, .head_size = content.size};
-    return 0;
+    *(struct mu__key_txn *)body = (struct mu__key_txn){
+        .token = request->pending.token,
+        .done = mu__agent_done_floor(a),
+        .content = {.head = content.data, .head_size = content.size},
+    };
 }
 
 static const struct {
     uint16_t kind;
-    uint16_t (*write)(const struct agent *a, const struct mu__key_request *request,
-                      void *body);
+    void (*write)(const struct agent *a, const struct mu__key_request *request,
+                  void *body);
 } writers[] = {
     [MU_KV_PUT] = {MU__KEY_PUT, write_put},
     [MU_KV_GET] = {MU__KEY_GET, write_get},
@@ -397,7 +374,7 @@ static struct mu__msg *make_key(struct mu__ctx *ctx, struct agent *a,
 
     if (msg == NULL)
         return NULL;
-    (void)writers[request->operation].write(a, request, mu__body(msg));
+    writers[request->operation].write(a, request, mu__body(msg));
     msg->backing = mu__buf_ref(&request->bytes);
     a->registration.used = true;
     return msg;
@@ -435,23 +412,16 @@ static const struct mu__agent_request_kind *const kinds[] = {
     [MU__KV_TRANSACT] = &changing,
 };
 
-/* ---- what it hears ---- */
+/* ---- handlers ---- */
 
+/* Functions with a mu_error, which is large, are kept apart from the common path. */
 static void refuse(struct mu__ctx *ctx, const struct agent *a,
                    struct mu__key_request *request)
 {
     mu_error error = {0};
 
-    (void)mu__agent_admits(a, &error);
-    answer_error(request, &error);
-    free_request(ctx, request);
-}
-
-static void refuse_no_memory(struct mu__ctx *ctx, struct mu__key_request *request)
-{
-    mu_error error = {0};
-
-    (void)mu_error_set(&error, -MU_ENOMEM, "no memory for a request about a key");
+    if (mu__agent_admits(a, &error))
+        (void)mu_error_set(&error, -MU_ENOMEM, "no memory for a request about a key");
     answer_error(request, &error);
     free_request(ctx, request);
 }
@@ -462,12 +432,10 @@ void mu__agent_on_key_submit(struct mu__ctx *ctx, void *state, struct mu__msg *m
     struct mu__key_request *request = ((struct mu__key_submit *)mu__body(msg))->request;
 
     (void)mu__claim(ctx);
-    if (!a->registration.is_requested || a->error.code != 0) {
+    if (!a->registration.is_requested || a->error.code != 0 ||
+        (request->id != 0 &&
+         mu__map_set(&a->requests.ids, request->id, request) != 0)) {
         refuse(ctx, a, request);
-        return;
-    }
-    if (request->id != 0 && mu__map_set(&a->requests.ids, request->id, request) != 0) {
-        refuse_no_memory(ctx, request);
         return;
     }
     if (is_change(request))
@@ -496,7 +464,6 @@ void mu__agent_on_key_cancel(struct mu__ctx *ctx, void *state, struct mu__msg *m
     fail_key(ctx, a, &request->pending, &error);
 }
 
-/* Of what is large: every function that has an error is off the way of what goes well. */
 static void fail_answered(struct mu__ctx *ctx, struct agent *a,
                           struct mu__key_request *request,
                           const struct mu__key_done *body)
@@ -514,14 +481,10 @@ void mu__agent_on_key_done(struct mu__ctx *ctx, void *state, struct mu__msg *msg
 {
     struct agent *a = state;
     const struct mu__key_done *body = mu__body(msg);
-    struct mu__agent_request *pending;
+    struct mu__agent_request *pending = mu__agent_find_answered(a, msg, body->token);
     struct mu__key_request *request;
 
-    if (a->hosts.followed == NULL || msg->from.node != a->hosts.followed->node)
-        return;
-    pending = mu__agent_find_request(a, body->token);
-    if (pending == NULL || pending->kind->make_message != make_key ||
-        !mu__agent_is_current(a, pending))
+    if (pending == NULL || pending->kind->make_message != make_key)
         return;
     request = request_of(pending);
     if (body->code == MU_EUNAVAILABLE) {
@@ -544,26 +507,23 @@ void mu__agent_on_key_done(struct mu__ctx *ctx, void *state, struct mu__msg *msg
 
 /* ---- lists ---- */
 
-static void name_list(const struct mu__agent_request *pending, char *out, size_t size)
+static void name_list(struct mu__agent_request *pending, char *out, size_t size)
 {
-    (void)snprintf(out, size, "the list of \"%.100s\"", agent_call_in(pending)->name);
+    (void)snprintf(out, size, "the list of \"%.100s\"", agent_call_of(pending)->name);
 }
 
 static struct mu__msg *make_list(struct mu__ctx *ctx, struct agent *a,
                                 struct mu__agent_request *pending)
 {
     const struct mu__agent_call *call = agent_call_of(pending);
-    struct mu__msg *msg = mu__msg_new(ctx, MU__KEY_LIST);
-    struct mu__key_list *body;
+    const struct mu__key_list body = {
+        .token = pending->token,
+        .key = mu__view_str(call->name),
+        .after = agent_text(call->after),
+    };
 
-    if (msg == NULL)
-        return NULL;
-    body = mu__body(msg);
-    body->token = pending->token;
-    body->key = mu__view_str(call->name);
-    body->after = mu__view_str(call->after);
     a->registration.used = true;
-    return mu__agent_copy_views(ctx, msg, &body->key, &body->after);
+    return mu__agent_message(ctx, a, MU__KEY_LIST, &body, sizeof body);
 }
 
 static void end_list(struct mu__ctx *ctx, struct agent *a,
@@ -591,20 +551,17 @@ static const struct mu__agent_request_kind listing = {
 void mu__agent_call_list(struct mu__ctx *ctx, struct agent *a,
                          struct mu__agent_call *call)
 {
-    mu_error error = {0};
-
     call->after = NULL;
     call->content = mu_value_list();
-    if (call->content != NULL) {
+    if (call->content != NULL)
         (void)mu__agent_submit(ctx, a, &call->pending, &listing, call->call.timeout_ms,
                                0);
-        return;
-    }
-    (void)mu_error_set(&error, -MU_ENOMEM, "no memory for a list of keys");
-    mu__agent_complete(call, &error);
+    else
+        mu__call_complete(&call->call, mu_error_set(&call->call.error, -MU_ENOMEM,
+                                                    "no memory for a list of keys"));
 }
 
-/* Text, or bytes where it is no text. */
+/* The key of an item: a string, or bytes if it is not UTF-8. */
 static int find_key(const mu_value *item, struct mu__view *ret_key)
 {
     const mu_value *value = mu_value_find(item, "key");
@@ -620,7 +577,7 @@ static int find_key(const mu_value *item, struct mu__view *ret_key)
     return 0;
 }
 
-/* Moves a page behind those before, and notes its last key. */
+/* Append a page to the content, and note its last key. */
 static int add_page(struct mu__agent_call *call, const mu_value *items)
 {
     struct mu__view key;
@@ -662,14 +619,11 @@ void mu__agent_on_listed(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
 {
     struct agent *a = state;
     const struct mu__key_listed *body = mu__body(msg);
-    struct mu__agent_request *pending;
+    struct mu__agent_request *pending = mu__agent_find_answered(a, msg, body->token);
     mu_error error = {0};
     int rv;
 
-    if (a->hosts.followed == NULL || msg->from.node != a->hosts.followed->node)
-        return;
-    pending = mu__agent_find_request(a, body->token);
-    if (pending == NULL || pending->kind != &listing || !mu__agent_is_current(a, pending))
+    if (pending == NULL || pending->kind != &listing)
         return;
     if (body->code == MU_EUNAVAILABLE) {
         mu__agent_resend(a, pending);

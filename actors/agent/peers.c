@@ -1,5 +1,6 @@
 #include "actors/agent/peers.h"
 
+#include "actors/keep.h"
 #include "actors/messages.h"
 #include "actors/packing.h"
 
@@ -7,40 +8,22 @@
 
 enum { TEXT_BYTES = 512 };
 
-/* What it hears. */
-static void on_call(struct mu__ctx *ctx, void *state, struct mu__msg *msg);
-static void on_get(struct mu__ctx *ctx, void *state, struct mu__msg *msg);
-static void on_report(struct mu__ctx *ctx, void *state, struct mu__msg *msg);
-static void on_node_down(struct mu__ctx *ctx, void *state, struct mu__msg *msg);
-static void on_other_news(struct mu__ctx *ctx, void *state, struct mu__msg *msg);
-static void on_timer(struct mu__ctx *ctx, void *state, struct mu__msg *msg);
-
-static const struct mu__handler handlers[] = {
-    {MU__CALL, on_call},
-    {MU__PEERS_GET, on_get},
-    {MU__PEERS_REPORT, on_report},
-    {MU__NODE_UP, on_other_news},
-    {MU__NODE_DOWN, on_node_down},
-    {MU__NODE_TROUBLE, on_other_news},
-    {MU__TIMER, on_timer},
-};
-
-/* What it remembers. */
 struct peers {
     struct mu__peers_config config;
-    struct mu__call *calls;     /* ALL */
+    struct mu__call *calls;     /* pending, of operation ALL */
     uint64_t token_last;
 };
 
 /* ---- this node's links ---- */
 
-/* A list that is filled in; `failed` once memory is out. */
+/* A list that is being filled; `failed`: memory ran out. */
 struct listing {
     mu_value *list;
     bool failed;
 };
 
-/* Words of a peer may be no UTF-8, if only because they were cut. */
+/* A peer's text may not be UTF-8, even if only because it was cut: bytes beyond ASCII are
+ * replaced then. */
 static mu_value *text_value(const char *text)
 {
     mu_value *value = mu_value_string(text);
@@ -123,12 +106,13 @@ static void on_get(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
             mu__msg_free(ctx, answer);
     }
     if (answer == NULL)
-        mu__log(ctx, MU__LOG_ERROR, "out of memory: a question about peers stays open");
+        mu__log(ctx, MU__LOG_ERROR, "out of memory: a request for peers has no answer");
     mu_value_free(list);
 }
 
-/* ---- asking others ---- */
+/* ---- requests to other nodes ---- */
 
+/* Requests for one call, while the links are visited. */
 struct get_round {
     struct mu__ctx *ctx;
     struct peers *peers;
@@ -136,21 +120,11 @@ struct get_round {
     bool failed;
 };
 
-static int send_get(struct mu__ctx *ctx, uint32_t node, uint64_t token)
-{
-    struct mu__msg *msg = mu__msg_new(ctx, MU__PEERS_GET);
-
-    if (msg != NULL)
-        ((struct mu__peers_get *)mu__body(msg))->token = token;
-    return mu__send(ctx, (mu__pid){node, MU__PEERS}, msg);
-}
-
-/* The i-th request is about the i-th item of the list. */
 static void request_peer(void *user, const struct mu__peer *peer)
 {
     struct get_round *round = user;
     struct mu__peers_call *call = round->call;
-    uint64_t token = round->peers->token_last + 1;
+    const struct mu__peers_get body = {.token = round->peers->token_last + 1};
     uint32_t *nodes;
     int rv;
 
@@ -163,9 +137,10 @@ static void request_peer(void *user, const struct mu__peer *peer)
         round->failed = true;
         return;
     }
-    rv = send_get(round->ctx, peer->node, token);
+    rv = mu__send_body(round->ctx, (mu__pid){peer->node, MU__PEERS}, MU__PEERS_GET, &body,
+                       sizeof body);
     round->failed = rv == -MU_ENOMEM;
-    round->peers->token_last = token;
+    round->peers->token_last = body.token;
     nodes[call->requests_count++] = rv == 0 ? peer->node : 0;
     call->missing += rv == 0;
 }
@@ -229,7 +204,7 @@ static void on_call(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
     finish(ctx, p, call, call->found == NULL ? -MU_ENOMEM : 0);
 }
 
-/* Of a value that makes no sense, nil remains. Each request is answered once. */
+/* A value that cannot be read counts as nil. Only the first answer counts. */
 static void take_answer(struct mu__peers_call *call, const struct mu__peers_report *body)
 {
     size_t i = (size_t)(body->token - call->token_first);
@@ -264,7 +239,7 @@ static void on_report(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
     }
 }
 
-/* Who is lost does not answer any more. */
+/* A lost node will not answer. */
 static void forget_node(struct mu__peers_call *call, uint32_t node)
 {
     for (uint32_t i = 0; i < call->requests_count; i++)
@@ -290,7 +265,8 @@ static void on_node_down(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
     }
 }
 
-/* Who comes now was not asked, and whoever has trouble may yet answer. */
+/* No request was sent to a node that comes up now, and one with trouble may yet
+ * answer. */
 static void on_other_news(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
 {
     (void)ctx;
@@ -298,7 +274,7 @@ static void on_other_news(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
     (void)msg;
 }
 
-/* Who has not answered by now has no "peers". */
+/* The call succeeds all the same: nodes without an answer have no "peers". */
 static void on_timer(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
 {
     struct peers *p = state;
@@ -311,7 +287,7 @@ static void on_timer(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
         }
 }
 
-/* ---- life ---- */
+/* ---- beginning and end ---- */
 
 static int init(struct mu__ctx *ctx, void *state, const void *arg)
 {
@@ -328,6 +304,16 @@ static void done(struct mu__ctx *ctx, void *state)
     while (p->calls != NULL)
         finish(ctx, p, (struct mu__peers_call *)p->calls, -MU_ECLOSED);
 }
+
+static const struct mu__handler handlers[] = {
+    {MU__CALL, on_call},
+    {MU__PEERS_GET, on_get},
+    {MU__PEERS_REPORT, on_report},
+    {MU__NODE_UP, on_other_news},
+    {MU__NODE_DOWN, on_node_down},
+    {MU__NODE_TROUBLE, on_other_news},
+    {MU__TIMER, on_timer},
+};
 
 const struct mu__behavior mu__peers = {
     .name = "peers",

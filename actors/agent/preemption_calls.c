@@ -1,7 +1,12 @@
-/* Preemption. A program that reaches a step writes it down and then looks at the gate;
- * the agent closes the gate and then looks at the step. So of a step that is begun while
- * the tasks agree, either the agent knows, or its thread waits here. */
+/* Preemption: the tasks agree on one step to stop at, in rounds.
+ *
+ * A program's thread stores the step it reaches and then loads the gate; the agent stores
+ * the gate and then loads the step. So if a step begins while a round goes on, either the
+ * agent counts it in its vote, or the thread sees the closed gate and waits for the
+ * agent. */
 #include "actors/agent/call_handlers.h"
+
+#include "actors/keep.h"
 
 #include <stdio.h>
 
@@ -15,21 +20,22 @@ static bool is_agreeing(const struct agent *a)
     return atomic_load(&a->shared->gate) == MU__GATE_REQUESTED;
 }
 
-/* ---- those who wait ---- */
+/* ---- calls that wait for a round or its end ---- */
 
-static void name_round(const struct mu__agent_request *pending, char *out, size_t size)
+static void name_round(struct mu__agent_request *pending, char *out, size_t size)
 {
+    const struct mu__agent_call *call = agent_call_of(pending);
+
     (void)snprintf(out, size, "%s after %llu",
-                   agent_call_in(pending)->number != 0
-                       ? "the step to stop at in a round of preemption"
-                       : "a round of preemption",
-                   (unsigned long long)agent_call_in(pending)->version);
+                   call->number != 0 ? "the step to stop at in a round of preemption"
+                                     : "a round of preemption",
+                   (unsigned long long)call->version);
 }
 
-static void name_step(const struct mu__agent_request *pending, char *out, size_t size)
+static void name_step(struct mu__agent_request *pending, char *out, size_t size)
 {
     (void)snprintf(out, size, "step %llu",
-                   (unsigned long long)agent_call_in(pending)->version);
+                   (unsigned long long)agent_call_of(pending)->version);
 }
 
 static const struct mu__agent_request_kind waiting_for_round = {
@@ -55,20 +61,23 @@ static void give_preemption(struct mu__ctx *ctx, const struct agent *a,
     call->preemption.left_ms = spent_ms >= left_ms ? 0 : (int64_t)(left_ms - spent_ms);
 }
 
-/* Whether a round that a call waits for is there. */
+/* Whether the round that a PREEMPTION call waits for has begun, or is agreed on if it
+ * waits for that. */
 static bool is_there(const struct agent *a, const struct mu__agent_call *call)
 {
     return a->preemption.rounds > call->version &&
            (call->number == 0 || a->preemption.last.agreed != 0);
 }
 
+/* The first call of the kind that the round completes. With an error, also one that waits
+ * for an agreement of this round. */
 static struct mu__agent_request *next_waiting(const struct agent *a,
-                                      const struct mu__agent_request_kind *kind,
-                                      const mu_error *error)
+                                              const struct mu__agent_request_kind *kind,
+                                              const mu_error *error)
 {
-    struct mu__agent_request *pending = a->requests.first;
+    struct mu__agent_request *pending = agent_first_request(a);
 
-    for (; pending != NULL; pending = pending->next) {
+    for (; pending != NULL; pending = agent_next_request(pending)) {
         const struct mu__agent_call *call = agent_call_of(pending);
 
         if (pending->kind != kind)
@@ -91,7 +100,7 @@ static void finish_rounds(struct mu__ctx *ctx, struct agent *a, const mu_error *
     }
 }
 
-/* Threads go on, or stop. */
+/* Complete the REACHED calls: their threads go on, or stop. */
 static void finish_steps(struct mu__ctx *ctx, struct agent *a)
 {
     const mu_preemption *last = &a->preemption.last;
@@ -118,25 +127,22 @@ static void end_round(struct mu__ctx *ctx, struct agent *a, const mu_error *erro
     finish_rounds(ctx, a, error);
 }
 
-/* At once: what is begun later waits. */
-static void note_step(struct agent *a)
+/* The gate is closed before: steps that begin later are not in the vote, and wait. */
+static void set_vote(struct agent *a)
 {
     uint64_t step = atomic_load(&a->shared->step);
 
-    a->preemption.said = (struct mu__preempt_step){
+    a->preemption.vote = (struct mu__preempt_step){
         .round = a->preemption.number,
         .counts = step > 0,
         .step = step == 0 ? 0 : step - 1,
     };
 }
 
-static void send_step(struct mu__ctx *ctx, struct agent *a)
+static void send_vote(struct mu__ctx *ctx, struct agent *a)
 {
-    struct mu__msg *msg = mu__msg_new(ctx, MU__PREEMPT_STEP);
-
-    if (msg != NULL)
-        *(struct mu__preempt_step *)mu__body(msg) = a->preemption.said;
-    (void)mu__send(ctx, mu__agent_service(a), msg);
+    (void)mu__send_body(ctx, mu__agent_service(a), MU__PREEMPT_STEP, &a->preemption.vote,
+                        sizeof a->preemption.vote);
 }
 
 static void begin_round(struct mu__ctx *ctx, struct agent *a,
@@ -161,36 +167,35 @@ static void begin_round(struct mu__ctx *ctx, struct agent *a,
             p->last.reason);
 }
 
-/* A round that was agreed on here already, when the service does not know whether this
- * task has heard of it. */
+/* Whether this task has heard the outcome of the round already. The service asks again
+ * when it does not know that. */
 static bool is_over(const struct agent *a, uint64_t round)
 {
     return a->preemption.last.agreed != 0 && a->preemption.number == round &&
            a->preemption.store == a->hosts.store;
 }
 
-/* The same round asked again, by the same service or another one, is not a new one. A
- * task that has left or was reset, which the service may not know yet, does not vote: it
- * would never hear what came of it. */
+/* A request for the same round, by the same service or the next host's, begins no new
+ * round. A task that has left or was reset does not vote, though the service may not know
+ * of that yet: it would never hear the outcome. */
 void mu__agent_on_preempt_request(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
 {
     struct agent *a = state;
     const struct mu__preempt_request *body = mu__body(msg);
     bool is_same = is_agreeing(a) && a->preemption.number == body->round;
 
-    if (!a->registration.is_requested || a->hosts.followed == NULL ||
-        msg->from.node != a->hosts.followed->node)
+    if (!a->registration.is_requested || !mu__agent_is_from_host(a, msg))
         return;
     if (is_over(a, body->round)) {
-        send_step(ctx, a);
+        send_vote(ctx, a);
         return;
     }
     a->preemption.number = body->round;
     if (!is_agreeing(a))
         begin_round(ctx, a, body);
     if (!is_same)
-        note_step(a);
-    send_step(ctx, a);
+        set_vote(a);
+    send_vote(ctx, a);
     finish_rounds(ctx, a, NULL);
 }
 
@@ -200,8 +205,8 @@ void mu__agent_on_preempt_stop(struct mu__ctx *ctx, void *state, struct mu__msg 
     const struct mu__preempt_stop *body = mu__body(msg);
     mu_error error;
 
-    if (a->hosts.followed == NULL || msg->from.node != a->hosts.followed->node ||
-        !is_agreeing(a) || body->round != a->preemption.number)
+    if (!mu__agent_is_from_host(a, msg) || !is_agreeing(a) ||
+        body->round != a->preemption.number)
         return;
     if (body->code != 0) {
         error = mu__agent_error_of(body->code, body->message, (struct mu__view){0}, 0);
@@ -220,7 +225,7 @@ void mu__agent_on_preempt_stop(struct mu__ctx *ctx, void *state, struct mu__msg 
 void mu__agent_preempt_session(struct mu__ctx *ctx, struct agent *a)
 {
     if (is_agreeing(a))
-        send_step(ctx, a);
+        send_vote(ctx, a);
 }
 
 void mu__agent_preempt_tick(struct mu__ctx *ctx, struct agent *a)
@@ -248,20 +253,14 @@ static struct mu__msg *make_notice(struct mu__ctx *ctx, struct agent *a,
                                   struct mu__agent_request *pending)
 {
     const struct mu__agent_call *call = agent_call_of(pending);
-    struct mu__msg *msg = mu__msg_new(ctx, MU__PREEMPT_NOTICE);
-    struct mu__preempt_notice *body;
-
-    (void)a;
-    if (msg == NULL)
-        return NULL;
-    body = mu__body(msg);
-    *body = (struct mu__preempt_notice){
+    const struct mu__preempt_notice body = {
         .token = pending->token,
         .grace_ms = call->version,
-        .reason = mu__view_str(call->name),
+        .reason = agent_text(call->name),
         .timeout_ms = mu__agent_left_ms(ctx, pending),
     };
-    return mu__agent_copy_views(ctx, msg, &body->reason, NULL);
+
+    return mu__agent_message(ctx, a, MU__PREEMPT_NOTICE, &body, sizeof body);
 }
 
 const struct mu__agent_request_kind mu__agent_noticing = {

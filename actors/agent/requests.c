@@ -1,17 +1,15 @@
-/* Tokens, limits, sending.
+/* Pending requests: tokens, timeouts, sending.
  *
- * An answer finds what it answers by its token, in a ring of pointers with a place for
- * each of the last tokens. What waits for so long that its place is wanted again moves to
- * a map. */
+ * An answer finds its request by token, in a ring with a slot for each of the last
+ * tokens. A request still pending when its slot is needed again moves to a map. */
 #include "actors/agent/call_handlers.h"
+
+#include "actors/keep.h"
 
 #include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
-
-enum { LIMIT_TIMER = 1 };
-
-static void pump(struct mu__ctx *ctx, struct agent *a);
+#include <string.h>
 
 /* ---- by token ---- */
 
@@ -82,17 +80,11 @@ static void unindex_token(struct agent *a, const struct mu__agent_request *pendi
         (void)mu__map_remove(&a->requests.overflow, pending->token);
 }
 
-/* ---- in order ---- */
+/* ---- in the order of tokens ---- */
 
 static void append(struct agent *a, struct mu__agent_request *pending)
 {
-    pending->next = NULL;
-    pending->prev = a->requests.last;
-    if (a->requests.last == NULL)
-        a->requests.first = pending;
-    else
-        a->requests.last->next = pending;
-    a->requests.last = pending;
+    mu__list_append(&a->requests.pending, &pending->node);
     if (a->requests.unsent == NULL)
         a->requests.unsent = pending;
 }
@@ -100,15 +92,8 @@ static void append(struct agent *a, struct mu__agent_request *pending)
 static void take_out(struct agent *a, struct mu__agent_request *pending)
 {
     if (a->requests.unsent == pending)
-        a->requests.unsent = pending->next;
-    if (pending->prev == NULL)
-        a->requests.first = pending->next;
-    else
-        pending->prev->next = pending->next;
-    if (pending->next == NULL)
-        a->requests.last = pending->prev;
-    else
-        pending->next->prev = pending->prev;
+        a->requests.unsent = agent_next_request(pending);
+    mu__list_remove(&a->requests.pending, &pending->node);
 }
 
 static void not_in_flight(struct agent *a, struct mu__agent_request *pending)
@@ -119,31 +104,34 @@ static void not_in_flight(struct agent *a, struct mu__agent_request *pending)
     a->requests.in_flight_bytes -= pending->bytes;
 }
 
-/* ---- limits ---- */
+/* ---- timeouts ---- */
+
+static struct mu__agent_request *first_due(const struct agent_timeout_queue *queue)
+{
+    return MU__LIST_FIRST(&queue->requests, struct mu__agent_request, timeout_node);
+}
 
 static void arm(struct mu__ctx *ctx, struct agent_timeout_queue *queue)
 {
+    const struct mu__agent_request *first = first_due(queue);
     uint64_t now_ms = mu__now_ms(ctx);
-    uint64_t due_ms;
 
-    if (queue->first == NULL)
-        return;
-    due_ms = queue->first->due_ms;
-    if (queue->timer != 0 && queue->timer_due_ms <= due_ms)
+    if (first == NULL || (queue->timer != 0 && queue->timer_due_ms <= first->due_ms))
         return;
     mu__timer_cancel(ctx, queue->timer);
-    queue->timer_due_ms = due_ms;
+    queue->timer_due_ms = first->due_ms;
     queue->timer =
-        mu__timer_set(ctx, due_ms <= now_ms ? 0 : due_ms - now_ms, LIMIT_TIMER);
+        mu__timer_set(ctx, first->due_ms <= now_ms ? 0 : first->due_ms - now_ms, 0);
 }
 
-/* One of the same length; one that is empty; or the last, for all the others. */
+/* The queue of that length; else an empty one; else the last, which then has timeouts of
+ * several lengths. */
 static uint8_t choose_queue(const struct agent *a, int64_t timeout_ms)
 {
     uint8_t empty = AGENT_QUEUES;
 
     for (uint8_t i = 0; i < AGENT_QUEUES; i++) {
-        if (a->requests.queues[i].first == NULL)
+        if (mu__list_is_empty(&a->requests.queues[i].requests))
             empty = empty == AGENT_QUEUES ? i : empty;
         else if (a->requests.queues[i].timeout_ms == timeout_ms)
             return i;
@@ -151,47 +139,35 @@ static uint8_t choose_queue(const struct agent *a, int64_t timeout_ms)
     return empty == AGENT_QUEUES ? AGENT_QUEUES - 1 : empty;
 }
 
+static uint64_t due_of(const struct mu__list_node *node)
+{
+    return MU__LIST_ENTRY(node, const struct mu__agent_request, timeout_node)->due_ms;
+}
+
 static void enqueue(struct mu__ctx *ctx, struct agent *a,
                     struct mu__agent_request *pending, int64_t timeout_ms)
 {
     uint8_t i = choose_queue(a, timeout_ms);
     struct agent_timeout_queue *queue = &a->requests.queues[i];
-    struct mu__agent_request *before = queue->last;
+    struct mu__list_node *at = queue->requests.last;
+    struct mu__list_node *later = NULL;
 
-    if (queue->first == NULL)
+    if (at == NULL)
         queue->timeout_ms = timeout_ms;
-    while (before != NULL && before->due_ms > pending->due_ms)
-        before = before->sooner;
+    for (; at != NULL && due_of(at) > pending->due_ms; at = at->prev)
+        later = at;
     pending->queue = (uint8_t)(i + 1);
-    pending->sooner = before;
-    pending->later = before == NULL ? queue->first : before->later;
-    if (pending->later == NULL)
-        queue->last = pending;
-    else
-        pending->later->sooner = pending;
-    if (before == NULL)
-        queue->first = pending;
-    else
-        before->later = pending;
+    mu__list_insert(&queue->requests, later, &pending->timeout_node);
     arm(ctx, queue);
 }
 
 static void dequeue(struct agent *a, struct mu__agent_request *pending)
 {
-    struct agent_timeout_queue *queue;
-
     if (pending->queue == 0)
         return;
-    queue = &a->requests.queues[pending->queue - 1];
+    mu__list_remove(&a->requests.queues[pending->queue - 1].requests,
+                    &pending->timeout_node);
     pending->queue = 0;
-    if (pending->sooner == NULL)
-        queue->first = pending->later;
-    else
-        pending->sooner->later = pending->later;
-    if (pending->later == NULL)
-        queue->last = pending->sooner;
-    else
-        pending->later->sooner = pending->sooner;
 }
 
 void mu__agent_clear_timeout(struct agent *a, struct mu__agent_request *pending)
@@ -210,14 +186,27 @@ bool mu__agent_is_current(const struct agent *a, const struct mu__agent_request 
     return pending->kind->make_message == NULL || was_sent_now(a, pending);
 }
 
+struct mu__agent_request *mu__agent_find_answered(const struct agent *a,
+                                                  const struct mu__msg *msg,
+                                                  uint64_t token)
+{
+    struct mu__agent_request *pending = mu__agent_find_request(a, token);
+
+    return pending != NULL && mu__agent_is_from_host(a, msg) &&
+                   mu__agent_is_current(a, pending)
+               ? pending
+               : NULL;
+}
+
 bool mu__agent_may_be_done(const struct mu__agent_request *pending)
 {
     return pending->session != 0 || pending->may_be_done;
 }
 
-/* What the answer to has to come from the host, which has it and is connected. */
+/* Words for a request that the host has and has not answered. */
 static void describe_silence(struct mu__ctx *ctx, const struct agent *a,
-                        const struct mu__agent_request *pending, char *out, size_t size)
+                             const struct mu__agent_request *pending, char *out,
+                             size_t size)
 {
     (void)snprintf(out, size, "%s, which hosts the service, %s, and was heard %llu ms "
                    "ago", a->hosts.followed->task,
@@ -225,8 +214,7 @@ static void describe_silence(struct mu__ctx *ctx, const struct agent *a,
                    (unsigned long long)(mu__now_ms(ctx) - a->hosts.heard_ms));
 }
 
-void mu__agent_request_name(const struct mu__agent_request *pending, char *out,
-                            size_t size)
+void mu__agent_request_name(struct mu__agent_request *pending, char *out, size_t size)
 {
     if (pending->kind->what != NULL)
         (void)snprintf(out, size, "%s", pending->kind->what);
@@ -259,7 +247,8 @@ static void fail_late(struct mu__ctx *ctx, struct agent *a,
     kind->fail(ctx, a, pending, &error);
 }
 
-/* What the service knows the limit of, it answers at that time, and tells more. */
+/* The timeout has passed. If the service knows it, its answer is on its way and says
+ * more than the agent can: wait a little longer for that, once. */
 static void expire(struct mu__ctx *ctx, struct agent *a,
                    struct mu__agent_request *pending)
 {
@@ -283,11 +272,12 @@ void mu__agent_check_timeouts(struct mu__ctx *ctx, struct agent *a)
 
     for (unsigned i = 0; i < AGENT_QUEUES; i++) {
         struct agent_timeout_queue *queue = &a->requests.queues[i];
+        struct mu__agent_request *first;
 
         if (queue->timer != 0 && queue->timer_due_ms <= now_ms)
             queue->timer = 0;
-        while (queue->first != NULL && queue->first->due_ms <= now_ms)
-            expire(ctx, a, queue->first);
+        while ((first = first_due(queue)) != NULL && first->due_ms <= now_ms)
+            expire(ctx, a, first);
         arm(ctx, queue);
     }
 }
@@ -301,7 +291,70 @@ uint64_t mu__agent_left_ms(struct mu__ctx *ctx, const struct mu__agent_request *
     return pending->extended || pending->due_ms <= now_ms ? 1 : pending->due_ms - now_ms;
 }
 
-/* ---- life of what is asked ---- */
+/* ---- sending ---- */
+
+struct mu__msg *mu__agent_message(struct mu__ctx *ctx, const struct agent *a,
+                                  uint16_t kind, const void *body, size_t size)
+{
+    struct mu__msg *msg = mu__msg_new(ctx, kind);
+
+    if (msg == NULL)
+        return NULL;
+    memcpy(msg->body, body, size);
+    if (mu__agent_service(a).node != MU__NODE_SELF ||
+        mu__msg_keep(mu__kernel_schema(ctx->kernel), msg) == 0)
+        return msg;
+    mu__msg_free(ctx, msg);
+    return NULL;
+}
+
+/* False: the message was not taken, as the mailbox is full or memory is short; it is
+ * tried again at a tick. */
+static bool send(struct mu__ctx *ctx, struct agent *a, struct mu__agent_request *pending)
+{
+    struct mu__msg *msg = pending->kind->make_message(ctx, a, pending);
+
+    if (msg == NULL || mu__send(ctx, mu__agent_service(a), msg) != 0)
+        return false;
+    pending->may_be_done = pending->may_be_done || pending->session != 0;
+    pending->session = a->registration.session;
+    a->requests.in_flight_bytes += pending->bytes;
+    return true;
+}
+
+/* Send what was not sent in this session, up to AGENT_IN_FLIGHT_BYTES. */
+static void pump(struct mu__ctx *ctx, struct agent *a)
+{
+    if (!a->registration.registered || a->error.code != 0)
+        return;
+    while (a->requests.unsent != NULL &&
+           a->requests.in_flight_bytes < AGENT_IN_FLIGHT_BYTES) {
+        struct mu__agent_request *pending = a->requests.unsent;
+
+        if (pending->kind->make_message != NULL &&
+            pending->session != a->registration.session && !send(ctx, a, pending)) {
+            a->requests.resend = true;
+            return;
+        }
+        a->requests.unsent = agent_next_request(pending);
+    }
+}
+
+void mu__agent_resend(struct agent *a, struct mu__agent_request *pending)
+{
+    not_in_flight(a, pending);
+    pending->session = 0;
+    a->requests.resend = true;
+}
+
+void mu__agent_pump_all(struct mu__ctx *ctx, struct agent *a)
+{
+    a->requests.resend = false;
+    a->requests.unsent = agent_first_request(a);
+    pump(ctx, a);
+}
+
+/* ---- submitting and removing ---- */
 
 static void fail_no_memory(struct mu__ctx *ctx, struct agent *a,
                            struct mu__agent_request *pending)
@@ -309,7 +362,7 @@ static void fail_no_memory(struct mu__ctx *ctx, struct agent *a,
     mu_error error = {0};
 
     (void)mu_error_set(&error, -MU_ENOMEM,
-                       "the agent has no memory for what it is asked");
+                       "the agent has no memory for another request");
     pending->kind->fail(ctx, a, pending, &error);
 }
 
@@ -384,72 +437,28 @@ void mu__agent_fail_all(struct mu__ctx *ctx, struct agent *a, const mu_error *er
                         bool all)
 {
     uint64_t end = a->requests.token_next;
-    struct mu__agent_request *pending = a->requests.first;
+    struct mu__agent_request *pending = agent_first_request(a);
 
-    /* What fails may end its neighbours, too: begin anew behind the last token. */
+    /* Failing one request may end its neighbours: after each, search the list again from
+     * its begin, for the next token. */
     while (pending != NULL && pending->token < end) {
         uint64_t token = pending->token;
 
         if (all || !pending->kind->survives_error)
             pending->kind->fail(ctx, a, pending, error);
-        pending = a->requests.first;
+        pending = agent_first_request(a);
         while (pending != NULL && (pending->token <= token ||
-                                 (!all && pending->kind->survives_error)))
-            pending = pending->next;
+                                   (!all && pending->kind->survives_error)))
+            pending = agent_next_request(pending);
     }
-}
-
-/* ---- sending ---- */
-
-/* False: the service's mailbox is full, or there is no memory: later. */
-static bool send(struct mu__ctx *ctx, struct agent *a, struct mu__agent_request *pending)
-{
-    struct mu__msg *msg = pending->kind->make_message(ctx, a, pending);
-
-    if (msg == NULL || mu__send(ctx, mu__agent_service(a), msg) != 0)
-        return false;
-    pending->may_be_done = pending->may_be_done || pending->session != 0;
-    pending->session = a->registration.session;
-    a->requests.in_flight_bytes += pending->bytes;
-    return true;
-}
-
-/* Send what has not been sent in this session, as far as there is room. */
-static void pump(struct mu__ctx *ctx, struct agent *a)
-{
-    if (!a->registration.registered || a->error.code != 0)
-        return;
-    while (a->requests.unsent != NULL &&
-           a->requests.in_flight_bytes < AGENT_IN_FLIGHT_BYTES) {
-        struct mu__agent_request *pending = a->requests.unsent;
-
-        if (pending->kind->make_message != NULL &&
-            pending->session != a->registration.session && !send(ctx, a, pending)) {
-            a->requests.resend = true;
-            return;
-        }
-        a->requests.unsent = pending->next;
-    }
-}
-
-void mu__agent_resend(struct agent *a, struct mu__agent_request *pending)
-{
-    not_in_flight(a, pending);
-    pending->session = 0;
-    a->requests.resend = true;
-}
-
-void mu__agent_pump_all(struct mu__ctx *ctx, struct agent *a)
-{
-    a->requests.resend = false;
-    a->requests.unsent = a->requests.first;
-    pump(ctx, a);
 }
 
 uint64_t mu__agent_done_floor(const struct agent *a)
 {
-    return a->requests.changes == NULL ? a->requests.token_next
-                                       : a->requests.changes->pending.token;
+    const struct mu__key_request *first =
+        MU__LIST_FIRST(&a->requests.changes, struct mu__key_request, change_node);
+
+    return first == NULL ? a->requests.token_next : first->pending.token;
 }
 
 void mu__agent_requests_done(struct agent *a)

@@ -1,10 +1,10 @@
-/* Runs of the job: which one this process takes part in, its end, and what the store has
- * of all of them. */
+/* Runs of the job: the one that this process takes part in, its end, and the runs in the
+ * store. */
 #include "actors/agent/call_handlers.h"
 
 #include <string.h>
 
-/* ---- which one ---- */
+/* ---- this process's run ---- */
 
 uint64_t mu__agent_run(const struct agent *a)
 {
@@ -19,26 +19,20 @@ void mu__agent_note_run(struct agent *a, uint64_t number)
         *a->config.own_run = a->job_run.own;
 }
 
-/* ---- its end ---- */
+/* ---- the end of the run ---- */
 
 static struct mu__msg *make_end(struct mu__ctx *ctx, struct agent *a,
                                struct mu__agent_request *pending)
 {
     const struct mu__agent_call *call = agent_call_of(pending);
-    struct mu__msg *msg = mu__msg_new(ctx, MU__RUN_END);
-    struct mu__run_end *body;
-
-    (void)a;
-    if (msg == NULL)
-        return NULL;
-    body = mu__body(msg);
-    *body = (struct mu__run_end){
+    const struct mu__run_end body = {
         .token = pending->token,
         .closing = call->below,
         .code = (uint32_t)-call->failure.code,
         .message = mu__view_str(call->failure.message),
     };
-    return mu__agent_copy_views(ctx, msg, &body->message, NULL);
+
+    return mu__agent_message(ctx, a, MU__RUN_END, &body, sizeof body);
 }
 
 static const struct mu__agent_request_kind ending = {
@@ -56,7 +50,7 @@ static bool hosts_service(const struct agent *a)
            a->hosts.followed->node == MU__NODE_SELF;
 }
 
-/* A node that is closed has nothing to say unless it hosts the service. */
+/* The closing of a node is of interest only if it hosts the service. */
 void mu__agent_call_run_end(struct mu__ctx *ctx, struct agent *a,
                             struct mu__agent_call *call)
 {
@@ -76,17 +70,14 @@ void mu__agent_call_run_end(struct mu__ctx *ctx, struct agent *a,
     mu__agent_complete(call, &error);
 }
 
-/* ---- what the store has ---- */
+/* ---- the runs in the store ---- */
 
 static struct mu__msg *make_runs(struct mu__ctx *ctx, struct agent *a,
                                 struct mu__agent_request *pending)
 {
-    struct mu__msg *msg = mu__msg_new(ctx, MU__RUNS_GET);
+    const struct mu__runs_get body = {.token = pending->token};
 
-    (void)a;
-    if (msg != NULL)
-        ((struct mu__runs_get *)mu__body(msg))->token = pending->token;
-    return msg;
+    return mu__agent_message(ctx, a, MU__RUNS_GET, &body, sizeof body);
 }
 
 const struct mu__agent_request_kind mu__agent_runs_query = {
@@ -101,19 +92,13 @@ static struct mu__msg *make_clear(struct mu__ctx *ctx, struct agent *a,
                                  struct mu__agent_request *pending)
 {
     const struct mu__agent_call *call = agent_call_of(pending);
-    struct mu__msg *msg = mu__msg_new(ctx, MU__RUNS_CLEAR);
-    struct mu__runs_clear *body;
-
-    (void)a;
-    if (msg == NULL)
-        return NULL;
-    body = mu__body(msg);
-    *body = (struct mu__runs_clear){
+    const struct mu__runs_clear body = {
         .token = pending->token,
         .what = call->what,
-        .name = mu__view_str(call->name),
+        .name = agent_text(call->name),
     };
-    return mu__agent_copy_views(ctx, msg, &body->name, NULL);
+
+    return mu__agent_message(ctx, a, MU__RUNS_CLEAR, &body, sizeof body);
 }
 
 static void answered_clear(struct mu__ctx *ctx, struct agent *a,

@@ -2,7 +2,7 @@
 #include "actors/agent/agent.h"
 #include "actors/agent/call_handlers.h"
 
-#include "actors/packing.h"
+#include "actors/keep.h"
 #include "runtime/message/codec.h"
 
 #include <stdio.h>
@@ -22,24 +22,6 @@ void mu__agent_call_fail(struct mu__ctx *ctx, struct agent *a,
     mu__agent_complete(agent_call_of(pending), error);
 }
 
-struct mu__msg *mu__agent_copy_views(struct mu__ctx *ctx, struct mu__msg *msg,
-                               struct mu__view *first, struct mu__view *second)
-{
-    uint8_t *at;
-
-    if (msg == NULL)
-        return NULL;
-    msg->backing = mu__buf_new((size_t)first->size + (second == NULL ? 0 : second->size));
-    if (msg->backing == NULL) {
-        mu__msg_free(ctx, msg);
-        return NULL;
-    }
-    at = mu__pack_view(msg->backing->data, first);
-    if (second != NULL)
-        (void)mu__pack_view(at, second);
-    return msg;
-}
-
 void mu__agent_answered(struct mu__ctx *ctx, struct agent *a,
                         struct mu__agent_request *pending,
                         const struct mu__tasks_answer *body, const mu_error *error)
@@ -48,25 +30,23 @@ void mu__agent_answered(struct mu__ctx *ctx, struct agent *a,
     mu__agent_call_fail(ctx, a, pending, error);
 }
 
-/* Those of a kind that wait; `from` NULL begins. */
-static struct mu__agent_request *next_of(const struct agent *a,
-                                         const struct mu__agent_request *from,
-                                         const struct mu__agent_request_kind *kind)
+static struct mu__agent_request *first_of(const struct agent *a,
+                                          const struct mu__agent_request_kind *kind)
 {
-    struct mu__agent_request *pending = from == NULL ? a->requests.first : from->next;
+    struct mu__agent_request *pending = agent_first_request(a);
 
     while (pending != NULL && pending->kind != kind)
-        pending = pending->next;
+        pending = agent_next_request(pending);
     return pending;
 }
 
-/* Ends all of a kind; one at a time, since one that ends may end others. */
+/* Completes all calls of a kind. One at a time, since completing one may end others. */
 static void end_all(struct mu__ctx *ctx, struct agent *a,
                     const struct mu__agent_request_kind *kind, const mu_error *error)
 {
     struct mu__agent_request *pending;
 
-    while ((pending = next_of(a, NULL, kind)) != NULL)
+    while ((pending = first_of(a, kind)) != NULL)
         mu__agent_call_fail(ctx, a, pending, error);
 }
 
@@ -75,23 +55,8 @@ static void end_all(struct mu__ctx *ctx, struct agent *a,
 static struct mu__msg *make_register(struct mu__ctx *ctx, struct agent *a,
                                     struct mu__agent_request *pending)
 {
-    struct mu__msg *msg = mu__msg_new(ctx, MU__TASK_REGISTER);
-
-    if (msg == NULL)
-        return NULL;
-    *(struct mu__task_register *)mu__body(msg) = (struct mu__task_register){
-        .token = pending->token,
-        .barrier = true,
-        .timeout_ms = mu__agent_left_ms(ctx, pending),
-        .devices = a->registration.devices,
-        .since = a->barriers.since,
-        .done = mu__agent_done_floor(a),
-        .run = mu__agent_run(a),
-        .run_name = mu__view_str(a->job_run.name),
-    };
-    if (a->registration.devices_buf != NULL)
-        msg->backing = mu__buf_ref(a->registration.devices_buf);
-    return msg;
+    return mu__agent_make_registration(ctx, a, pending->token, true,
+                                       mu__agent_left_ms(ctx, pending));
 }
 
 static const struct mu__agent_request_kind registering = {
@@ -112,11 +77,9 @@ static const struct mu__agent_request_kind registering_all = {
 void mu__agent_call_register(struct mu__ctx *ctx, struct agent *a,
                              struct mu__agent_call *call)
 {
-    mu_error error = {0};
-
     if (a->is_passive || a->error.code != 0) {
-        (void)mu__agent_admits(a, &error);
-        mu__agent_complete(call, &error);
+        (void)mu__agent_admits(a, &call->call.error);
+        mu__call_complete(&call->call, call->call.error.code);
         return;
     }
     if (a->registration.registered && !call->barrier) {
@@ -145,20 +108,14 @@ static struct mu__msg *make_report(struct mu__ctx *ctx, struct agent *a,
                                   struct mu__agent_request *pending)
 {
     const mu_error *failure = &agent_call_of(pending)->failure;
-    struct mu__msg *msg = mu__msg_new(ctx, MU__TASK_REPORT);
-    struct mu__task_report *body;
-
-    (void)a;
-    if (msg == NULL)
-        return NULL;
-    body = mu__body(msg);
-    *body = (struct mu__task_report){
+    const struct mu__task_report body = {
         .token = pending->token,
         .code = (uint32_t)-failure->code,
         .message = mu__view_str(failure->message),
         .task = mu__view_str(failure->task),
     };
-    return mu__agent_copy_views(ctx, msg, &body->message, &body->task);
+
+    return mu__agent_message(ctx, a, MU__TASK_REPORT, &body, sizeof body);
 }
 
 static void answered_report(struct mu__ctx *ctx, struct agent *a,
@@ -209,7 +166,7 @@ void mu__agent_finish_reports(struct mu__ctx *ctx, struct agent *a)
 
 /* ---- reset ---- */
 
-/* Here it is reset in any case. */
+/* The agent is reset all the same; the service is told when the task registers again. */
 static void fail_reset(struct mu__ctx *ctx, struct agent *a,
                        struct mu__agent_request *pending, const mu_error *error)
 {
@@ -217,7 +174,7 @@ static void fail_reset(struct mu__ctx *ctx, struct agent *a,
     mu__agent_call_fail(ctx, a, pending, error->code == -MU_ECLOSED ? error : NULL);
 }
 
-/* That the service does not count it as failed is fine. */
+/* The service refuses a reset if it does not count the task as failed: that is fine. */
 static void answered_reset(struct mu__ctx *ctx, struct agent *a,
                            struct mu__agent_request *pending,
                            const struct mu__tasks_answer *body, const mu_error *error)
@@ -234,17 +191,16 @@ static const struct mu__agent_request_kind resetting = {
     .late = "was not answered",
 };
 
-/* Not by way of the pump: it is not registered any more. */
+/* Sends the message itself: pending requests are sent only while the task is
+ * registered. */
 static void send_reset(struct mu__ctx *ctx, struct agent *a, struct mu__agent_call *call)
 {
-    struct mu__msg *msg;
+    struct mu__task_reset body;
 
     if (!mu__agent_submit(ctx, a, &call->pending, &resetting, call->call.timeout_ms, 0))
         return;
-    msg = mu__msg_new(ctx, MU__TASK_RESET);
-    if (msg != NULL)
-        ((struct mu__task_reset *)mu__body(msg))->token = call->pending.token;
-    if (mu__send(ctx, mu__agent_service(a), msg) != 0)
+    body.token = call->pending.token;
+    if (mu__send_body(ctx, mu__agent_service(a), MU__TASK_RESET, &body, sizeof body) != 0)
         fail_reset(ctx, a, &call->pending, &a->error);
 }
 
@@ -254,9 +210,10 @@ void mu__agent_call_reset(struct mu__ctx *ctx, struct agent *a,
     mu_error error = {0};
 
     if (a->error.code == 0) {
-        (void)mu_error_set(&error, -MU_EPRECONDITION,
-                           "a task is reset from being in error, and this one is not");
-        mu__agent_complete(call, &error);
+        mu__call_complete(&call->call,
+                          mu_error_set(&call->call.error, -MU_EPRECONDITION,
+                                       "a task is reset from being in error, and this "
+                                       "one is not"));
         return;
     }
     a->error = (mu_error){.code = 0};
@@ -272,7 +229,7 @@ void mu__agent_call_reset(struct mu__ctx *ctx, struct agent *a,
 
 void mu__agent_finish_resets(struct mu__ctx *ctx, struct agent *a)
 {
-    if (next_of(a, NULL, &resetting) == NULL)
+    if (first_of(a, &resetting) == NULL)
         return;
     a->registration.reset_unreported = true;
     end_all(ctx, a, &resetting, NULL);
@@ -283,19 +240,15 @@ void mu__agent_finish_resets(struct mu__ctx *ctx, struct agent *a)
 static struct mu__msg *make_leave(struct mu__ctx *ctx, struct agent *a,
                                  struct mu__agent_request *pending)
 {
-    struct mu__msg *msg = mu__msg_new(ctx, MU__TASK_LEAVE);
-
-    (void)a;
-    if (msg == NULL)
-        return NULL;
-    *(struct mu__task_leave *)mu__body(msg) = (struct mu__task_leave){
+    const struct mu__task_leave body = {
         .token = pending->token,
         .timeout_ms = mu__agent_left_ms(ctx, pending),
     };
-    return msg;
+
+    return mu__agent_message(ctx, a, MU__TASK_LEAVE, &body, sizeof body);
 }
 
-/* `heard`: the service has said so. */
+/* `heard`: the service has confirmed that the task has left. */
 static void leave(struct mu__ctx *ctx, struct agent *a, bool heard)
 {
     mu_error error = {0};
@@ -306,21 +259,19 @@ static void leave(struct mu__ctx *ctx, struct agent *a, bool heard)
     mu__agent_withdraw(ctx, a, &error);
 }
 
-static void fill_goodbye(struct agent *a, struct mu__msg *msg)
+static struct mu__task_leave make_goodbye(struct agent *a)
 {
-    *(struct mu__task_leave *)mu__body(msg) =
-        (struct mu__task_leave){.token = a->requests.token_next++, .now = true};
+    return (struct mu__task_leave){.token = a->requests.token_next++, .now = true};
 }
 
 void mu__agent_send_goodbye(struct mu__ctx *ctx, struct agent *a)
 {
-    struct mu__msg *msg =
-        a->hosts.followed == NULL ? NULL : mu__msg_new(ctx, MU__TASK_LEAVE);
+    struct mu__task_leave body;
 
-    if (msg == NULL)
+    if (a->hosts.followed == NULL)
         return;
-    fill_goodbye(a, msg);
-    (void)mu__send(ctx, mu__agent_service(a), msg);
+    body = make_goodbye(a);
+    (void)mu__send_body(ctx, mu__agent_service(a), MU__TASK_LEAVE, &body, sizeof body);
 }
 
 struct mu__msg *mu__agent_goodbye(void *state, struct mu__pool *pool)
@@ -334,14 +285,14 @@ struct mu__msg *mu__agent_goodbye(void *state, struct mu__pool *pool)
     msg = mu__pool_get(pool, MU__TASK_LEAVE, sizeof(struct mu__task_leave));
     if (msg == NULL)
         return NULL;
-    fill_goodbye(a, msg);
+    *(struct mu__task_leave *)mu__body(msg) = make_goodbye(a);
     msg->from = (mu__pid){MU__NODE_SELF, MU__AGENT};
     msg->to = mu__agent_service(a);
     return msg;
 }
 
-/* Whatever the service says of it: the others did not come, say. Then it may not know
- * that this task goes all the same. */
+/* The task leaves even if the service answers with an error, as when other tasks did not
+ * come to leave together: then the service is told that this one leaves alone. */
 static void answered_leave(struct mu__ctx *ctx, struct agent *a,
                            struct mu__agent_request *pending,
                            const struct mu__tasks_answer *body, const mu_error *error)
@@ -356,7 +307,8 @@ static void answered_leave(struct mu__ctx *ctx, struct agent *a,
     mu__agent_complete(call, error);
 }
 
-/* Its time is over, or the task is in error from now on: it leaves all the same. */
+/* After its timeout the task leaves all the same. If the agent has entered the error
+ * state instead, it does not. */
 static void fail_leave(struct mu__ctx *ctx, struct agent *a,
                        struct mu__agent_request *pending, const mu_error *error)
 {
@@ -381,19 +333,19 @@ static const struct mu__agent_request_kind leaving = {
     .is_limited = true,
 };
 
-/* It leaves, and hears that it does so in error. */
+/* The task leaves, and the call fails with the agent's error. */
 static void leave_in_error(struct mu__ctx *ctx, struct agent *a,
                            struct mu__agent_call *call)
 {
-    mu_error error = {0};
+    mu_error *error = &call->call.error;
 
-    (void)mu_error_set(&error, -MU_EPRECONDITION, "this task leaves in error: %s: %s",
+    (void)mu_error_set(error, -MU_EPRECONDITION, "this task leaves in error: %s: %s",
                        mu_err_name(a->error.code), a->error.message);
-    (void)snprintf(error.task, sizeof error.task, "%s", a->error.task);
+    (void)snprintf(error->task, sizeof error->task, "%s", a->error.task);
     a->error = (mu_error){.code = 0};
     mu__agent_send_goodbye(ctx, a);
     leave(ctx, a, false);
-    mu__agent_complete(call, &error);
+    mu__call_complete(&call->call, error->code);
 }
 
 void mu__agent_call_leave(struct mu__ctx *ctx, struct agent *a,
@@ -414,11 +366,11 @@ void mu__agent_call_leave(struct mu__ctx *ctx, struct agent *a,
 
 /* ---- queries ---- */
 
-static void name_tasks(const struct mu__agent_request *pending, char *out, size_t size)
+static void name_tasks(struct mu__agent_request *pending, char *out, size_t size)
 {
     static const char *const names[] = {"states", "devices", "wait for", "watch",
                                         "alive of"};
-    const struct mu__agent_call *call = agent_call_in(pending);
+    const struct mu__agent_call *call = agent_call_of(pending);
     bool is_set = call->tasks != NULL && call->tasks[0] != '\0';
 
     (void)snprintf(out, size, "the query about tasks (%s %.100s)",
@@ -430,21 +382,15 @@ static struct mu__msg *make_tasks(struct mu__ctx *ctx, struct agent *a,
                                  struct mu__agent_request *pending)
 {
     const struct mu__agent_call *call = agent_call_of(pending);
-    struct mu__msg *msg = mu__msg_new(ctx, MU__TASKS_GET);
-    struct mu__tasks_get *body;
-
-    (void)a;
-    if (msg == NULL)
-        return NULL;
-    body = mu__body(msg);
-    *body = (struct mu__tasks_get){
+    const struct mu__tasks_get body = {
         .token = pending->token,
         .what = call->what,
-        .tasks = mu__view_str(call->tasks),
+        .tasks = agent_text(call->tasks),
         .version = call->version,
         .timeout_ms = mu__agent_left_ms(ctx, pending),
     };
-    return mu__agent_copy_views(ctx, msg, &body->tasks, NULL);
+
+    return mu__agent_message(ctx, a, MU__TASKS_GET, &body, sizeof body);
 }
 
 void mu__agent_answered_content(struct mu__ctx *ctx, struct agent *a,

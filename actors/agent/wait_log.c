@@ -1,4 +1,4 @@
-/* What waits for long, in the log. */
+/* Log lines about requests that have waited for long. */
 #include "actors/agent/call_handlers.h"
 
 #include <stdio.h>
@@ -9,19 +9,19 @@ void mu__agent_on_wait_note(struct mu__ctx *ctx, void *state, struct mu__msg *ms
 {
     struct agent *a = state;
     const struct mu__wait_note *body = mu__body(msg);
-    const struct mu__agent_request *pending = mu__agent_find_request(a, body->token);
     char words[MU__ERROR_TEXT_MAX + 1];
 
     if (msg->from.node != MU__NODE_SELF &&
-        (!mu__agent_is_from_host(a, msg) || pending == NULL))
+        (!mu__agent_is_from_host(a, msg) ||
+         mu__agent_find_request(a, body->token) == NULL))
         return;
     mu__view_copy(body->message, words, sizeof words);
     mu__log(ctx, MU__LOG_WARN, "waiting: %s", words);
 }
 
-/* Of the others, only how many there are. */
-static void note(struct mu__ctx *ctx, struct agent *a,
-                 const struct mu__agent_request *first, unsigned count)
+/* `count`: all requests that wait for long, the first one included. */
+static void note(struct mu__ctx *ctx, struct agent *a, struct mu__agent_request *first,
+                 unsigned count)
 {
     char name[AGENT_WORDS_MAX];
     char host[AGENT_WORDS_MAX];
@@ -35,10 +35,10 @@ static void note(struct mu__ctx *ctx, struct agent *a,
             (unsigned long long)((mu__now_ms(ctx) - first->since_ms) / 1000), host, more);
 }
 
-/* Who hosts the service cannot say of these who is missing. */
+/* Only open requests: of all others the host itself names the missing tasks. */
 void mu__agent_wait_log_tick(struct mu__ctx *ctx, struct agent *a)
 {
-    const struct mu__agent_request *first = NULL;
+    struct mu__agent_request *first = NULL;
     uint64_t now_ms = mu__now_ms(ctx);
     uint64_t waited_ms;
     unsigned count = 0;
@@ -46,8 +46,8 @@ void mu__agent_wait_log_tick(struct mu__ctx *ctx, struct agent *a)
     if (now_ms < a->heartbeat.wait_log_ms)
         return;
     a->heartbeat.wait_log_ms = now_ms + NOTE_FIRST_MS;
-    for (const struct mu__agent_request *at = a->requests.first; at != NULL;
-         at = at->next) {
+    for (struct mu__agent_request *at = agent_first_request(a); at != NULL;
+         at = agent_next_request(at)) {
         if (!at->kind->is_open || at->kind->make_message == NULL ||
             now_ms - at->since_ms < NOTE_FIRST_MS)
             continue;

@@ -1,22 +1,23 @@
-/* Watches. A watch remembers the keys that it knows to be there: when the service was
- * away, and tells all that is there anew, what it does not tell was deleted meanwhile. */
+/* Watches. A watch remembers the keys that exist. After a time without the service it
+ * gets all existing keys again, and reports those that it does not get as deleted. */
 #include "actors/agent/call_handlers.h"
+
+#include "actors/keep.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* A key that is there as far as the watch knows, or whose change was not read. */
+/* A key that exists as far as the watch knows, or that has an unread event. */
 struct watch_key {
     struct mu__text_node node;  /* first */
-    struct watch_key *next;     /* of those not read, the oldest first */
-    struct watch_key *prev;
-    bool waits;                 /* to be read */
-    bool is_there;
-    bool is_mark;               /* not a key: MU_KV_EVENT_SYNCED */
-    uint32_t turn;              /* of the watch, when it was told last */
+    struct mu__list_node unread_node;
+    bool is_unread;             /* in the list of unread events */
+    bool is_there;              /* the key exists */
+    bool is_mark;               /* not a key: the event MU_KV_EVENT_SYNCED */
+    uint32_t turn;              /* of the watch, when the service reported the key last */
     uint64_t revision;
-    char *value;                /* while it waits; with a zero behind it */
+    char *value;                /* of an unread put, with a zero behind it; else NULL */
     uint32_t size;
     char key[];
 };
@@ -24,22 +25,22 @@ struct watch_key {
 struct mu__agent_watch {
     atomic_uint refs;
     struct mu__agent_request pending;
-    struct mu__agent_watch *next;   /* of the agent's */
-    bool held;                  /* by the agent, which has it in its list */
+    struct mu__list_node watches_node;
+    bool held;                  /* by the agent, in its list */
     bool below;
     char *key;
-    struct mu__agent_call *opening;
-    struct mu__agent_call *nexts;   /* calls that wait, the oldest first */
+    struct mu__agent_call *opening; /* the WATCH call; NULL once it is completed */
+    struct mu__list nexts;      /* pending WATCH_NEXT calls, the oldest first */
     struct mu__text_map keys;
-    struct watch_key *first;    /* what waits to be read */
-    struct watch_key *last;
-    uint32_t count;
-    uint64_t bytes;
-    uint32_t turn;              /* how often it was begun */
-    uint64_t store;             /* in which it was, the last time */
-    bool current;               /* the mark was told, or waits */
-    bool overflowed;            /* and nothing is watched until that was read */
-    mu_error over;              /* its code is not 0: the service ended it */
+    struct mu__list unread;     /* watch_key: those with an event, the oldest first */
+    uint32_t unread_count;
+    uint64_t unread_bytes;      /* of their values */
+    uint32_t turn;              /* how often it was sent to the service */
+    uint64_t store;             /* at the last sending */
+    bool current;               /* SYNCED was read, or is unread */
+    bool overflowed;            /* too much is unread; the watch begins again once the
+                                   program has read that */
+    mu_error over;              /* the service ended the watch; code 0: it did not */
 };
 
 static struct mu__agent_watch *watch_of(struct mu__agent_request *pending)
@@ -63,49 +64,42 @@ void mu__agent_watch_unref(struct mu__agent_watch *watch)
         free(watch);
 }
 
-/* ---- what waits to be read ---- */
+/* ---- unread events ---- */
+
+static struct watch_key *first_unread(const struct mu__agent_watch *watch)
+{
+    return MU__LIST_FIRST(&watch->unread, struct watch_key, unread_node);
+}
 
 static void unqueue(struct mu__agent_watch *watch, struct watch_key *key)
 {
-    if (key->prev == NULL)
-        watch->first = key->next;
-    else
-        key->prev->next = key->next;
-    if (key->next == NULL)
-        watch->last = key->prev;
-    else
-        key->next->prev = key->prev;
-    key->waits = false;
-    watch->count--;
+    mu__list_remove(&watch->unread, &key->unread_node);
+    key->is_unread = false;
+    watch->unread_count--;
 }
 
+/* A key with an older unread event keeps its position. */
 static void queue(struct mu__agent_watch *watch, struct watch_key *key)
 {
-    if (key->waits)
+    if (key->is_unread)
         return;
-    key->waits = true;
-    key->next = NULL;
-    key->prev = watch->last;
-    if (watch->last == NULL)
-        watch->first = key;
-    else
-        watch->last->next = key;
-    watch->last = key;
-    watch->count++;
+    key->is_unread = true;
+    mu__list_append(&watch->unread, &key->unread_node);
+    watch->unread_count++;
 }
 
 static void drop_value(struct mu__agent_watch *watch, struct watch_key *key)
 {
     if (key->value == NULL)
         return;
-    watch->bytes -= key->size;
+    watch->unread_bytes -= key->size;
     free(key->value);
     key->value = NULL;
 }
 
 static void free_key(struct mu__agent_watch *watch, struct watch_key *key)
 {
-    if (key->waits)
+    if (key->is_unread)
         unqueue(watch, key);
     drop_value(watch, key);
     if (!key->is_mark)
@@ -116,9 +110,10 @@ static void free_key(struct mu__agent_watch *watch, struct watch_key *key)
 static void forget_keys(struct mu__agent_watch *watch)
 {
     struct mu__text_node *node;
+    struct watch_key *key;
 
-    while (watch->first != NULL)
-        free_key(watch, watch->first);
+    while ((key = first_unread(watch)) != NULL)
+        free_key(watch, key);
     while ((node = mu__text_map_next(&watch->keys, NULL)) != NULL)
         free_key(watch, (struct watch_key *)(void *)node);
     mu__text_map_done(&watch->keys);
@@ -140,14 +135,15 @@ static struct watch_key *new_key(struct mu__agent_watch *watch, struct mu__view 
     return NULL;
 }
 
-/* ---- being told ---- */
+/* ---- events from the service ---- */
 
 static bool is_full(const struct mu__agent_watch *watch)
 {
-    return watch->count > AGENT_EVENTS_MAX || watch->bytes > AGENT_EVENT_BYTES_MAX;
+    return watch->unread_count > AGENT_EVENTS_MAX ||
+           watch->unread_bytes > AGENT_EVENT_BYTES_MAX;
 }
 
-/* False: no memory. */
+/* False: out of memory. */
 static bool note_set(struct mu__agent_watch *watch, const struct mu__key_event *body)
 {
     struct mu__text_node *node = mu__text_map_find(&watch->keys, body->key);
@@ -172,7 +168,7 @@ static bool note_set(struct mu__agent_watch *watch, const struct mu__key_event *
     key->size = body->value.size;
     key->revision = body->revision;
     key->is_there = true;
-    watch->bytes += key->size;
+    watch->unread_bytes += key->size;
     queue(watch, key);
     return true;
 }
@@ -186,8 +182,9 @@ static void note_deleted(struct mu__agent_watch *watch, struct watch_key *key)
     queue(watch, key);
 }
 
+/* The next key behind `node` that the service has not reported in this turn. */
 static struct mu__text_node *first_removed(struct mu__agent_watch *watch,
-                                        struct mu__text_node *node)
+                                           struct mu__text_node *node)
 {
     while ((node = mu__text_map_next(&watch->keys, node)) != NULL) {
         const struct watch_key *key = (const struct watch_key *)(const void *)node;
@@ -198,7 +195,7 @@ static struct mu__text_node *first_removed(struct mu__agent_watch *watch,
     return NULL;
 }
 
-/* All that is there was told. */
+/* The service has reported all existing keys. False: out of memory. */
 static bool note_complete(struct mu__agent_watch *watch)
 {
     struct mu__text_node *node = NULL;
@@ -234,7 +231,7 @@ static int take_key(struct mu__agent_watch *watch, struct watch_key *key,
     }
     if (event.type == MU_KV_EVENT_PUT) {
         event.item = (mu_kv_item){key->value, key->size, key->revision};
-        watch->bytes -= key->size;
+        watch->unread_bytes -= key->size;
         key->value = NULL;
     }
     if (key->is_there)
@@ -248,11 +245,13 @@ static int take_key(struct mu__agent_watch *watch, struct watch_key *key,
 static void begin(struct mu__ctx *ctx, struct agent *a, struct mu__agent_watch *watch,
                   int64_t timeout_ms);
 
-/* What a NEXT can be told now; false: nothing. */
+/* Whether a WATCH_NEXT call can be completed now: with an event, or with `error`, whose
+ * code is 0 before. */
 static bool read_event(struct mu__ctx *ctx, struct agent *a,
                        struct mu__agent_watch *watch, struct mu__agent_call *call,
                        mu_error *error)
 {
+    struct watch_key *key = first_unread(watch);
     int rv;
 
     if (watch->overflowed) {
@@ -264,8 +263,8 @@ static bool read_event(struct mu__ctx *ctx, struct agent *a,
                            watch->key);
         return true;
     }
-    if (watch->first != NULL) {
-        rv = take_key(watch, watch->first, &call->event);
+    if (key != NULL) {
+        rv = take_key(watch, key, &call->event);
         if (rv != 0)
             (void)mu_error_set(error, rv, "no memory for an event");
         return true;
@@ -274,38 +273,39 @@ static bool read_event(struct mu__ctx *ctx, struct agent *a,
     return watch->over.code != 0;
 }
 
-static void unlist_next(struct mu__agent_call *call)
+static struct mu__agent_call *first_next(const struct mu__agent_watch *watch)
 {
-    struct mu__agent_call **link = &call->watch->nexts;
-
-    while (*link != NULL && *link != call)
-        link = &(*link)->next;
-    if (*link != NULL)
-        *link = call->next;
+    return MU__LIST_FIRST(&watch->nexts, struct mu__agent_call, node);
 }
 
 static void end_next(struct mu__ctx *ctx, struct agent *a,
                      struct mu__agent_request *pending, const mu_error *error)
 {
-    unlist_next(agent_call_of(pending));
+    struct mu__agent_call *call = agent_call_of(pending);
+
+    mu__list_remove(&call->watch->nexts, &call->node);
     mu__agent_call_fail(ctx, a, pending, error);
 }
 
-/* Those who wait are told what there is. */
+/* Complete pending WATCH_NEXT calls as long as there are events. */
 static void serve(struct mu__ctx *ctx, struct agent *a, struct mu__agent_watch *watch)
 {
+    struct mu__agent_call *call;
     mu_error error = {0};
 
-    while (watch->nexts != NULL && read_event(ctx, a, watch, watch->nexts, &error)) {
-        end_next(ctx, a, &watch->nexts->pending, error.code == 0 ? NULL : &error);
+    while ((call = first_next(watch)) != NULL &&
+           read_event(ctx, a, watch, call, &error)) {
+        /* Beginning the watch again may have failed, and the call with it. */
+        if (call == first_next(watch))
+            end_next(ctx, a, &call->pending, error.code == 0 ? NULL : &error);
         error.code = 0;
     }
 }
 
-static void name_next(const struct mu__agent_request *pending, char *out, size_t size)
+static void name_next(struct mu__agent_request *pending, char *out, size_t size)
 {
     (void)snprintf(out, size, "what is watched as \"%.100s\"",
-                   agent_call_in(pending)->watch->key);
+                   agent_call_of(pending)->watch->key);
 }
 
 static const struct mu__agent_request_kind reading = {
@@ -323,39 +323,29 @@ static int not_open(mu_error *error)
 void mu__agent_call_watch_next(struct mu__ctx *ctx, struct agent *a,
                                struct mu__agent_call *call)
 {
-    struct mu__agent_call **link = &call->watch->nexts;
-    mu_error error = {0};
-
     if (!call->watch->held) {
-        (void)not_open(&error);
-        mu__agent_complete(call, &error);
+        mu__call_complete(&call->call, not_open(&call->call.error));
         return;
     }
-    while (*link != NULL)
-        link = &(*link)->next;
-    call->next = NULL;
-    *link = call;
+    mu__list_append(&call->watch->nexts, &call->node);
     if (mu__agent_submit(ctx, a, &call->pending, &reading, call->call.timeout_ms, 0))
         serve(ctx, a, call->watch);
 }
 
-/* ---- life ---- */
+/* ---- beginning and ending a watch ---- */
 
 static void send_unwatch(struct mu__ctx *ctx, struct agent *a,
-                        const struct mu__agent_watch *watch)
+                         const struct mu__agent_watch *watch)
 {
-    struct mu__msg *msg;
+    const struct mu__key_unwatch body = {.token = watch->pending.token};
 
-    if (!a->registration.registered || watch->pending.token == 0 ||
-        watch->pending.session != a->registration.session)
-        return;
-    msg = mu__msg_new(ctx, MU__KEY_UNWATCH);
-    if (msg != NULL)
-        ((struct mu__key_unwatch *)mu__body(msg))->token = watch->pending.token;
-    (void)mu__send(ctx, mu__agent_service(a), msg);
+    if (a->registration.registered && body.token != 0 &&
+        watch->pending.session == a->registration.session)
+        (void)mu__send_body(ctx, mu__agent_service(a), MU__KEY_UNWATCH, &body,
+                            sizeof body);
 }
 
-/* Nothing is watched from here on. */
+/* The watch gets no more events, and forgets all keys. */
 static void stop(struct mu__ctx *ctx, struct agent *a, struct mu__agent_watch *watch)
 {
     send_unwatch(ctx, a, watch);
@@ -363,41 +353,35 @@ static void stop(struct mu__ctx *ctx, struct agent *a, struct mu__agent_watch *w
     forget_keys(watch);
 }
 
-/* The agent lets go of it. */
+/* Drops the agent's reference; pending WATCH_NEXT calls fail. */
 static void drop(struct mu__ctx *ctx, struct agent *a, struct mu__agent_watch *watch)
 {
-    struct mu__agent_watch **link = &a->watches;
+    struct mu__agent_call *call;
     mu_error error = {0};
 
     stop(ctx, a, watch);
     (void)not_open(&error);
-    while (watch->nexts != NULL)
-        end_next(ctx, a, &watch->nexts->pending, &error);
-    while (*link != watch)
-        link = &(*link)->next;
-    *link = watch->next;
+    while ((call = first_next(watch)) != NULL)
+        end_next(ctx, a, &call->pending, &error);
+    mu__list_remove(&a->watches, &watch->watches_node);
     watch->held = false;
     free(watch->key);
     watch->key = NULL;
     mu__agent_watch_unref(watch);
 }
 
-static void name_watch(const struct mu__agent_request *pending, char *out, size_t size)
+static void name_watch(struct mu__agent_request *pending, char *out, size_t size)
 {
-    const struct mu__agent_watch *watch =
-        (const struct mu__agent_watch *)(const void *)((const char *)pending -
-                                                       offsetof(struct mu__agent_watch,
-                                                                pending));
-
-    (void)snprintf(out, size, "the watch of \"%.100s\"", watch->key);
+    (void)snprintf(out, size, "the watch of \"%.100s\"", watch_of(pending)->key);
 }
 
 static struct mu__msg *make_watch(struct mu__ctx *ctx, struct agent *a,
                                  struct mu__agent_request *pending);
 
-/* Not before it was opened: the call fails, and the watch is no watch. */
-static void fail_opening(struct mu__ctx *ctx, struct agent *a,
-                         struct mu__agent_request *pending, const mu_error *error)
+/* Before the watch has opened its call fails and the watch is dropped; later the error is
+ * what the program reads from it next. */
+static void fail_watch(struct mu__ctx *ctx, struct agent *a,
+                       struct mu__agent_request *pending, const mu_error *error)
 {
     struct mu__agent_watch *watch = watch_of(pending);
     struct mu__agent_call *call = watch->opening;
@@ -416,19 +400,19 @@ static void fail_opening(struct mu__ctx *ctx, struct agent *a,
 static const struct mu__agent_request_kind opening = {
     .make_message = make_watch,
     .name = name_watch,
-    .fail = fail_opening,
+    .fail = fail_watch,
     .late = "was not begun",
 };
 
 static const struct mu__agent_request_kind watching = {
     .make_message = make_watch,
     .name = name_watch,
-    .fail = fail_opening,
+    .fail = fail_watch,
     .late = "was not begun",
     .survives_error = true,
 };
 
-/* The same revision means another change in another store. */
+/* Revisions are those of one store: forget them when the store is another one. */
 static void note_store(struct mu__agent_watch *watch, uint64_t store)
 {
     struct mu__text_node *node = NULL;
@@ -440,22 +424,19 @@ static void note_store(struct mu__agent_watch *watch, uint64_t store)
         ((struct watch_key *)(void *)node)->revision = 0;
 }
 
-/* It is open when the service is asked for the first time. */
+/* The WATCH call is completed when the first message is made: the watch is open then. */
 static struct mu__msg *make_watch(struct mu__ctx *ctx, struct agent *a,
                                  struct mu__agent_request *pending)
 {
     struct mu__agent_watch *watch = watch_of(pending);
-    struct mu__msg *msg = mu__msg_new(ctx, MU__KEY_WATCH);
+    const struct mu__key_watch body = {
+        .token = pending->token,
+        .key = mu__view_str(watch->key),
+        .below = watch->below,
+    };
+    struct mu__msg *msg = mu__agent_message(ctx, a, MU__KEY_WATCH, &body, sizeof body);
     struct mu__agent_call *call = watch->opening;
-    struct mu__key_watch *body;
 
-    if (msg == NULL)
-        return NULL;
-    body = mu__body(msg);
-    body->token = pending->token;
-    body->key = mu__view_str(watch->key);
-    body->below = watch->below;
-    msg = mu__agent_copy_views(ctx, msg, &body->key, NULL);
     if (msg == NULL)
         return NULL;
     a->registration.used = true;
@@ -482,12 +463,11 @@ void mu__agent_call_watch(struct mu__ctx *ctx, struct agent *a,
 {
     struct mu__agent_watch *watch = call->watch;
     size_t size = strlen(call->name) + 1;
-    mu_error error = {0};
 
     watch->key = malloc(size);
     if (watch->key == NULL) {
-        (void)mu_error_set(&error, -MU_ENOMEM, "no memory for a watch");
-        mu__agent_complete(call, &error);
+        mu__call_complete(&call->call, mu_error_set(&call->call.error, -MU_ENOMEM,
+                                                    "no memory for a watch"));
         return;
     }
     memcpy(watch->key, call->name, size);
@@ -496,8 +476,7 @@ void mu__agent_call_watch(struct mu__ctx *ctx, struct agent *a,
     watch->opening = call;
     watch->held = true;
     (void)atomic_fetch_add_explicit(&watch->refs, 1, memory_order_relaxed);
-    watch->next = a->watches;
-    a->watches = watch;
+    mu__list_prepend(&a->watches, &watch->watches_node);
     begin(ctx, a, watch, call->call.timeout_ms);
 }
 
@@ -511,8 +490,11 @@ void mu__agent_call_watch_close(struct mu__ctx *ctx, struct agent *a,
 
 void mu__agent_watches_done(struct mu__ctx *ctx, struct agent *a)
 {
-    while (a->watches != NULL)
-        drop(ctx, a, a->watches);
+    struct mu__agent_watch *watch;
+
+    while ((watch = MU__LIST_FIRST(&a->watches, struct mu__agent_watch, watches_node)) !=
+           NULL)
+        drop(ctx, a, watch);
 }
 
 /* ---- events ---- */
@@ -547,16 +529,16 @@ void mu__agent_on_key_event(struct mu__ctx *ctx, void *state, struct mu__msg *ms
     struct mu__agent_request *pending;
     mu_error error;
 
-    if (a->hosts.followed == NULL || msg->from.node != a->hosts.followed->node)
+    if (!mu__agent_is_from_host(a, msg))
         return;
     pending = mu__agent_find_request(a, body->token);
     if (pending == NULL || pending->kind != &watching)
         return;
-    /* Events count in any session: a service that has not changed goes on with them, and
-     * begins no watch anew that it has. */
+    /* Events of an earlier session count: a service that still has the watch goes on with
+     * it when the task registers again, and does not report the existing keys again. */
     if (body->code != 0 && !mu__agent_is_current(a, pending))
         return;
-    /* Errors of this task pass; the watch goes on when it is registered again. */
+    /* These errors pass: the watch goes on when the task is registered again. */
     if (body->code == MU_EUNAVAILABLE || body->code == MU_EABORTED) {
         mu__agent_resend(a, pending);
         return;
@@ -566,5 +548,5 @@ void mu__agent_on_key_event(struct mu__ctx *ctx, void *state, struct mu__msg *ms
         return;
     }
     error = mu__agent_error_of(body->code, body->message, (struct mu__view){0}, 0);
-    fail_opening(ctx, a, pending, &error);
+    fail_watch(ctx, a, pending, &error);
 }

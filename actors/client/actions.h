@@ -1,4 +1,4 @@
-/* What the files of the client actor call of each other, by file. */
+/* Functions that the files of the client actor share, by file. */
 #ifndef MU_CLIENT_ACTIONS_H
 #define MU_CLIENT_ACTIONS_H
 
@@ -15,27 +15,28 @@ void mu__client_add(atomic_uint_fast64_t *counter, uint64_t number);
 void mu__client_count_resolved(struct mu__ctx *ctx, struct client_actor *c,
                                uint64_t bytes);
 
-/* Keep an error for the program; the first one is raised. */
+/* Store an error for the program; the session's first one will be raised. */
 void mu__client_note_error(struct client_actor *c, const mu_error *error);
 
-/* The same of one that stops no closure: nothing is cancelled for it, and it is raised
- * once nothing is outstanding. */
+/* Store an error that affects no closure: nothing is cancelled for it, and it is raised
+ * once no closure is outstanding. */
 void mu__client_note_notice(struct client_actor *c, const mu_error *error);
 
-/* If an error is to be raised and nobody was told, cancel what is outstanding. */
+/* Cancel the outstanding closures if a closure has failed and that has not begun yet. */
 void mu__client_start_cancelling(struct mu__ctx *ctx, struct client_actor *c);
 
-/* Answer a call about the session if it can be answered; false when it must wait. */
+/* Complete a call about the session if that is possible now; false: it must wait. */
 bool mu__client_try(struct mu__ctx *ctx, struct client_actor *c, struct mu__call *call);
 
-/* Answer those that wait and need not any more. */
+/* Complete the waiting calls for which that is possible now. */
 void mu__client_review(struct mu__ctx *ctx, struct client_actor *c);
 
 /* ---- call_timeouts.c: calls that wait, and their timeouts ---- */
 
+/* Take a call out of a list; false: it is not in it. */
 bool mu__client_unlist(struct mu__call **list, struct mu__call *call);
 
-/* A timer, by which a map finds `value`; 0: out of memory. */
+/* Set a timer and add `value` to a map under it; 0: out of memory. */
 uint64_t mu__client_start_timer(struct mu__ctx *ctx, struct mu__map *timers,
                                 uint64_t delay_ms, void *value);
 
@@ -44,37 +45,38 @@ uint64_t mu__client_start_timer(struct mu__ctx *ctx, struct mu__map *timers,
 bool mu__client_start_timeout(struct mu__ctx *ctx, struct client_actor *c,
                               struct mu__call *call, int64_t timeout_ms);
 
-/* Put it into a list (NULL: into none), with its timeout. */
+/* Put a call into a list and start its timeout of that length. */
 void mu__client_call_wait(struct mu__ctx *ctx, struct client_actor *c,
-                          struct mu__call **list, struct mu__call *call);
+                          struct mu__call **list, struct mu__call *call,
+                          int64_t timeout_ms);
 
-/* Ends its timeout. It is in no list. */
+/* Complete a call that is in no list, and end its timeout. */
 void mu__client_complete(struct mu__ctx *ctx, struct client_actor *c,
                          struct mu__call *call, int code);
 
 void mu__client_close_calls(struct mu__ctx *ctx, struct client_actor *c,
                             struct mu__call **list);
 
-/* A timer has fired. False when it is of no call. */
+/* False: the timer that has fired is not a call's timeout. */
 bool mu__client_timeout_passed(struct mu__ctx *ctx, struct client_actor *c,
                                uint64_t timer);
 
 /* ---- supervisor_requests.c: requests to the supervisor ---- */
 
-/* A STATUS, EXPLAIN or REQUEST of the program. */
+/* Begin a STATUS, EXPLAIN or REQUEST call. */
 void mu__client_request(struct mu__ctx *ctx, struct client_actor *c,
                         struct mu__client_call *call);
 
-/* A wait has timed out: ask the chief what keeps it, for the error. The call is in no
- * list and has no timer. */
+/* A call has timed out: request the chief's status, so that the error names what the call
+ * waits for. The call is in no list and has no timer. */
 void mu__client_explain_timeout(struct mu__ctx *ctx, struct client_actor *c,
-                        struct mu__client_call *call);
+                                struct mu__client_call *call);
 
-/* No answer within the timeout. The call has no timer. */
+/* The chief has not answered in time. The call is in no list and has no timer. */
 void mu__client_no_answer(struct mu__ctx *ctx, struct client_actor *c,
                           struct mu__call *call);
 
-/* The chief is up: send the requests that waited for it; it is lost: fail all. */
+/* The chief is up: send the waiting requests. It is lost: fail those sent to it. */
 void mu__client_send_waiting(struct mu__ctx *ctx, struct client_actor *c);
 void mu__client_fail_requests(struct mu__ctx *ctx, struct client_actor *c,
                               const mu_error *error);
@@ -83,30 +85,30 @@ void mu__client_on_status(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
 void mu__client_on_made(struct mu__ctx *ctx, void *state, struct mu__msg *msg);
 void mu__client_on_drained(struct mu__ctx *ctx, void *state, struct mu__msg *msg);
 
-/* ---- futures.c: futures and who waits for them ---- */
+/* ---- futures.c: futures and their waiters ---- */
 
-/* What became of a closure. `future` may be NULL; the client's reference goes. */
+/* Resolve a future, with an error (NULL is fine), and drop the client's reference. */
 void mu__client_resolve(struct mu__ctx *ctx, struct client_actor *c,
                         mu_remote_value *future, int state);
 void mu__client_resolve_error(struct mu__ctx *ctx, struct client_actor *c,
                               mu_remote_value *future, int state, const mu_error *error);
 
-/* The same of one that a session counts. */
+/* A closure of the open session has failed, or was cancelled. Its slot is free. */
 void mu__client_failed(struct mu__ctx *ctx, struct client_actor *c,
                        const struct closure_slot *slot, const mu_error *error);
 void mu__client_cancelled(struct mu__ctx *ctx, struct client_actor *c,
                           const struct closure_slot *slot, const mu_error *error);
 
-/* A FETCH of the program; and one that has timed out. */
+/* Begin a FETCH call; one has timed out. */
 void mu__client_fetch(struct mu__ctx *ctx, struct client_actor *c,
                       struct mu__client_call *call);
 void mu__client_fetch_late(struct mu__ctx *ctx, struct client_actor *c,
                            struct mu__client_call *call);
 
-/* Nobody holds the result that is pinned under `number` any more. */
+/* Tell the chief that the result pinned under `number` has no holder any more. */
 void mu__client_release(struct mu__ctx *ctx, struct client_actor *c, uint64_t number);
 
-/* The chief is lost, and with it all pinned results. */
+/* The chief is lost, and all pinned results with it. */
 void mu__client_forget_pinned(struct mu__ctx *ctx, struct client_actor *c,
                               const mu_error *error);
 
@@ -118,30 +120,32 @@ void mu__client_on_release(struct mu__ctx *ctx, void *state, struct mu__msg *msg
 
 /* ---- pending.c: closures that wait for their inputs ---- */
 
-/* Send those whose inputs are there. At the end of every handler that may resolve
- * something. */
+/* Send the closures whose inputs are ready. Every handler that may resolve a future calls
+ * this at its end. */
 void mu__client_settle(struct mu__ctx *ctx, struct client_actor *c);
 
-/* The input that it waited for is there. */
+/* One of the closure's inputs is resolved. */
 void mu__client_input_ready(struct client_actor *c, struct mu__pending_closure *closure);
 
 void mu__client_cancel_pending(struct mu__ctx *ctx, struct client_actor *c);
 
-/* It is resolved: nothing refers to it any more. */
+/* Free a closure that is resolved. */
 void mu__client_forget_pending(struct mu__ctx *ctx, struct client_actor *c,
                                struct mu__pending_closure *closure);
 
-/* Its message leaves for the chief: what it holds, that holds from now on. */
+/* The closure's message is about to be sent to the chief: make it a SCHEDULE, and free
+ * the closure's other data. */
 void mu__client_hand_over(struct client_actor *c, uint32_t slot, struct mu__msg *msg);
 
-/* Words for an input of a chief that is gone. */
+/* The message about an input that was kept for a chief that is lost. */
 extern const char mu__client_lost_input[];
 
-/* So many inputs of a closure failed, and the error is of the first one. */
+/* Complete the error of a closure of which `failed` inputs failed: `error` is that of the
+ * first one. */
 void mu__client_name_failure(const struct mu__schedule *body, uint32_t failed,
                              mu_error *error);
 
-/* A deadline has passed. */
+/* The timer of a pending closure's deadline has fired; other timers are ignored. */
 void mu__client_over_deadline(struct mu__ctx *ctx, struct client_actor *c,
                               uint64_t timer);
 
@@ -149,22 +153,23 @@ void mu__client_on_pending(struct mu__ctx *ctx, void *state, struct mu__msg *msg
 
 /* ---- client.c: slots ---- */
 
-/* The token of a new slot that is as `slot`; 0 when out of memory. */
+/* Copy `slot` to a new slot, and return its token; 0: out of memory. */
 uint64_t mu__client_add_slot(struct client_actor *c, const struct closure_slot *slot);
 
-/* A slot with what `body` says of a closure, without its future. Flags that nobody after
- * the client knows are taken from it. */
+/* A slot for a closure, without its future. Removes from `body` the flags that are for
+ * the client alone. */
 struct closure_slot mu__client_make_slot(struct mu__schedule *body, uint64_t bytes);
 
-/* It is free from now on, wherever its closure waited. */
+/* Free a slot, and take its closure out of the queue it waits in. Returns the former
+ * content. */
 struct closure_slot mu__client_take_slot(struct mu__ctx *ctx, struct client_actor *c,
                                          uint64_t token);
 
-/* A closure has ended with an error: it was cancelled, or has failed. */
+/* A closure was cancelled or has failed, by the code of the error. */
 void mu__client_ended(struct mu__ctx *ctx, struct client_actor *c,
                       const struct closure_slot *slot, const mu_error *error);
 
-/* The time that a closure waited here is part of its deadline. */
+/* Subtract the time that a closure waited here from its deadline. */
 static inline void mu__client_shorten_deadline(struct mu__schedule *body,
                                                uint64_t waited_ms)
 {
@@ -173,44 +178,52 @@ static inline void mu__client_shorten_deadline(struct mu__schedule *body,
                                                           : 1;
 }
 
-/* Whether a closure from the program can go on; if not, it was resolved. */
+/* Whether a message is from the connected chief's supervisor. */
+static inline bool mu__client_is_from_chief(const struct client_actor *c,
+                                            const struct mu__msg *msg)
+{
+    return c->chief.connected && mu__pid_equal(msg->from, c->chief.pid);
+}
+
+/* Whether the session and the chief allow a closure to be scheduled; if not, it is
+ * resolved with an error. */
 bool mu__client_admits(struct mu__ctx *ctx, struct client_actor *c,
                        const struct closure_slot *slot);
 
-/* The chief's link did not take the message of a closure; there was no memory to let it
- * wait. */
+/* The closure's message could not be sent; there is no memory to queue it. */
 void mu__client_not_sent(struct mu__ctx *ctx, struct client_actor *c, uint64_t token,
                          int code);
 void mu__client_not_stored(struct mu__ctx *ctx, struct client_actor *c, uint64_t token);
 
 /* ---- room.c ---- */
 
-/* A SCHEDULE that has its token: send it, or let it wait. Takes msg. */
+/* Send a closure's message, which has its token, or queue it. Takes msg. */
 void mu__client_dispatch(struct mu__ctx *ctx, struct client_actor *c, uint64_t token,
                          struct mu__msg *msg);
 
-/* Send those that wait, as far as there is room; say so if there is too little. */
+/* Send queued closures as far as there is room, and request more. */
 void mu__client_room_use(struct mu__ctx *ctx, struct client_actor *c);
 
-/* One that waits does so no more. */
+/* Take a closure out of its queue and free its message. */
 void mu__client_room_drop(struct mu__ctx *ctx, struct client_actor *c, uint32_t slot);
 
-/* Cancel all that wait, after an error. */
+/* Cancel all queued closures, after an error. */
 void mu__client_room_cancel_all(struct mu__ctx *ctx, struct client_actor *c);
 
-/* The chief is there and a session is open; the session is over; the chief is lost, and
- * nothing waits any more. */
+/* A session is open and the chief is connected: request room. */
 void mu__client_room_open(struct mu__ctx *ctx, struct client_actor *c);
+
+/* The session is over: tell the chief. The chief is lost: there is no room any more. No
+ * closure is queued. */
 void mu__client_room_close(struct mu__ctx *ctx, struct client_actor *c);
 void mu__client_room_forget(struct client_actor *c);
 
-/* Words for one that waits: for what, and who has filled it. */
+/* Describe for messages what room a queued closure waits for, and what fills it. */
 void mu__client_room_describe(const struct client_actor *c, uint32_t slot, char *out,
                               size_t size);
 struct mu__view mu__client_room_function(const struct client_actor *c, uint32_t slot);
 
-/* A timer of a waiting closure's deadline, or of the threads' review. False: it is
- * neither. */
+/* False: the timer is no queued closure's deadline, nor the review timer. */
 bool mu__client_room_timer(struct mu__ctx *ctx, struct client_actor *c, uint64_t timer);
 
 void mu__client_on_allow(struct mu__ctx *ctx, void *state, struct mu__msg *msg);
@@ -218,20 +231,20 @@ void mu__client_room_done(struct client_actor *c);
 
 /* ---- admitting.c: threads that wait for room in the program's own bounds ---- */
 
-/* A ROOM call: answer it, or let it wait behind the others. */
+/* Begin a ROOM call: complete it, or queue it behind the others. */
 void mu__client_room_wait(struct mu__ctx *ctx, struct client_actor *c,
                           struct mu__client_call *call);
 
-/* Answer those for whom there is room now, the first ones first. */
+/* Complete the ROOM calls for which there is room now, in their order; at the review
+ * timer even if that is little. */
 void mu__client_room_review(struct mu__ctx *ctx, struct client_actor *c);
-
-/* The review's timer has fired. */
 void mu__client_room_late(struct mu__ctx *ctx, struct client_actor *c);
 
-/* Take a call out; false when it is not among them. */
+/* False: the call is not in the queue. */
 bool mu__client_room_unlist(struct client_actor *c, const struct mu__call *call);
 
-/* All of them hear that the coordinator is being closed, or the node. */
+/* Fail all ROOM calls, as the coordinator or the node is being closed; `words` says
+ * which. */
 void mu__client_room_end(struct mu__ctx *ctx, struct client_actor *c, const char *words);
 
 #endif

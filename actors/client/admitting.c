@@ -1,11 +1,11 @@
-/* Admission of closures: by the threads that schedule them, or, for those that wait for
- * room, by the actor in the order in which they came, so that nobody can be faster. */
+/* Admission of closures: by the threads that schedule them, or, for threads that wait for
+ * room, by the actor in the order of their calls, so that no thread overtakes another. */
 #include "actors/client/actions.h"
 
 /* ---- any thread ---- */
 
-/* `resolved` only grows, and is read before `taken`: if that has not changed when it is
- * swapped, there is at least as much room as was seen. */
+/* `resolved` only grows, and is read before `taken`: if `taken` is unchanged when it is
+ * swapped, there is at least as much room as was computed. */
 static bool take(atomic_uint_fast64_t *taken, const atomic_uint_fast64_t *resolved,
                  uint64_t size, uint64_t max)
 {
@@ -48,7 +48,7 @@ void mu__admission_withdraw(struct mu__session *session, uint64_t bytes)
         (void)atomic_fetch_sub(&session->bytes_scheduled, bytes);
 }
 
-/* ---- the actor: threads that wait ---- */
+/* ---- the actor: waiting threads ---- */
 
 enum { REVIEW_MS = 5 };
 
@@ -64,8 +64,8 @@ static void complete(struct mu__ctx *ctx, struct client_actor *c,
     mu__client_complete(ctx, c, &call->call, 0);
 }
 
-/* Room is made in steps, so that a full queue does not wake its threads each time; what
- * is left below a step is given after REVIEW_MS. */
+/* Room is given in steps of an eighth of the bound, so that not each resolved closure
+ * wakes a thread; room of less than a step is given after REVIEW_MS. */
 static bool has_step(const struct client_actor *c)
 {
     uint64_t max = c->session.shared->closures_max;
@@ -83,7 +83,8 @@ static bool has_room(const struct client_actor *c, const struct mu__client_call 
             mu__admission_fits(mu__admission_bytes(s), call->bytes, s->bytes_max));
 }
 
-/* Somebody is between being admitted and sending, or withdraws: nothing tells when. */
+/* Whether some admitted closure has not reached the actor: its thread is about to send or
+ * to withdraw it, and no message will say that it has withdrawn. */
 static bool is_settling(const struct client_actor *c)
 {
     return mu__admission_closures(c->session.shared) != mu__client_outstanding(c);
@@ -100,7 +101,7 @@ bool mu__client_room_unlist(struct client_actor *c, const struct mu__call *call)
     return at != NULL;
 }
 
-/* Whether a call can be answered now; then, with what. */
+/* Whether a call can be completed now; then *ret_admitted is its answer. */
 static bool can_answer(struct client_actor *c, const struct mu__client_call *call,
                        bool *ret_admitted)
 {
@@ -123,7 +124,7 @@ static void answer_all(struct mu__ctx *ctx, struct client_actor *c)
     }
 }
 
-/* When nothing else will tell that there is room for the first one. */
+/* Set the review timer if no message may say that there is room for the first call. */
 static void arm(struct mu__ctx *ctx, struct client_actor *c)
 {
     struct mu__room *room = &c->room;

@@ -1,4 +1,4 @@
-/* Calls of the program that the client actor holds, and their limits. */
+/* Pending calls of the program, and their timeouts. */
 #include "actors/client/actions.h"
 
 #include <inttypes.h>
@@ -45,14 +45,15 @@ bool mu__client_start_timeout(struct mu__ctx *ctx, struct client_actor *c,
     if (call->timer != 0)
         return true;
     mu__call_complete(call, mu_error_set(&call->error, -MU_ENOMEM,
-                                         "no memory for the limit of a wait"));
+                                         "no memory for the timeout of a wait"));
     return false;
 }
 
 void mu__client_call_wait(struct mu__ctx *ctx, struct client_actor *c,
-                          struct mu__call **list, struct mu__call *call)
+                          struct mu__call **list, struct mu__call *call,
+                          int64_t timeout_ms)
 {
-    if (!mu__client_start_timeout(ctx, c, call, call->timeout_ms))
+    if (!mu__client_start_timeout(ctx, c, call, timeout_ms))
         return;
     call->next = *list;
     *list = call;
@@ -71,10 +72,10 @@ void mu__client_close_calls(struct mu__ctx *ctx, struct client_actor *c,
     }
 }
 
-/* ---- limits ---- */
+/* ---- timeouts ---- */
 
-static void describe_chief_missing(struct mu__ctx *ctx, struct client_actor *c,
-                              struct mu__call *call)
+static void fail_unreachable(struct mu__ctx *ctx, struct client_actor *c,
+                             struct mu__call *call)
 {
     (void)mu_error_set(&call->error, -MU_EDEADLINE,
                        "%s was not reached within %" PRId64 " ms%s%s", c->config.chief,
@@ -102,7 +103,7 @@ bool mu__client_timeout_passed(struct mu__ctx *ctx, struct client_actor *c,
         if (c->chief.connected)
             mu__client_explain_timeout(ctx, c, (struct mu__client_call *)call);
         else
-            describe_chief_missing(ctx, c, call);
+            fail_unreachable(ctx, c, call);
     } else {
         (void)mu__client_unlist(&c->calls.requested, call);
         mu__client_no_answer(ctx, c, call);

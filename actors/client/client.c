@@ -10,38 +10,6 @@
 #include <stdio.h>
 #include <string.h>
 
-/* What it hears. */
-static void on_submit(struct mu__ctx *ctx, void *state, struct mu__msg *msg);
-static void on_cancel_future(struct mu__ctx *ctx, void *state, struct mu__msg *msg);
-static void on_resolved(struct mu__ctx *ctx, void *state, struct mu__msg *msg);
-static void on_fault(struct mu__ctx *ctx, void *state, struct mu__msg *msg);
-static void on_report(struct mu__ctx *ctx, void *state, struct mu__msg *msg);
-static void on_call(struct mu__ctx *ctx, void *state, struct mu__msg *msg);
-static void on_timer(struct mu__ctx *ctx, void *state, struct mu__msg *msg);
-static void on_node_up(struct mu__ctx *ctx, void *state, struct mu__msg *msg);
-static void on_node_down(struct mu__ctx *ctx, void *state, struct mu__msg *msg);
-static void on_node_trouble(struct mu__ctx *ctx, void *state, struct mu__msg *msg);
-
-static const struct mu__handler handlers[] = {
-    {MU__SUBMIT, on_submit},
-    {MU__SCHEDULE_PENDING, mu__client_on_pending},
-    {MU__CANCEL_FUTURE, on_cancel_future},
-    {MU__RESOLVED, on_resolved},
-    {MU__FETCHED, mu__client_on_fetched},
-    {MU__RELEASE_HELD, mu__client_on_release},
-    {MU__FAULT, on_fault},
-    {MU__REPORT, on_report},
-    {MU__STATUS, mu__client_on_status},
-    {MU__PER_WORKER_MADE, mu__client_on_made},
-    {MU__DRAINED, mu__client_on_drained},
-    {MU__ROOM_ALLOW, mu__client_on_allow},
-    {MU__CALL, on_call},
-    {MU__TIMER, on_timer},
-    {MU__NODE_UP, on_node_up},
-    {MU__NODE_DOWN, on_node_down},
-    {MU__NODE_TROUBLE, on_node_trouble},
-};
-
 enum { SLOTS_FIRST = 1024 };
 
 #define QUEUE_BYTES_DEFAULT (UINT64_C(1) << 30)
@@ -103,7 +71,7 @@ struct closure_slot mu__client_take_slot(struct mu__ctx *ctx, struct client_acto
 
 /* ---- scheduling ---- */
 
-/* One that no session counts. */
+/* Abort a closure that is not counted by an open session. */
 static void abort_slot(struct mu__ctx *ctx, struct client_actor *c,
                        const struct closure_slot *slot, const char *words)
 {
@@ -116,8 +84,8 @@ static void abort_slot(struct mu__ctx *ctx, struct client_actor *c,
         mu__client_forget_pending(ctx, c, closure);
 }
 
-/* What keeps one closure from being scheduled keeps the others: only the first one tells
- * the program. */
+/* Cancel a closure that cannot be scheduled. The cause will refuse the next ones, too:
+ * only the first one's error is noted for the program. */
 static void refuse(struct mu__ctx *ctx, struct client_actor *c,
                    const struct closure_slot *slot, const mu_error *error)
 {
@@ -137,7 +105,7 @@ static void refuse_no_chief(struct mu__ctx *ctx, struct client_actor *c,
     refuse(ctx, c, slot, &error);
 }
 
-/* An error is large: every function that has one is off the way of those that go well. */
+/* Functions with a mu_error, which is large, are kept apart from the common path. */
 static void refuse_cancelled(struct mu__ctx *ctx, struct client_actor *c,
                              const struct closure_slot *slot)
 {
@@ -213,7 +181,7 @@ static void fail_lost(struct mu__ctx *ctx, struct client_actor *c,
     mu__client_settle(ctx, c);
 }
 
-/* Whether the closure has a slot: then its token stands in the message. */
+/* Give a new closure a slot, and its message the token. False: it was resolved. */
 static bool take_in(struct mu__ctx *ctx, struct client_actor *c,
                     struct mu__schedule *body, const struct closure_slot *slot)
 {
@@ -233,7 +201,6 @@ static bool take_in(struct mu__ctx *ctx, struct client_actor *c,
     return body->token != 0;
 }
 
-/* From the program. */
 static void on_submit(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
 {
     struct client_actor *c = state;
@@ -273,7 +240,6 @@ static void cancel(struct mu__ctx *ctx, struct client_actor *c, uint64_t token)
     mu__client_settle(ctx, c);
 }
 
-/* From the program. */
 static void on_cancel_future(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
 {
     struct client_actor *c = state;
@@ -284,7 +250,7 @@ static void on_cancel_future(struct mu__ctx *ctx, void *state, struct mu__msg *m
     mu__held_unref(&future->held);
 }
 
-/* ---- what becomes of closures ---- */
+/* ---- results and errors of closures ---- */
 
 static void read_error(const struct mu__resolved *body, mu_error *ret_error)
 {
@@ -324,7 +290,7 @@ static void finish(struct mu__ctx *ctx, struct client_actor *c,
     mu__client_count_resolved(ctx, c, slot->bytes);
 }
 
-/* Fills in the future's result; false when it cannot be read. */
+/* Set the future's result; false with an error: it cannot be read. */
 static bool read_result(const struct mu__resolved *body, mu_remote_value *future,
                         mu_error *ret_error)
 {
@@ -354,8 +320,8 @@ static void on_resolved(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
     struct closure_slot slot;
     mu_error error;
 
-    if (!c->chief.connected || !mu__pid_equal(msg->from, c->chief.pid) ||
-        !is_taken(c, body->token) || c->slots.items[body->token - 1].state != SLOT_SENT)
+    if (!mu__client_is_from_chief(c, msg) || !is_taken(c, body->token) ||
+        c->slots.items[body->token - 1].state != SLOT_SENT)
         return;
     slot = mu__client_take_slot(ctx, c, body->token);
     if (body->attempt > 1)
@@ -371,14 +337,15 @@ static void on_resolved(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
     mu__client_settle(ctx, c);
 }
 
-/* An error of no closure. A chief that tells of itself goes on, and so do closures. */
+/* An error of no closure. After an error of the chief itself (MU_ERROR_CHIEF) the chief
+ * goes on, and closures are not cancelled. */
 static void on_fault(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
 {
     struct client_actor *c = state;
     struct mu__fault *body = mu__body(msg);
     mu_error error = {.code = -(int)body->code, .kind = (int)body->error_kind};
 
-    if (!c->chief.connected || !mu__pid_equal(msg->from, c->chief.pid) || body->code == 0)
+    if (!mu__client_is_from_chief(c, msg) || body->code == 0)
         return;
     mu__view_copy(body->task, error.task, sizeof error.task);
     mu__view_copy(body->message, error.message, sizeof error.message);
@@ -401,12 +368,7 @@ static bool begin_session(struct mu__ctx *ctx, struct client_actor *c,
                                        "this node's coordinator is open already"));
         return false;
     }
-    c->session.shared = call->session;
-    c->session.ending = false;
-    c->session.arrived = 0;
-    c->session.notice.code = 0;
-    c->session.resolved = 0;
-    c->session.bytes_resolved = 0;
+    c->session = (struct client_session){.shared = call->session};
     if (c->chief.connected)
         mu__client_room_open(ctx, c);
     return true;
@@ -426,8 +388,8 @@ static void complete_closed(struct mu__ctx *ctx, struct client_actor *c,
                                      "the coordinator is being closed"));
 }
 
-/* An open session is cancelled as a whole, as after an error. Those who wait for it hear
- * so, and nobody hears of it later than the one who ends it. */
+/* Cancel all closures of the session, as after an error. Waiting calls about the session
+ * fail before the CLOSE call is completed. */
 static void end_session(struct mu__ctx *ctx, struct client_actor *c)
 {
     struct mu__call **at = &c->calls.waiting;
@@ -450,9 +412,8 @@ static void end_session(struct mu__ctx *ctx, struct client_actor *c)
     mu__client_settle(ctx, c);
 }
 
-/* Calls that are about the session as a whole. */
 static void call_session(struct mu__ctx *ctx, struct client_actor *c,
-                        struct mu__client_call *call)
+                         struct mu__client_call *call)
 {
     call->call.timer = 0;
     if (is_about_session(&call->call) && (c->session.shared == NULL || c->session.ending))
@@ -464,7 +425,8 @@ static void call_session(struct mu__ctx *ctx, struct client_actor *c,
     else if (call->at_once)
         mu__call_complete(&call->call, -MU_EAGAIN);
     else
-        mu__client_call_wait(ctx, c, &c->calls.waiting, &call->call);
+        mu__client_call_wait(ctx, c, &c->calls.waiting, &call->call,
+                             call->call.timeout_ms);
 }
 
 static void on_call(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
@@ -534,7 +496,7 @@ static void on_node_up(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
     mu__client_review(ctx, c);
 }
 
-/* What was scheduled there is aborted, and so is what waits here for that. */
+/* Cancel all outstanding closures, sent or not; the error is noted once. */
 static void abort_all(struct mu__ctx *ctx, struct client_actor *c, const mu_error *error)
 {
     bool is_reported = false;
@@ -586,7 +548,7 @@ static void on_node_trouble(struct mu__ctx *ctx, void *state, struct mu__msg *ms
                       sizeof c->chief.reported_error);
 }
 
-/* ---- life ---- */
+/* ---- beginning and end ---- */
 
 static int init(struct mu__ctx *ctx, void *state, const void *arg)
 {
@@ -603,7 +565,8 @@ static int init(struct mu__ctx *ctx, void *state, const void *arg)
     return mu__watch_nodes(ctx);
 }
 
-/* Whoever waits hears why; a closure that waits for another one hears nothing more. */
+/* Futures are aborted and calls fail with -MU_ECLOSED. Closures whose inputs are aborted
+ * here are not launched: they are aborted, too. */
 static void done(struct mu__ctx *ctx, void *state)
 {
     struct client_actor *c = state;
@@ -628,10 +591,30 @@ static void done(struct mu__ctx *ctx, void *state)
     mu__free_array(c->slots.items);
 }
 
+static const struct mu__handler handlers[] = {
+    {MU__SUBMIT, on_submit},
+    {MU__SCHEDULE_PENDING, mu__client_on_pending},
+    {MU__CANCEL_FUTURE, on_cancel_future},
+    {MU__RESOLVED, on_resolved},
+    {MU__FETCHED, mu__client_on_fetched},
+    {MU__RELEASE_HELD, mu__client_on_release},
+    {MU__FAULT, on_fault},
+    {MU__REPORT, on_report},
+    {MU__STATUS, mu__client_on_status},
+    {MU__PER_WORKER_MADE, mu__client_on_made},
+    {MU__DRAINED, mu__client_on_drained},
+    {MU__ROOM_ALLOW, mu__client_on_allow},
+    {MU__CALL, on_call},
+    {MU__TIMER, on_timer},
+    {MU__NODE_UP, on_node_up},
+    {MU__NODE_DOWN, on_node_down},
+    {MU__NODE_TROUBLE, on_node_trouble},
+};
+
 const struct mu__behavior mu__client = {
     .name = "client",
     .state_size = sizeof(struct client_actor),
-    .mailbox_max = MU__MAILBOX_BY_SENDERS, /* queue_max bounds what is scheduled */
+    .mailbox_max = MU__MAILBOX_BY_SENDERS, /* queue_max bounds scheduled closures */
     .handlers = handlers,
     .handlers_count = sizeof handlers / sizeof handlers[0],
     .init = init,

@@ -1,8 +1,8 @@
-/* What a program holds of things at the supervisor: the future of a closure (what
- * mu_remote_value points to), and a per-worker value.
+/* The program's handles of things at the supervisor: the future of a closure, which is
+ * the mu_remote_value, and the per-worker value.
  *
- * The client actor resolves a future, on the loop; any thread looks at it. Everything
- * that a reader sees is written before `state` says so, and not after. */
+ * The client actor resolves a future on the loop thread; any thread reads it. The result
+ * and the error are written before `state`, and never after it. */
 #ifndef MU_ACTORS_FUTURE_H
 #define MU_ACTORS_FUTURE_H
 
@@ -14,29 +14,29 @@
 
 struct mu__held;
 
-/* The node that holdings belong to, as far as they need it. Both calls come on any
- * thread. */
+/* The node that the handles belong to. Its functions are called on any thread. */
 struct mu__future_owner {
-    mu_node *node;                              /* not looked into by actors */
-    void (*ref)(struct mu__future_owner *owner); /* one more holding keeps its memory, */
-    void (*unref)(struct mu__future_owner *owner);  /* one less */
+    mu_node *node;                              /* opaque to actors */
+    void (*ref)(struct mu__future_owner *owner); /* each handle has one reference */
+    void (*unref)(struct mu__future_owner *owner);
+
+    /* `held`, whose value is kept by workers, has no holder any more: tell the client
+     * actor, or free it if that is impossible. */
     void (*give_back)(struct mu__future_owner *owner, struct mu__held *held);
-                                                /* nobody holds it any more: tell the
-                                                   client actor, or else free it */
 };
 
-/* What futures and per-worker values have in common: they are counted, and something of
- * theirs may be kept by workers, under a number. */
+/* The common part of futures and per-worker values. Both are reference counted; workers
+ * may keep a value of theirs under a number. */
 struct mu__held {
     atomic_uint refs;
-    bool is_per_worker;         /* a mu_per_worker; else a mu_remote_value */
-    uint16_t chief_epoch;       /* of the chief that knows `number`; the client counts */
-    uint64_t number;            /* 0: nothing is kept */
+    bool is_per_worker;         /* it is a mu_per_worker; else a mu_remote_value */
+    uint16_t chief_epoch;       /* of the chief that gave `number`; see client_chief */
+    uint64_t number;            /* 0: workers keep nothing */
     struct mu__future_owner *owner;     /* NULL: none, in a test */
 };
 
-/* A state more than the program is told. */
-enum { MU__REMOTE_PINNED = MU_REMOTE_READY + 1 /* ready; the result is on a worker */ };
+/* A state that the program sees as MU_REMOTE_READY: the result is pinned on a worker. */
+enum { MU__REMOTE_PINNED = MU_REMOTE_READY + 1 };
 
 struct mu__waiter;
 
@@ -44,17 +44,18 @@ struct mu_remote_value {
     struct mu__held held;
     atomic_int state;           /* enum mu_remote_value_state, or MU__REMOTE_PINNED */
     uint32_t token;             /* the client actor's, while it is not resolved */
-    uint32_t attempt;           /* which run succeeded, and of which closure; 0: none */
+    uint32_t attempt;           /* that succeeded; 0: none */
     uint64_t closure;
     mu_value *result;           /* NULL: nil */
     const mu_error *error;      /* NULL: none; may be mu__error_lost */
     struct mu__waiter *waiters; /* the client actor's */
-    void (*notify)(mu_remote_value *future, void *user);    /* once it is resolved, on the
-                                                               loop; NULL: nobody */
+    void (*notify)(mu_remote_value *future, void *user);    /* called on the loop thread
+                                                               once it is resolved; may be
+                                                               NULL */
     void *notify_user;
 };
 
-/* Stands for an error that there was no memory for. */
+/* The error of a closure whose own error could not be stored: out of memory. */
 extern const mu_error mu__error_lost;
 
 struct mu_per_worker {
@@ -64,7 +65,7 @@ struct mu_per_worker {
 /* Two references: the program's and the client actor's. NULL: out of memory. */
 mu_remote_value *mu__future_new(struct mu__future_owner *owner);
 
-/* One reference. Until its number is known, it is freed with mu__held_free. NULL: out of
+/* One reference. Before its number is set, mu__held_free frees it. NULL: out of
  * memory. */
 mu_per_worker *mu__per_worker_new(struct mu__future_owner *owner);
 
@@ -73,10 +74,11 @@ static inline void mu__held_ref(struct mu__held *held)
     atomic_fetch_add_explicit(&held->refs, 1, memory_order_relaxed);
 }
 
-/* One holder less. The last one gives back what is kept. */
+/* Drop a reference. The last one gives `held` back to its owner if workers keep a value,
+ * and frees it otherwise. */
 void mu__held_unref(struct mu__held *held);
 
-/* Free the memory, once nobody holds it and nothing is kept any more. */
+/* Free the memory: there is no reference, and workers keep nothing for it. */
 void mu__held_free(struct mu__held *held);
 
 static inline bool mu__future_is(const mu_remote_value *future, int state)

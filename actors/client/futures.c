@@ -1,4 +1,4 @@
-/* Futures: what becomes of them, who waits for them, and results that workers keep. */
+/* Futures: resolving them, their waiters, and pinned results. */
 #include "actors/client/actions.h"
 #include "actors/keep.h"
 #include "actors/packing.h"
@@ -35,8 +35,8 @@ static void finish_one(struct mu__ctx *ctx, struct client_actor *c,
         mu__client_complete(ctx, c, &call->call, failed ? call->call.error.code : 0);
 }
 
-/* The first error by position is the call's. It is in no future, or in one that the
- * caller looks into anyway. */
+/* `error` NULL: the error, if there is one, is in the future, where the caller finds it.
+ * Of several errors the call has that of the first waiter by index. */
 static void wake(struct mu__ctx *ctx, struct client_actor *c, struct mu__waiter *waiter,
                  const mu_error *error)
 {
@@ -54,7 +54,7 @@ static void wake(struct mu__ctx *ctx, struct client_actor *c, struct mu__waiter 
     finish_one(ctx, c, call);
 }
 
-/* Whether a result that stays with a worker is not what it waits for. */
+/* Whether a waiter needs the result itself: a pinned one must be fetched. */
 static bool needs_content(const struct mu__waiter *waiter)
 {
     return waiter->call != NULL && !waiter->call->until_ready;
@@ -67,9 +67,9 @@ static void wake_all(struct mu__ctx *ctx, struct client_actor *c, mu_remote_valu
         wake(ctx, c, future->waiters, error);
 }
 
-/* Those for whom a result that is kept is enough. */
-static void wake_content(struct mu__ctx *ctx, struct client_actor *c,
-                         mu_remote_value *future)
+/* Wake the waiters for which a pinned result is enough. */
+static void wake_pinned(struct mu__ctx *ctx, struct client_actor *c,
+                        mu_remote_value *future)
 {
     struct mu__waiter *waiter = future->waiters;
 
@@ -82,14 +82,15 @@ static void wake_content(struct mu__ctx *ctx, struct client_actor *c,
     }
 }
 
-/* ---- results that workers keep ---- */
+/* ---- pinned results ---- */
 
 static void set_state(mu_remote_value *future, int state)
 {
     atomic_store_explicit(&future->state, state, memory_order_release);
 }
 
-/* What failed never looks like what did not. */
+/* Without memory for a copy the future has mu__error_lost, so that it never looks as if
+ * the closure had succeeded. */
 static void keep_error(mu_remote_value *future, const mu_error *error)
 {
     mu_error *copy = NULL;
@@ -101,7 +102,7 @@ static void keep_error(mu_remote_value *future, const mu_error *error)
     future->error = copy;
 }
 
-/* It will never be here. */
+/* The pinned result cannot be fetched any more. */
 static void lose_content(struct mu__ctx *ctx, struct client_actor *c,
                          mu_remote_value *future, const mu_error *error)
 {
@@ -117,7 +118,7 @@ static int send_fetch(struct mu__ctx *ctx, struct client_actor *c, uint64_t numb
     return mu__send_body(ctx, c->chief.pid, MU__FETCH, &body, sizeof body);
 }
 
-/* Somebody wants the content of a result that is kept. Asked for once. */
+/* Fetch a pinned result for its waiters, unless that is being done. */
 static void request_content(struct mu__ctx *ctx, struct client_actor *c,
                             mu_remote_value *future)
 {
@@ -160,8 +161,8 @@ static void read_fetched(const struct mu__fetched *body, mu_error *ret_error)
     mu__view_copy(body->message, ret_error->message, sizeof ret_error->message);
 }
 
-/* An error that is about the closure or the cluster is final; one without a kind may
- * pass, and whoever asks again may be luckier. */
+/* An error with a kind, about the closure or the cluster, is final. One without a kind
+ * may pass: the result stays pinned and can be fetched again. */
 void mu__client_on_fetched(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
 {
     struct client_actor *c = state;
@@ -170,8 +171,7 @@ void mu__client_on_fetched(struct mu__ctx *ctx, void *state, struct mu__msg *msg
     mu_error error = {0};
     char why[128] = "out of memory";
 
-    if (!c->chief.connected || !mu__pid_equal(msg->from, c->chief.pid) ||
-        body->input == 0)
+    if (!mu__client_is_from_chief(c, msg) || body->input == 0)
         return;
     future = mu__map_remove(&c->fetching, body->input);
     if (future == NULL)
@@ -214,10 +214,9 @@ void mu__client_release(struct mu__ctx *ctx, struct client_actor *c, uint64_t nu
     const struct mu__release body = {.input = number};
 
     if (mu__send_body(ctx, c->chief.pid, MU__RELEASE, &body, sizeof body) != 0)
-        mu__log(ctx, MU__LOG_WARN, "the chief was not told that a result may go");
+        mu__log(ctx, MU__LOG_WARN, "the chief was not told that a result is released");
 }
 
-/* From the program, whose last hold of it is gone. */
 void mu__client_on_release(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
 {
     struct client_actor *c = state;
@@ -237,7 +236,7 @@ void mu__client_resolve(struct mu__ctx *ctx, struct client_actor *c,
     set_state(future, state);
     if (future->waiters != NULL) {
         if (state == MU__REMOTE_PINNED)
-            wake_content(ctx, c, future);
+            wake_pinned(ctx, c, future);
         else
             wake_all(ctx, c, future, NULL);
     }
@@ -287,6 +286,7 @@ void mu__client_cancelled(struct mu__ctx *ctx, struct client_actor *c,
 
 /* ---- fetching ---- */
 
+/* Whether the future has what the waiter needs. */
 static bool is_there(const struct mu__waiter *waiter)
 {
     int state = atomic_load_explicit(&waiter->future->state, memory_order_relaxed);
@@ -295,8 +295,7 @@ static bool is_there(const struct mu__waiter *waiter)
            (state != MU__REMOTE_PINNED || !needs_content(waiter));
 }
 
-/* The call is one more time missing than it has futures, so that it is not completed
- * while they are gone through. */
+/* `missing` begins with 1, so that the call is not completed inside the loop. */
 void mu__client_fetch(struct mu__ctx *ctx, struct client_actor *c,
                       struct mu__client_call *call)
 {

@@ -1,31 +1,32 @@
-/* Closures whose references are to per-worker values alone: each one with a function of
- * Python. Nothing has to be waited for, and what stands for a per-worker value is its
- * number, so the program's thread packs the arguments as they are.
+/* Closures that refer to per-worker values only, as every closure with a Python function
+ * does. Their inputs are ready, and are replaced by their numbers, so the program's
+ * thread packs the arguments itself and no mu__pending_closure is needed.
  *
- * Where the inputs of its SUBMIT go are then, from the program to the client actor and
- * as long as the message waits there, holds: pointers that count. When the message leaves
- * for the chief they become numbers, and what they hold is let go of: the chief, which
- * hears of that after the closure, keeps an input as long as a closure needs it. */
+ * The `inputs` field of such a SUBMIT has holds instead of numbers: pointers to struct
+ * mu__held, each with a reference. When the client sends the message to the chief they
+ * become numbers, and the references are dropped. The chief hears of a release after the
+ * closure, and keeps an input as long as a closure needs it. */
 #ifndef MU_ACTORS_CLIENT_HOLDS_H
 #define MU_ACTORS_CLIENT_HOLDS_H
 
 #include "actors/messages.h"
 #include "actors/references.h"
 
-/* Whether these are per-worker values alone. */
+/* Whether all inputs are per-worker values, and there is one at least. */
 bool mu__holds_suffice(const struct mu__references *inputs);
 
-/* Take holds, in a message's own memory: 8 bytes each, at `at`. Any thread. */
+/* Set the holds of `inputs`, taking references. `at`: 8 bytes for each, in the memory of
+ * the message. Any thread. */
 void mu__holds_take(struct mu__schedule *body, void *at,
                     const struct mu__references *inputs);
 
-/* How many of them are not of the present chief. */
+/* How many of the holds are not of the present chief. */
 uint32_t mu__holds_lost(const struct mu__schedule *body, uint16_t chief_epoch);
 
-/* The message leaves. */
+/* Replace the holds by numbers before the message is sent. Drops the references. */
 void mu__holds_become_numbers(struct mu__schedule *body);
 
-/* It does not leave. */
+/* Drop the references of a message that is not sent. */
 void mu__holds_drop(struct mu__schedule *body);
 
 #endif

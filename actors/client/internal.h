@@ -1,4 +1,4 @@
-/* What the client actor is made of; for actors/client/ only. */
+/* The client actor's state; for actors/client/ only. */
 #ifndef MU_CLIENT_INTERNAL_H
 #define MU_CLIENT_INTERNAL_H
 
@@ -9,24 +9,24 @@
 
 enum { CHIEF_ERROR_BYTES_MAX = 256 };
 
-/* A scheduled closure that is outstanding. */
+/* An outstanding closure. */
 struct closure_slot {
     union {
         uint32_t next_free;     /* SLOT_FREE: slot + 1; 0: none */
-        mu_remote_value *future;    /* NULL: nobody wants the result */
-        struct mu__pending_closure *pending;    /* `is_pending`: which has the future */
+        mu_remote_value *future;    /* NULL: the result is not needed */
+        struct mu__pending_closure *pending;    /* `is_pending`: it has the future */
     };
     uint32_t bytes;             /* of its arguments */
     uint8_t state;              /* enum closure_slot_state */
-    bool is_pending;            /* not sent, and waits for inputs or did */
-    bool own_error;             /* nobody but the future has its error */
-    bool has_holds;             /* its SUBMIT, which waits: actors/client/holds.h */
+    bool is_pending;            /* a mu__pending_closure that was not sent */
+    bool own_error;             /* its error goes to the future, not to the session */
+    bool has_holds;             /* its queued SUBMIT has holds: see holds.h */
 };
 
 enum closure_slot_state {
     SLOT_FREE,
     SLOT_BLOCKED,               /* waits for its inputs */
-    SLOT_WAITS,                 /* for room at the chief */
+    SLOT_WAITS,                 /* queued for room at the chief */
     SLOT_SENT
 };
 
@@ -51,45 +51,45 @@ static inline mu_remote_value *mu__slot_future(const struct closure_slot *slot)
 /* The chief that this node schedules with. */
 struct client_chief {
     bool connected;
-    uint16_t epoch;             /* one more whenever it is lost */
+    uint16_t epoch;             /* grows by one each time the chief is lost */
     mu__pid pid;
     char reported_error[CHIEF_ERROR_BYTES_MAX];     /* why it cannot be reached */
 };
 
 /* The session that the program has opened. */
 struct client_session {
-    struct mu__session *shared; /* NULL: none is open */
+    struct mu__session *shared; /* NULL: no session is open */
     bool ending;                /* by CLOSE */
-    uint64_t arrived;           /* closures, since it began */
+    uint64_t arrived;           /* closures, since the session began */
     uint64_t resolved;
     uint64_t bytes_resolved;
     mu_error error;             /* the first one, while the phase is not FINE */
     mu_error notice;            /* raised once nothing is outstanding; code 0: none */
 };
 
-/* Calls of the program that wait. */
+/* Pending calls of the program. */
 struct client_calls {
     struct mu__call *waiting;   /* OPEN, CLOSE, JOIN, RAISE; requests that are not sent */
-    struct mu__call *requested; /* for the answer to a request */
+    struct mu__call *requested; /* calls whose request the chief has not answered */
     struct mu__map timeouts;    /* timers to calls */
     uint64_t token_next;        /* of requests */
 };
 
-/* Closures that wait for inputs. */
+/* Closures that were not sent to the queue for room yet. */
 struct client_pending {
-    struct mu__list blocked;
-    struct mu__list ready;      /* those whose inputs are there */
+    struct mu__list blocked;    /* some input is not ready */
+    struct mu__list ready;      /* all inputs are ready */
     struct mu__map deadlines;   /* timers to closures */
 };
 
 /* ---- Room at the chief: how much of its queue this client may fill, what it has there,
- * and the closures that wait here until there is room; and calls of threads that wait for
- * room in the program's own bounds ---- */
+ * and the closures queued in the client until there is room; and calls of threads that
+ * wait for room in the program's own bounds ---- */
 
-/* A closure that waits, by its slot (see struct closure_slot of the client). */
+/* A queued closure, by the index of its slot. */
 struct mu__room_entry {
-    struct mu__msg *msg;        /* its SCHEDULE; NULL: it does not wait */
-    uint32_t next;              /* of the same priority: slot + 1, 0 ends it */
+    struct mu__msg *msg;        /* its SUBMIT; NULL: it is not queued */
+    uint32_t next;              /* of the same priority: slot + 1; 0: the last one */
     uint32_t prev;
     uint64_t since_ms;
     uint64_t timer;             /* of its deadline; 0: none */
@@ -101,7 +101,7 @@ struct mu__room_queue {
 };
 
 struct mu__room {
-    uint32_t session;           /* how often one was opened */
+    uint32_t session;           /* grows by one with each that is opened */
     uint32_t number;            /* of the chief's last ROOM_ALLOW; 0: none yet */
     uint32_t clients;           /* that share the chief's bounds */
     uint64_t closures_allowed;
@@ -110,25 +110,25 @@ struct mu__room {
     uint64_t bytes_max;
     uint64_t closures_sent;     /* and not resolved */
     uint64_t bytes_sent;        /* of those; at most bytes_max for one */
-    uint32_t lacks_reported;        /* what the chief was told */
-    uint64_t need_reported;
-    bool need_stands;           /* nothing was sent since that was told */
-    uint32_t waiting;           /* closures */
+    uint32_t lacks_reported;    /* in the last ROOM_REQUEST: enum mu__room_lack */
+    uint64_t need_reported;     /* in the last ROOM_REQUEST, bytes */
+    bool need_stands;           /* nothing was sent since then */
+    uint32_t waiting;           /* queued closures */
     struct mu__room_queue queues[MU__PRIORITIES];
-    struct mu__room_entry *entries;     /* by slot; made when one waits */
+    struct mu__room_entry *entries;     /* by slot; allocated when one is queued */
     uint32_t entries_count;
     struct mu__map deadlines;   /* timers to slots + 1 */
-    struct mu__list calls;      /* of threads that wait for room here, in their order */
-    uint64_t review_timer;      /* for those; 0: none */
+    struct mu__list calls;      /* ROOM calls of waiting threads, in their order */
+    uint64_t review_timer;      /* for these calls; 0: none */
 };
 
-/* What a closure takes of the chief's room: one that is too large takes all of it. */
+/* The bytes of the chief's room that a closure takes: a larger one takes all of it. */
 static inline uint64_t mu__room_size(const struct mu__room *room, uint64_t bytes)
 {
     return room->bytes_max != 0 && bytes > room->bytes_max ? room->bytes_max : bytes;
 }
 
-/* One that was sent is resolved. */
+/* A closure that was sent is resolved. */
 static inline void mu__room_sent_done(struct mu__room *room, uint64_t bytes)
 {
     room->closures_sent--;
@@ -143,7 +143,7 @@ struct client_actor {
     struct client_calls calls;
     struct client_pending pending;
     struct mu__room room;
-    struct mu__map fetching;    /* numbers of pinned results to futures, which are held */
+    struct mu__map fetching;    /* numbers of pinned results to futures, referenced */
 };
 
 #endif

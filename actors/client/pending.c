@@ -1,5 +1,6 @@
-/* Closures with references among their arguments: they wait here for futures, and are
- * sent with the content of those, or with the numbers of what workers keep. */
+/* Closures with references among their arguments. They wait for their futures, and are
+ * sent with the results in the place of references; for pinned results and per-worker
+ * values with their numbers. */
 #include "actors/client/actions.h"
 
 #include "actors/client/holds.h"
@@ -52,7 +53,7 @@ void mu__pending_free(struct mu__pending_closure *closure)
 
 /* ---- lists ---- */
 
-/* `list` may be NULL: into none. */
+/* `list` NULL: to none. */
 static void move_to(struct mu__list *list, struct mu__pending_closure *closure)
 {
     if (closure->list != NULL)
@@ -97,13 +98,14 @@ void mu__client_input_ready(struct client_actor *c, struct mu__pending_closure *
 
 const char mu__client_lost_input[] = "an input was kept for a chief that is lost";
 
-/* Workers keep it for the present chief. */
+/* Whether workers keep the value, known to the present chief. */
 static bool is_pinned(const struct client_actor *c, const struct mu__held *held)
 {
     return held->number != 0 && held->chief_epoch == c->chief.epoch;
 }
 
-/* An input whose own input failed passes that on as it is. */
+/* The error of a closure whose input failed with `cause`. The error of an input's own
+ * input is passed on as it is. */
 static void word_failure(const mu_error *cause, mu_error *ret_error)
 {
     char id[24] = "";
@@ -119,7 +121,7 @@ static void word_failure(const mu_error *cause, mu_error *ret_error)
     ret_error->kind = MU_ERROR_INPUT;
 }
 
-/* Whether an input failed; the error, then. */
+/* Whether an input failed; then *ret_error is the closure's error. */
 static bool input_error(const struct client_actor *c, const struct mu__held *held,
                         mu_error *ret_error)
 {
@@ -159,7 +161,8 @@ void mu__client_name_failure(const struct mu__schedule *body, uint32_t failed,
                        " (and %" PRIu32 " more of its inputs failed)", failed - 1);
 }
 
-/* The first one by position, and how many more there are. */
+/* Whether inputs failed; the error is that of the first one by position, and says how
+ * many more there are. */
 static bool inputs_failed(const struct client_actor *c,
                           const struct mu__pending_closure *closure, mu_error *ret_error)
 {
@@ -177,7 +180,8 @@ static bool inputs_failed(const struct client_actor *c,
 
 /* ---- sending ---- */
 
-/* What stands for an input: its number, if workers keep it, or its content. */
+/* The value that replaces a reference: its number if workers keep the input, else the
+ * result. */
 static mu_value *substitute(void *arg, const mu_value *reference)
 {
     const struct client_actor *c = arg;
@@ -213,7 +217,8 @@ static void store_little64(uint8_t *out, uint64_t number)
         out[i] = (uint8_t)(number >> (8 * i));
 }
 
-/* What workers keep is listed, and held until the closure is sent. */
+/* The numbers of pinned inputs go into the message; the references to them are kept until
+ * it is sent. */
 static void list_numbers(struct client_actor *c, struct mu__pending_closure *closure)
 {
     struct mu__schedule *body = mu__body(closure->msg);
@@ -376,7 +381,6 @@ static void begin_deadline(struct mu__ctx *ctx, struct client_actor *c,
                                                 body->deadline_ms, closure);
 }
 
-/* From the program. */
 void mu__client_on_pending(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
 {
     struct client_actor *c = state;

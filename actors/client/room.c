@@ -1,9 +1,10 @@
-/* Closures on their way to the chief, which says how many may be there (ROOM_ALLOW). What
- * is more waits here, the most urgent first, in order among equals. The first one is
- * never passed by: a large one waits until what was sent before it is resolved.
+/* Room at the chief. The chief says how many closures this client may have there
+ * (ROOM_ALLOW); the rest is queued here by priority, in order within a priority. No
+ * closure overtakes the first one in the queue: a large one waits until enough of those
+ * sent before it are resolved.
  *
- * The chief is told what this client lacks when that begins, and when half of what is
- * allowed is free and nothing waits: never once for each closure. */
+ * The client sends ROOM_REQUEST when it begins to lack room, and when nothing is queued
+ * and half of its room is free: never for each closure. */
 #include "actors/client/actions.h"
 
 #include "actors/client/holds.h"
@@ -13,9 +14,9 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-/* ---- what there is ---- */
+/* ---- the size of the room ---- */
 
-/* What of the chief's room a closure lacks: enum mu__room_lack; 0: it fits. */
+/* What a closure lacks at the chief: bits of enum mu__room_lack; 0: it fits. */
 static uint32_t lacks(const struct mu__room *room, uint64_t bytes)
 {
     uint64_t size = mu__room_size(room, bytes);
@@ -28,7 +29,7 @@ static uint32_t lacks(const struct mu__room *room, uint64_t bytes)
     return lacking;
 }
 
-/* In steps of two, so that not every closure is a new need. */
+/* To a power of two, so that not every closure is a new need. */
 static uint64_t round_up(uint64_t bytes, uint64_t max)
 {
     uint64_t step = 4096;
@@ -77,7 +78,7 @@ static void enqueue(struct mu__room *room, uint32_t slot)
     room->waiting++;
 }
 
-/* Out of its queue; its message is the caller's. */
+/* Take a closure out of its queue; the caller owns the message. */
 static struct mu__msg *dequeue(struct mu__ctx *ctx, struct mu__room *room, uint32_t slot)
 {
     struct mu__room_entry *entry = &room->entries[slot];
@@ -137,7 +138,7 @@ static void send_waiting(struct mu__ctx *ctx, struct client_actor *c, uint32_t s
     send(ctx, c, slot, msg);
 }
 
-/* ---- telling the chief ---- */
+/* ---- requests for room ---- */
 
 static void request_room(struct mu__ctx *ctx, struct client_actor *c, bool leaves)
 {
@@ -152,19 +153,20 @@ static void request_room(struct mu__ctx *ctx, struct client_actor *c, bool leave
 
     if (mu__send_body(ctx, c->chief.pid, MU__ROOM_REQUEST, &body, sizeof body) == 0)
         return;
-    room->lacks_reported = 0;   /* the next one that waits says it again */
-    mu__log(ctx, MU__LOG_WARN, "the chief was not asked for room");
+    room->lacks_reported = 0;   /* the next queued closure requests room again */
+    mu__log(ctx, MU__LOG_WARN, "a request for room was not sent to the chief");
 }
 
-/* Half of what is allowed is free: the rest may go to others. */
-static bool is_sated(const struct mu__room *room)
+/* Whether half of the room is free, so that the chief may give it to other clients. */
+static bool has_spare_room(const struct mu__room *room)
 {
     return room->waiting == 0 && room->closures_sent * 2 <= room->closures_allowed &&
            room->bytes_sent * 2 <= room->bytes_allowed;
 }
 
-/* More bytes than are allowed. That stands until the closure is sent: with the bytes
- * alone it may still lack a place, and they must not go to another one meanwhile. */
+/* The bytes that the first queued closure needs if they are more than are allowed; else
+ * 0. The need stands until a closure is sent: with enough bytes the first one may still
+ * lack room for one more closure, and must keep the bytes meanwhile. */
 static uint64_t find_need(const struct mu__room *room, uint32_t lacking, uint64_t size)
 {
     if (room->number == 0 || room->waiting == 0)
@@ -176,7 +178,7 @@ static uint64_t find_need(const struct mu__room *room, uint32_t lacking, uint64_
                : 0;
 }
 
-/* True when the chief does not know of it yet. */
+/* Update what the client lacks; true: the chief must be told. */
 static bool note_lack(struct client_actor *c)
 {
     struct mu__room *room = &c->room;
@@ -188,7 +190,7 @@ static bool note_lack(struct client_actor *c)
     bool is_new = (lacking & ~room->lacks_reported) != 0 || need > room->need_reported ||
                   (need == 0 && room->need_reported != 0);
 
-    if (is_sated(room)) {
+    if (has_spare_room(room)) {
         is_new = is_new || room->lacks_reported != 0;
         room->lacks_reported = 0;
     }
@@ -258,7 +260,7 @@ void mu__client_dispatch(struct mu__ctx *ctx, struct client_actor *c, uint64_t t
         wait(ctx, c, slot, msg);
 }
 
-/* ---- going ---- */
+/* ---- leaving the queue ---- */
 
 void mu__client_room_drop(struct mu__ctx *ctx, struct client_actor *c, uint32_t slot)
 {
@@ -348,8 +350,8 @@ void mu__client_on_allow(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
     struct mu__room_allow *body = mu__body(msg);
     struct mu__room *room = &c->room;
 
-    if (!c->chief.connected || !mu__pid_equal(msg->from, c->chief.pid) ||
-        body->number == 0 || c->session.shared == NULL || body->session != room->session)
+    if (!mu__client_is_from_chief(c, msg) || body->number == 0 ||
+        c->session.shared == NULL || body->session != room->session)
         return;
     room->number = body->number;
     room->closures_allowed = body->closures;
@@ -363,7 +365,7 @@ void mu__client_on_allow(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
     mu__client_settle(ctx, c);
 }
 
-/* ---- words ---- */
+/* ---- texts for messages ---- */
 
 void mu__client_room_describe(const struct client_actor *c, uint32_t slot, char *out,
                               size_t size)

@@ -1,4 +1,4 @@
-/* The session of the client actor: counts, its phase, its errors, who waits for it. */
+/* The session of the client actor: counts, its phase, its errors, waiting calls. */
 #include "actors/client/actions.h"
 #include "actors/packing.h"
 
@@ -41,7 +41,7 @@ void mu__client_count_resolved(struct mu__ctx *ctx, struct client_actor *c,
                           memory_order_release);
     if (!mu__list_is_empty(&c->room.calls))
         mu__client_room_review(ctx, c);
-    /* In a fine session those that wait for closures wait for the last one. */
+    /* While no closure has failed, calls wait only for the last closure. */
     if (mu__client_phase(c) != MU__SESSION_FINE ||
         (c->calls.waiting != NULL && mu__client_outstanding(c) == 0))
         mu__client_review(ctx, c);
@@ -59,7 +59,7 @@ static struct mu__error_entry *entry_new(struct mu__session *session)
     return mu__grow_array((void **)&entry, 1, sizeof *entry) ? entry : NULL;
 }
 
-/* For the program to take out whenever it likes. */
+/* Stores an error for the program, which may take it at any time. */
 static void keep_error(struct mu__session *session, const mu_error *error)
 {
     struct mu__error_entry *entry = entry_new(session);
@@ -96,7 +96,7 @@ void mu__client_note_notice(struct client_actor *c, const mu_error *error)
     c->session.notice = *error;
 }
 
-/* Whether there is one to be raised now; it is an error from then on. */
+/* Whether a notice is to be raised now: it is moved to the session's error. */
 static bool take_notice(struct client_actor *c)
 {
     if (c->session.notice.code == 0 || mu__client_phase(c) != MU__SESSION_FINE ||
@@ -122,7 +122,7 @@ void mu__client_start_cancelling(struct mu__ctx *ctx, struct client_actor *c)
     mu__client_room_cancel_all(ctx, c);
 }
 
-/* Hands the error to one caller, and to all that joined: they waited for the closure that
+/* Completes `call` with the error, and all JOIN calls: they waited for the closure that
  * failed, too. The session is fine again. */
 static void raise_error(struct mu__ctx *ctx, struct client_actor *c,
                         struct mu__call *call)
@@ -146,9 +146,9 @@ static void raise_error(struct mu__ctx *ctx, struct client_actor *c,
     }
 }
 
-/* ---- those who wait for it ---- */
+/* ---- calls about the session ---- */
 
-/* JOIN, RAISE and whatever else hears of an error first. */
+/* For JOIN and RAISE. */
 static bool try_raise(struct mu__ctx *ctx, struct client_actor *c, struct mu__call *call)
 {
     bool had_error = mu__client_phase(c) != MU__SESSION_FINE;
@@ -161,7 +161,7 @@ static bool try_raise(struct mu__ctx *ctx, struct client_actor *c, struct mu__ca
     }
     phase = mu__client_phase(c);
     if (phase == MU__SESSION_FINE && had_error && call->operation == MU__CLIENT_JOIN) {
-        /* What was cancelled had others hear of it just now. */
+        /* The last cancelled closure has raised the error to other calls just now. */
         call->error = c->session.error;
         mu__client_complete(ctx, c, call, c->session.error.code);
     } else if (phase == MU__SESSION_FINE)

@@ -27,16 +27,16 @@ struct entry {
 struct mu__dispenser {
     struct mu__dispenser_options options;
     uint64_t epoch;
-    uint64_t tickets;       /* handed out so far */
-    uint32_t next;          /* in `order`: what is free before it came back */
+    uint64_t tickets;       /* the last one */
+    uint32_t next;          /* in `order`: shards before it were dispensed */
     uint32_t consumed;      /* of this epoch */
     uint32_t out;
-    uint32_t back_first;    /* in the ring of those that came back */
+    uint32_t back_first;    /* in `back` */
     uint32_t back_count;
     struct shard *shards;
-    uint32_t *order;
-    uint32_t *back;
-    struct entry *entries;  /* a row of `shards` for each epoch on record, by turns */
+    uint32_t *order;        /* of this epoch */
+    uint32_t *back;         /* a ring: the shards that were given back */
+    struct entry *entries;  /* a ring of epochs, each with a row for every shard */
 };
 
 /* ---- order ---- */
@@ -48,15 +48,15 @@ static uint64_t mix(uint64_t bits)
     return bits ^ (bits >> 31);
 }
 
-/* Fresh bits for each call: the counter is mixed until its bits look unrelated. */
+/* The next number of a SplitMix64 generator. */
 static uint64_t draw(uint64_t *counter)
 {
     *counter += UINT64_C(0x9E3779B97F4A7C15);
     return mix(*counter);
 }
 
-/* The order of an epoch follows from the seed and its number alone, so that it need not
- * be saved. */
+/* The order of an epoch depends on the seed and its number only, so that it need not be
+ * saved. */
 static void shuffle(struct mu__dispenser *d)
 {
     uint64_t counter = mix(d->options.seed) ^ mix(~d->epoch);
@@ -84,7 +84,7 @@ static void begin_epoch(struct mu__dispenser *d, uint64_t epoch)
         shuffle(d);
 }
 
-/* ---- life ---- */
+/* ---- making and freeing ---- */
 
 static int check_range(const char *name, uint64_t number, uint64_t low, uint64_t high,
                        mu_error *error)
@@ -142,7 +142,7 @@ void mu__dispenser_free(struct mu__dispenser *dispenser)
     free(dispenser);
 }
 
-/* ---- handing out ---- */
+/* ---- dispensing and consuming ---- */
 
 static bool is_last_epoch(const struct mu__dispenser *d)
 {
@@ -154,7 +154,7 @@ static bool is_over(const struct mu__dispenser *d)
     return d->consumed == d->options.shards;
 }
 
-/* The next shard that is free. False: none is. */
+/* Take the next free shard. False: there is none. */
 static bool take_free(struct mu__dispenser *d, uint32_t *ret_shard)
 {
     const uint32_t shards = d->options.shards;
@@ -192,8 +192,8 @@ enum mu__dispenser_outcome mu__dispenser_next(struct mu__dispenser *d,
     return MU__SHARD_DISPENSED;
 }
 
-/* Tickets are never the same, so neither is a shard of another epoch taken for this
- * one's. */
+/* As tickets are unique, a shard of an earlier epoch is not taken for one of this
+ * epoch. */
 static bool is_out(const struct mu__dispenser *d, const struct mu__dispensed *dispensed)
 {
     return dispensed->shard < d->options.shards &&
@@ -269,7 +269,7 @@ uint32_t mu__dispenser_first_out(const struct mu__dispenser *d)
 
 /* ---- to a value ---- */
 
-/* What the record says of each consumed shard. */
+/* The columns of the record. */
 enum column { SHARD, CLOSURE, ATTEMPT, WORKER, COLUMNS };
 
 static const char *const column_names[COLUMNS] = {"shard", "closure", "attempt",
@@ -370,7 +370,7 @@ mu_value *mu__dispenser_value(const struct mu__dispenser *d)
     return NULL;
 }
 
-/* ---- and back ---- */
+/* ---- from a value ---- */
 
 /* A whole number under a key of a map. */
 static int read_number(const mu_value *map, const char *key, int64_t low, int64_t high,
@@ -486,7 +486,7 @@ static int read_row(struct mu__dispenser *d, const struct page *page, uint64_t r
     return 0;
 }
 
-/* Into a dispenser that has begun this epoch. */
+/* The dispenser has begun this epoch. */
 static int read_page(struct mu__dispenser *d, const mu_value *map, struct page *page,
                      mu_error *error)
 {
@@ -504,8 +504,8 @@ static int read_page(struct mu__dispenser *d, const mu_value *map, struct page *
     return rv;
 }
 
-/* How many shards of the current epoch are consumed: of all but the last epoch, not all
- * are. */
+/* The current epoch and how many of its shards are consumed: all of them only if it is
+ * the last epoch. */
 static int read_position(const struct mu__dispenser *d, const mu_value *value,
                          mu_error *error, uint64_t *ret_epoch, uint64_t *ret_consumed)
 {

@@ -1,5 +1,5 @@
-/* Requests to the supervisor: of the program, and of the client actor itself when a wait
- * has timed out. Every request and every answer begins with a token. */
+/* Requests to the supervisor: those of the program, and status requests of the client
+ * actor when a call has timed out. Every request and every answer begins with a token. */
 #include "actors/client/actions.h"
 #include "runtime/message/codec.h"
 
@@ -15,8 +15,9 @@ static bool is_request(const struct mu__call *call)
            call->operation == MU__CLIENT_EXPLAIN || call->operation == MU__CLIENT_REQUEST;
 }
 
-/* ---- what is known here ---- */
+/* ---- explanations without the chief ---- */
 
+/* The closure of a future if it waits for inputs; else NULL. */
 static struct mu__pending_closure *waits_here(const struct client_actor *c,
                                               const mu_remote_value *future)
 {
@@ -28,14 +29,6 @@ static struct mu__pending_closure *waits_here(const struct client_actor *c,
     return closure != NULL && closure->list != NULL ? closure : NULL;
 }
 
-static void describe_inputs(const struct mu__pending_closure *closure, char *out,
-                            size_t size)
-{
-    (void)snprintf(out, size, "for %" PRIu32 " of its %" PRIu32 " input%s",
-                   closure->missing, closure->inputs_count,
-                   closure->inputs_count == 1 ? "" : "s");
-}
-
 static const char *state_word(const mu_remote_value *future)
 {
     if (mu__future_is(future, MU_REMOTE_ABORTED))
@@ -43,10 +36,25 @@ static const char *state_word(const mu_remote_value *future)
     return future->error != NULL ? "failed" : "finished";
 }
 
-/* Its closure waits here for room at the chief. */
-static bool waits_for_room(const struct client_actor *c, const mu_remote_value *future)
+/* Describe what the closure of a future waits for in this client, and its function;
+ * false: it does not wait here. */
+static bool describe_wait(const struct client_actor *c, const mu_remote_value *future,
+                          struct mu__view *ret_function, char *out, size_t size)
 {
-    return future->token != 0 && c->slots.items[future->token - 1].state == SLOT_WAITS;
+    const struct mu__pending_closure *closure = waits_here(c, future);
+
+    if (future->token != 0 && c->slots.items[future->token - 1].state == SLOT_WAITS) {
+        mu__client_room_describe(c, future->token - 1, out, size);
+        *ret_function = mu__client_room_function(c, future->token - 1);
+        return true;
+    }
+    if (closure == NULL)
+        return false;
+    (void)snprintf(out, size, "for %" PRIu32 " of its %" PRIu32 " input%s",
+                   closure->missing, closure->inputs_count,
+                   closure->inputs_count == 1 ? "" : "s");
+    *ret_function = ((struct mu__schedule *)mu__body(closure->msg))->function;
+    return true;
 }
 
 static mu_value *waiting_value(struct mu__view function, const char *words)
@@ -61,22 +69,15 @@ static mu_value *waiting_value(struct mu__view function, const char *words)
     return map;
 }
 
-/* NULL when the chief knows more. */
+/* Why a future is not resolved, or how it was; NULL: its closure is at the chief. */
 static mu_value *explain_here(const struct client_actor *c, const mu_remote_value *future)
 {
-    struct mu__pending_closure *closure = waits_here(c, future);
+    struct mu__view function;
     mu_value *map;
     char words[256];
 
-    if (waits_for_room(c, future)) {
-        mu__client_room_describe(c, future->token - 1, words, sizeof words);
-        return waiting_value(mu__client_room_function(c, future->token - 1), words);
-    }
-    if (closure != NULL) {
-        describe_inputs(closure, words, sizeof words);
-        return waiting_value(((struct mu__schedule *)mu__body(closure->msg))->function,
-                             words);
-    }
+    if (describe_wait(c, future, &function, words, sizeof words))
+        return waiting_value(function, words);
     if (mu__future_is(future, MU_REMOTE_NOT_READY))
         return NULL;
     map = mu_value_map();
@@ -88,9 +89,9 @@ static mu_value *explain_here(const struct client_actor *c, const mu_remote_valu
     return map;
 }
 
-/* ---- asking ---- */
+/* ---- sending requests ---- */
 
-/* False when the request was not sent; then it is the call's still, or gone. */
+/* Takes msg. False: it was NULL or could not be sent. */
 static bool send_request(struct mu__ctx *ctx, struct client_actor *c,
                          struct mu__client_call *call, struct mu__msg *msg)
 {
@@ -104,16 +105,13 @@ static bool send_request(struct mu__ctx *ctx, struct client_actor *c,
     return mu__send(ctx, c->chief.pid, msg) == 0;
 }
 
-/* `slot`: the token of a closure, 0 for the status. */
+/* `slot`: the token of a closure to explain; 0: the whole status. */
 static struct mu__msg *status_get(struct mu__ctx *ctx, uint64_t slot)
 {
     struct mu__msg *msg = mu__msg_new(ctx, MU__STATUS_GET);
-    struct mu__status_get *body;
 
-    if (msg == NULL)
-        return NULL;
-    body = mu__body(msg);
-    body->slot = slot;
+    if (msg != NULL)
+        ((struct mu__status_get *)mu__body(msg))->slot = slot;
     return msg;
 }
 
@@ -164,7 +162,8 @@ void mu__client_request(struct mu__ctx *ctx, struct client_actor *c,
     if (!c->chief.connected && call->at_once)
         complete_unavailable(ctx, c, &call->call);
     else if (!c->chief.connected)
-        mu__client_call_wait(ctx, c, &c->calls.waiting, &call->call);
+        mu__client_call_wait(ctx, c, &c->calls.waiting, &call->call,
+                             call->call.timeout_ms);
     else if (mu__client_start_timeout(ctx, c, &call->call, call->call.timeout_ms))
         submit_request(ctx, c, call);
 }
@@ -182,7 +181,7 @@ void mu__client_send_waiting(struct mu__ctx *ctx, struct client_actor *c)
     }
 }
 
-/* ---- waits that are over their limit ---- */
+/* ---- calls that have timed out ---- */
 
 static const char *string_in(const mu_value *map, const char *key, const char *otherwise)
 {
@@ -201,7 +200,7 @@ static int64_t number_in(const mu_value *map, const char *key)
     return number;
 }
 
-/* Who was there and is not. */
+/* Workers that were connected and are lost. */
 static void describe_missing(const mu_value *missing, char *out, size_t size)
 {
     size_t used;
@@ -222,8 +221,8 @@ static bool is_running(const mu_value *closure)
     return strcmp(string_in(closure, "state", "running"), "running") == 0;
 }
 
-/* The first that is known to have begun; else the first that was sent; NULL: there is
- * none. */
+/* The first closure that has begun to run; else the first that was sent; NULL: none is in
+ * flight. */
 static const mu_value *first_in_flight(const mu_value *status)
 {
     const mu_value *list = mu_value_find(status, "in_flight");
@@ -256,8 +255,8 @@ void mu__client_describe_status(const mu_value *status, char *out, size_t size)
                    number_in(closures, "sent"), number_in(closures, "queued"));
 }
 
-/* Words of one closure, from what the chief says about it: its state, and where it runs
- * or what it waits for. */
+/* Describe a closure from the chief's answer: its state, where it runs or what it waits
+ * for. */
 static void describe_closure(const mu_value *closure, char *out, size_t size)
 {
     const char *state = string_in(closure, "state", "?");
@@ -298,7 +297,8 @@ static void set_timeout_error(const struct client_actor *c, struct mu__call *cal
     call->error.kind = MU_ERROR_LIMIT;
 }
 
-/* Ends a call that asked why. `status` may be NULL. */
+/* Completes a call that has timed out. `status`: the chief's answer; NULL: there is
+ * none. */
 static void explain(struct mu__ctx *ctx, struct client_actor *c, struct mu__call *call,
                     const mu_value *status)
 {
@@ -313,33 +313,29 @@ static void explain(struct mu__ctx *ctx, struct client_actor *c, struct mu__call
     mu__client_complete(ctx, c, call, -MU_EDEADLINE);
 }
 
-/* Of what is known without the chief; false when that is nothing. */
+/* Completes a FETCH that has timed out, without the chief. False: only the chief knows
+ * the state of the closure. */
 static bool explain_fetch_here(struct mu__ctx *ctx, struct client_actor *c,
                                struct mu__client_call *call)
 {
     const mu_remote_value *future = call->waiters[call->error_at].future;
-    struct mu__pending_closure *closure = waits_here(c, future);
-    char inputs[256];
+    struct mu__view function;
+    char wait[256];
     char words[272];
 
-    if (waits_for_room(c, future)) {
-        mu__client_room_describe(c, future->token - 1, inputs, sizeof inputs);
-        (void)snprintf(words, sizeof words, "it waits %s", inputs);
-    } else if (closure != NULL) {
-        describe_inputs(closure, inputs, sizeof inputs);
-        (void)snprintf(words, sizeof words, "it waits %s", inputs);
-    } else if (future->token == 0) {
+    if (describe_wait(c, future, &function, wait, sizeof wait))
+        (void)snprintf(words, sizeof words, "it waits %s", wait);
+    else if (future->token == 0)
         (void)snprintf(words, sizeof words, "a worker keeps it and did not send it");
-    } else {
+    else
         return false;
-    }
     set_timeout_error(c, &call->call, words);
     mu__client_complete(ctx, c, &call->call, -MU_EDEADLINE);
     return true;
 }
 
 void mu__client_explain_timeout(struct mu__ctx *ctx, struct client_actor *c,
-                        struct mu__client_call *call)
+                                struct mu__client_call *call)
 {
     uint64_t slot = 0;
 
@@ -352,14 +348,11 @@ void mu__client_explain_timeout(struct mu__ctx *ctx, struct client_actor *c,
         explain(ctx, c, &call->call, NULL);
         return;
     }
-    if (!mu__client_start_timeout(ctx, c, &call->call, EXPLAIN_MS))
-        return;
-    call->call.next = c->calls.requested;
-    c->calls.requested = &call->call;
+    mu__client_call_wait(ctx, c, &c->calls.requested, &call->call, EXPLAIN_MS);
 }
 
-/* Whether it is the chief that does not answer, or what it was asked to do that takes so
- * long: it is asked something else. */
+/* Request the status, to find out whether the chief does not answer at all or the first
+ * request takes so long. False: that is not done for this call. */
 static bool request_alive(struct mu__ctx *ctx, struct client_actor *c,
                          struct mu__client_call *call)
 {
@@ -368,10 +361,7 @@ static bool request_alive(struct mu__ctx *ctx, struct client_actor *c,
         !send_request(ctx, c, call, status_get(ctx, 0)))
         return false;
     call->explains_timeout = true;
-    if (!mu__client_start_timeout(ctx, c, &call->call, EXPLAIN_MS))
-        return true;
-    call->call.next = c->calls.requested;
-    c->calls.requested = &call->call;
+    mu__client_call_wait(ctx, c, &c->calls.requested, &call->call, EXPLAIN_MS);
     return true;
 }
 
@@ -403,7 +393,7 @@ void mu__client_no_answer(struct mu__ctx *ctx, struct client_actor *c,
     mu__client_complete(ctx, c, call, -MU_EDEADLINE);
 }
 
-/* Asked why a wait is over its limit, the chief is lost. */
+/* The chief is lost before it has explained the timeout of a call. */
 static void explain_lost(struct mu__ctx *ctx, struct client_actor *c,
                          struct mu__call *call, const mu_error *error)
 {
@@ -433,13 +423,13 @@ void mu__client_fail_requests(struct mu__ctx *ctx, struct client_actor *c,
 
 /* ---- answers ---- */
 
-/* Whose answer it is; the call is in no list then. */
+/* The call that an answer is for, taken out of the list; NULL: there is none. */
 static struct mu__client_call *requester_of(struct client_actor *c,
                                             const struct mu__msg *msg, uint64_t token)
 {
     struct mu__call *call = c->calls.requested;
 
-    if (!c->chief.connected || !mu__pid_equal(msg->from, c->chief.pid))
+    if (!mu__client_is_from_chief(c, msg))
         return NULL;
     while (call != NULL && ((struct mu__client_call *)call)->token != token)
         call = call->next;
@@ -490,7 +480,7 @@ static void answered(struct mu__ctx *ctx, struct client_actor *c,
                                                      text));
 }
 
-/* Nobody waits for it any more: then nobody holds it either. */
+/* If the call has timed out, the value has no holder: release it. */
 void mu__client_on_made(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
 {
     struct client_actor *c = state;
@@ -501,8 +491,7 @@ void mu__client_on_made(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
         call->input = body->input;
         call->chief_epoch = c->chief.epoch;
         answered(ctx, c, call, body->code, body->message);
-    } else if (c->chief.connected && mu__pid_equal(msg->from, c->chief.pid) &&
-               body->input != 0) {
+    } else if (mu__client_is_from_chief(c, msg) && body->input != 0) {
         mu__client_release(ctx, c, body->input);
     }
 }

@@ -1,10 +1,11 @@
-/* The cluster changes: tasks come to the coordinated jobs, which registering, barriers of
- * all and leaving together wait for, or leave them. One that leaves has done nothing
- * wrong: it is as if it had left by itself, and its links are hung up elsewhere.
+/* Changes of the cluster: tasks are added to the coordinated jobs, or removed from them;
+ * registration with all, barriers of all and leaving together wait for these tasks. A
+ * removed one has not failed: it counts as if it had left. Its links are closed by the
+ * node, not here.
  *
  * Every host learns of changes by itself, so two hosts may coordinate different tasks for
- * a while; the one that leads decides. A task that is not known to it yet takes part as a
- * guest, whom nobody waits for. */
+ * a while; the one that leads decides. A task that it does not know yet is a guest, for
+ * which no other task waits. */
 #include "actors/coordination/tasks.h"
 #include "actors/coordination/barriers/barrier_requests.h"
 #include "actors/coordination/internal.h"
@@ -12,8 +13,8 @@
 
 #include <inttypes.h>
 
-/* Everything that counts the coordinated tasks. When there is no memory it counts as it
- * did before, and says so. */
+/* Tell all parts that count the coordinated tasks. Without memory they count as before,
+ * and an error is logged. */
 static void coordinate(struct mu__ctx *ctx, struct coordination *c,
                        struct mu__roster_task *task, bool is_coordinated)
 {
@@ -23,8 +24,8 @@ static void coordinate(struct mu__ctx *ctx, struct coordination *c,
     if (mu__coord_requests_cluster(ctx, c, task) == 0)
         mu__coord_barriers_cluster(ctx, c, task);
     else
-        mu__log(ctx, MU__LOG_ERROR, "out of memory: who waits for all tasks does not "
-                "hear that %s has come or gone", task->name);
+        mu__log(ctx, MU__LOG_ERROR, "out of memory: requests and barriers of all tasks "
+                "miss that %s was added or removed", task->name);
     mu__coord_leave_cluster(ctx, c, task, shared);
 }
 

@@ -1,4 +1,3 @@
-
 #include "actors/coordination/coordination.h"
 
 #include "actors/coordination/tasks.h"
@@ -16,12 +15,12 @@
 enum {
     TICK_BUSY_MS = 50,      /* while the store is read or has not answered yet */
     TICK_IDLE_MS = 1000,
-    TICK_LATE_MS = 100      /* a later tick: this host was paused, or overloaded */
+    TICK_LATE_MS = 100      /* a tick later than this: the host was paused */
 };
 
 enum service_timer { TIMER_TICK, TIMER_COMMIT };
 
-/* What agents ask, all of which is for the one who leads. */
+/* Requests of agents, which only the leading host takes. */
 static const mu__handle_fn request_handlers[] = {
     [MU__TASK_REGISTER - MU__TASK_REGISTER] = mu__coord_on_register,
     [MU__TASK_HEARTBEAT - MU__TASK_REGISTER] = mu__coord_on_heartbeat,
@@ -34,12 +33,12 @@ static const mu__handle_fn request_handlers[] = {
     [MU__PREEMPT_NOTICE - MU__TASK_REGISTER] = mu__coord_on_preempt_notice,
     [MU__PREEMPT_STEP - MU__TASK_REGISTER] = mu__coord_on_preempt_step,
     [MU__KEY_PUT - MU__TASK_REGISTER] = mu__coord_on_key_put,
-    [MU__KEY_GET - MU__TASK_REGISTER] = mu__coord_on_key_get,
+    [MU__KEY_GET - MU__TASK_REGISTER] = mu__coord_on_key_read,
     [MU__KEY_INCREMENT - MU__TASK_REGISTER] = mu__coord_on_key_increment,
     [MU__KEY_DELETE - MU__TASK_REGISTER] = mu__coord_on_key_delete,
     [MU__KEY_CANCEL - MU__TASK_REGISTER] = mu__coord_on_key_cancel,
-    [MU__KEY_LIST - MU__TASK_REGISTER] = mu__coord_on_key_list,
-    [MU__KEY_WATCH - MU__TASK_REGISTER] = mu__coord_on_key_watch,
+    [MU__KEY_LIST - MU__TASK_REGISTER] = mu__coord_on_key_read,
+    [MU__KEY_WATCH - MU__TASK_REGISTER] = mu__coord_on_key_read,
     [MU__KEY_UNWATCH - MU__TASK_REGISTER] = mu__coord_on_key_unwatch,
 };
 
@@ -57,7 +56,7 @@ uint64_t mu__coord_clock(struct mu__ctx *ctx, const struct coordination *c)
 {
     uint64_t now_ms = mu__now_ms(ctx);
 
-    /* The clock waits for the tick, which is what notices that the host was paused. */
+    /* The clock stands until a late tick has added the pause to paused_ms. */
     if (c->clock.timer != 0 && now_ms > c->clock.due_ms + TICK_LATE_MS)
         now_ms = c->clock.due_ms + TICK_LATE_MS;
     return now_ms - c->clock.paused_ms;
@@ -71,7 +70,7 @@ static void arm(struct mu__ctx *ctx, struct coordination *c, uint64_t when_ms)
     c->clock.due_ms = when_ms;
     c->clock.timer = mu__timer_set(ctx, when_ms - now_ms, TIMER_TICK);
     if (c->clock.timer == 0)
-        mu__log(ctx, MU__LOG_ERROR, "out of memory: limits are late");
+        mu__log(ctx, MU__LOG_ERROR, "out of memory: timeouts are late");
 }
 
 void mu__coord_wake_at(struct mu__ctx *ctx, struct coordination *c, uint64_t due_ms)
@@ -80,7 +79,7 @@ void mu__coord_wake_at(struct mu__ctx *ctx, struct coordination *c, uint64_t due
     uint64_t when_ms = mu__now_ms(ctx);
 
     if (due_ms > clock_ms) {
-        /* Beyond what the clock can show is never. */
+        /* So far away is never. */
         if (due_ms - clock_ms > UINT64_MAX / 2)
             return;
         when_ms += due_ms - clock_ms;
@@ -179,7 +178,7 @@ static void rewrite(struct mu__ctx *ctx, struct coordination *c)
         !ops->needs_rewrite(c->store, c->records))
         return;
     ops->rewrite(c->store, ctx);
-    /* Nothing to write is a rewrite, too, and has a commit. */
+    /* A rewrite with no records has a commit, too. */
     c->commits.dirty = true;
     (void)mu__coord_keys_rewrite(ctx, c);
     commit(ctx, c);
@@ -197,8 +196,7 @@ static void reading(void *owner)
     mu__coord_keys_forget(owner);
 }
 
-/* This process belongs to another run of the job than the store: whoever else may host
- * the service gets it. */
+/* This process belongs to another run of the job than the store: another host gets it. */
 static void refuse_to_lead(struct mu__ctx *ctx, struct coordination *c,
                            const mu_error *error)
 {
@@ -216,7 +214,7 @@ static void retire(struct mu__ctx *ctx, struct coordination *c)
 {
     c->retires = false;
     c->store->ops->close(c->store, ctx);
-    c->store = mu__coord_no_store();
+    c->store = NULL;
 }
 
 static void held(void *owner, struct mu__ctx *ctx, uint64_t epoch, uint64_t number)
@@ -269,7 +267,7 @@ static void lost(void *owner, struct mu__ctx *ctx, const char *reason)
     mu__coord_wake_at(ctx, c, 0);
 }
 
-/* Agents that wait for a service hear why there is none. */
+/* Tell the agents that wait for a service why there is none. */
 static void store_trouble(void *owner, struct mu__ctx *ctx, const char *reason_text)
 {
     struct coordination *c = owner;
@@ -295,7 +293,8 @@ static uint64_t default_tick_ms(const struct coordination *c)
 static void tick_parts(struct mu__ctx *ctx, struct coordination *c)
 {
     c->commits.calling = ctx;
-    c->store->ops->tick(c->store, ctx);
+    if (c->store != NULL)
+        c->store->ops->tick(c->store, ctx);
     c->commits.calling = NULL;
     if (c->retires)
         retire(ctx, c);
@@ -379,7 +378,7 @@ static void on_node_down(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
     free(mu__map_remove(&c->peers, (uint64_t)body->node + 1));
 }
 
-/* Whoever waits for a link says why it is not up; this actor waits for none. */
+/* This actor waits for no link. */
 static void on_node_trouble(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
 {
     (void)ctx;
@@ -392,7 +391,7 @@ static void on_http_done(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
     struct coordination *c = state;
     const struct mu__http_done *body = mu__body(msg);
 
-    if (c->store->ops->heard == NULL)
+    if (c->store == NULL || c->store->ops->heard == NULL)
         return;
     c->commits.calling = ctx;
     (void)c->store->ops->heard(c->store, ctx, body->request);
@@ -538,7 +537,6 @@ static int init(struct mu__ctx *ctx, void *state, const void *arg)
     int rv;
 
     c->config = *(const struct mu__coordination_config *)arg;
-    c->commits.later_end = &c->commits.later;
     (void)snprintf(c->reason, sizeof c->reason, "its store is not held yet");
     rv = init_parts(ctx, c);
     if (rv != 0) {
@@ -553,7 +551,7 @@ static int init(struct mu__ctx *ctx, void *state, const void *arg)
     return 0;
 }
 
-/* Agents ask another host, if there is one, what was not answered. */
+/* Unanswered agents repeat their requests at another host. */
 static void done(struct mu__ctx *ctx, void *state)
 {
     struct coordination *c = state;

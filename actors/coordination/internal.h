@@ -2,21 +2,21 @@
  *
  *     coordination.c       the actor: handlers, the store, the clock
  *     replies.c            messages, sent once what they depend on is safe
- *     registration.c       tasks that register, are heard, report errors, are reset
- *     task_states.c        changes of a task's state, and who hears of them
+ *     registration.c       registration, heartbeats, error reports, resets
+ *     task_states.c        changes of a task's state, and their notifications
  *     leave.c              tasks that leave, alone or together
  *     task_marks.c         errors and resets that one task reports of another
- *     cluster_changes.c    tasks that come to the coordinated jobs, or leave them
- *     task_requests.c      requests about tasks, and those that wait for tasks, by
- *                          groups: task_groups.c; what is answered: task_listing.c
- *     preemption.c         notices and rounds
+ *     cluster_changes.c    tasks added to or removed from the coordinated jobs
+ *     task_requests.c      requests about tasks; task_groups.c has those that wait,
+ *                          by group, and task_listing.c the values that are answered
+ *     preemption.c         notices and rounds; preemption_messages.c: their messages
  *     job_runs.c           runs of the job: what belongs to one, when another begins
  *     barriers/            barriers: requests, outcomes; who is alive
  *     keys/                key-values: changes, reads, watches, leases
  *
- * What they do for each other is in tasks.h, replies.h, job_runs.h, keys/keys.h and
- * barriers/barrier_requests.h. Below them, as plain data that knows no
- * messages: roster.h, barriers/barrier_table.h, request_results.h, keys/key_map.h. */
+ * They call each other through tasks.h, replies.h, job_runs.h, keys/keys.h and
+ * barriers/barrier_requests.h. Plain data without messages: roster.h,
+ * barriers/barrier_table.h, request_results.h, keys/key_map.h. */
 #ifndef MU_ACTORS_COORDINATION_INTERNAL_H
 #define MU_ACTORS_COORDINATION_INTERNAL_H
 
@@ -25,17 +25,18 @@
 #include "actors/coordination/roster.h"
 #include "actors/messages.h"
 #include "actors/task_set.h"
+#include "runtime/base/list.h"
 
-/* Each part's state, which that part defines. */
+/* The state of each part, defined there. */
 struct coord_requests;
 struct coord_keys;
 struct coord_barriers;
 struct coord_preempt;
 struct coord_runs;
 
-/* Messages that wait for the store. Of changes of keys, and reads, no more are taken when
- * there are so many, and a watch that would add one is over; above the most they are
- * dropped, as when there is no memory. */
+/* Bounds of the messages that wait for the store: from the first on, changes and reads of
+ * keys are refused; from the second on, a watch with a new event is ended; at the last,
+ * messages are dropped, as without memory. */
 enum {
     COORD_LATER_REQUESTS = 1 << 17,
     COORD_LATER_EVENTS = 3 << 16,
@@ -44,7 +45,7 @@ enum {
 
 /* A message that waits for the store. */
 struct coord_later {
-    struct coord_later *next;
+    struct mu__list_node link;
     uint64_t sequence;          /* of the commit that it waits for */
     uint32_t node;
     struct mu__msg *msg;
@@ -57,8 +58,7 @@ struct coord_commits {
     uint64_t timer;
     uint64_t sequence;          /* of the last commit */
     uint64_t safe;              /* of the last commit that is safe */
-    struct coord_later *later;  /* what waits, in order */
-    struct coord_later **later_end;
+    struct mu__list later;      /* of struct coord_later, in the order of sending */
     uint32_t later_count;
     struct mu__ctx *calling;    /* while a function of the store runs */
 };
@@ -69,42 +69,43 @@ struct coord_clock {
     uint64_t due_ms;            /* by the world's clock */
     uint64_t next_ms;           /* while it ticks: when the next tick is requested */
     bool ticking;
-    uint64_t paused_ms;         /* by how much this host was too late in all: no task is
-                                   declared dead for it, see mu__coord_clock */
+    uint64_t paused_ms;         /* the sum of this host's own pauses, which no timeout of
+                                   a task counts: mu__coord_clock */
 };
 
-/* What all tasks were told, and whether all have come. */
+/* Notifications of failures, and registration with all others. */
 struct coord_tasks {
-    mu_error notified; /* what the connected tasks were told last: another one's
-                                   failure */
+    mu_error notified;          /* the last failure that connected tasks were notified
+                                   of */
     uint64_t notified_count;
-    uint32_t fresh;             /* tasks that registered since then, at most */
-    bool gathering;             /* somebody registers with all others, and they were not
-                                   all there at once since: who goes may come again */
+    uint32_t fresh;             /* an upper bound of the tasks registered since then */
+    bool gathering;             /* a task has registered with the option to wait for all,
+                                   and not all have been connected at once since: one
+                                   that is lost may register again */
 };
 
 /* Tasks that leave together. */
 struct coord_leave {
-    uint32_t leavers;           /* tasks that share their fate */
-    uint32_t left;              /* of these, that have left already */
-    uint32_t leaving;           /* how many of them wait for the others */
-    uint64_t due_ms;            /* for so long; valid while some do */
+    uint32_t leavers;           /* how many tasks leave together */
+    uint32_t left;              /* of these, those that have left already */
+    uint32_t leaving;           /* of these, those that wait for the others */
+    uint64_t due_ms;            /* the deadline; valid while `leaving` is not 0 */
 };
 
 struct coordination {
     struct mu__coordination_config config;
-    struct mu__store *store;
+    struct mu__store *store;    /* NULL: closed, and never held again */
     bool leads;                 /* the store is held */
-    bool retires;               /* it lets the store go, in this tick */
+    bool retires;               /* the store is to be closed in this tick */
     uint64_t epoch;
     uint64_t number;            /* of the store's content */
-    char reason[256];           /* why it does not lead */
+    char reason[256];           /* why it does not lead; "" while it does */
     uint64_t revision;          /* of the last change */
-    uint64_t records;           /* that a rewrite of the store would have */
+    uint64_t records;           /* how many a rewrite of the store would write */
     struct coord_commits commits;
     struct coord_clock clock;
-    struct mu__map peers;       /* node + 1 -> struct coord_peer, of all that are up; this
-                                   node, which has an agent, too, is one */
+    struct mu__map peers;       /* node + 1 -> struct coord_peer of each link that is up,
+                                   and of this node itself, which has an agent, too */
     struct mu__roster *roster;
     struct coord_tasks tasks;
     struct coord_leave leave;
@@ -115,7 +116,7 @@ struct coordination {
     struct coord_runs *runs;
 };
 
-/* Who is at the other end of a link that is up; or this node itself. */
+/* The task at the other end of a link that is up; or this node's own. */
 struct coord_peer {
     uint32_t node;
     char type[16];
@@ -123,20 +124,18 @@ struct coord_peer {
     uint64_t incarnation;
 };
 
-/* Write a record (STORE_CHANGE, STORE_RESULT), which stays the caller's, into the present
- * batch, which is committed in the next turn. After a failure the service does not lead
- * any more. */
+/* Write a record (STORE_CHANGE, STORE_RESULT; it stays the caller's) into the present
+ * batch, which is committed in the next turn. A failure ends this host's lead. */
 int mu__coord_write(struct mu__ctx *ctx, struct coordination *c,
                     const struct mu__msg *record);
 
-/* This host's time, without the time that it was itself paused for. What is measured
- * against timeouts of tasks is measured by it. */
+/* This host's time without its own pauses. Timeouts of tasks are measured by it. */
 uint64_t mu__coord_clock(struct mu__ctx *ctx, const struct coordination *c);
 
-/* Tick (all mu__coord_..._tick) at `due_ms` of mu__coord_clock, or as soon as possible
- * when that is past: exactly then, where a part waits for a limit. Otherwise ticks come
- * once a second, and more often while the store is busy. It holds for the next tick
- * only: a part that still waits says so again from within its own tick. */
+/* Tick (call all mu__coord_..._tick) at `due_ms` of mu__coord_clock, or as soon as
+ * possible when that is past. Without it ticks come once a second, and more often while
+ * the store is busy. It holds for one tick: a part that still waits calls it again from
+ * its own tick. */
 void mu__coord_wake_at(struct mu__ctx *ctx, struct coordination *c, uint64_t due_ms);
 
 /* NULL: no link to that node is up. */

@@ -15,8 +15,8 @@
 
 #define DIRECTORY MU__KEYS_OWN "/run"
 
-/* Keys of programs that are about one run; before there were runs the service's own were
- * elsewhere. */
+/* Keys of programs that belong to one run, and where former versions had the service's
+ * own keys of barriers and preemption. */
 static const char *const run_directories[] = {
     "muster/distribute", MU__KEY_PREEMPTION, MU__KEYS_OWN "/barrier",
     MU__KEYS_OWN "/preemption",
@@ -64,8 +64,8 @@ static int write_run(struct mu__ctx *ctx, struct coordination *c,
     return rv;
 }
 
-/* The number in "_muster/run/NUMBER", and whether there is more behind it; 0: there is
- * none. */
+/* The number in "_muster/run/NUMBER", and whether a longer path follows it; 0: it is no
+ * number. */
 static uint64_t number_in(struct mu__view key, bool *ret_more)
 {
     const char *at = (const char *)key.data + sizeof DIRECTORY;
@@ -110,7 +110,7 @@ static bool is_remembered(const struct coordination *c, uint64_t number)
     return false;
 }
 
-/* All below the directory but the records of runs that are remembered. */
+/* Delete all keys below the directory but the records of remembered runs. */
 static void drop_contents(struct mu__ctx *ctx, struct coordination *c)
 {
     struct mu__key_value entry = {.key = mu__view_str(DIRECTORY)};
@@ -128,7 +128,7 @@ static void drop_contents(struct mu__ctx *ctx, struct coordination *c)
     }
 }
 
-/* ---- which run it is in ---- */
+/* ---- the present run ---- */
 
 const struct mu__store_run *mu__coord_run(const struct coordination *c)
 {
@@ -144,7 +144,7 @@ size_t mu__coord_run_key(const struct coordination *c, const char *what,
                             mu__coord_run(c)->number, what);
 }
 
-/* Whether a function of independent tasks has failed: that is what the run comes to. */
+/* Whether a function of independent tasks has failed, and with it the run. */
 static bool has_failed(const struct coordination *c)
 {
     static const char end[] = "/failed";
@@ -198,8 +198,8 @@ static int begin_run(struct mu__ctx *ctx, struct coordination *c, bool failed)
     return write_run(ctx, c, &run);
 }
 
-/* The same run goes on, whatever came of it before. One that has ended is only begun
- * again by name: who takes part in it, and takes over its service, does not. */
+/* The same run goes on. One that has ended is only resumed by name: a host that already
+ * takes part in it (`is_own`), and takes over the service, does not resume it. */
 static int continue_run(struct mu__ctx *ctx, struct coordination *c, bool is_own)
 {
     struct mu__store_run *present = mu__store_runs_present(&c->runs->store_runs);
@@ -244,7 +244,7 @@ int mu__coord_runs_lead(struct mu__ctx *ctx, struct coordination *c, mu_error *r
     return ret_error->code;
 }
 
-/* ---- who belongs to it ---- */
+/* ---- admission of tasks ---- */
 
 int mu__coord_runs_admit(const struct coordination *c, const struct coord_peer *peer,
                          const struct mu__task_register *body, mu_error *ret_error)
@@ -281,7 +281,7 @@ uint64_t mu__coord_runs_number_for(const struct coordination *c, uint64_t run)
 
 /* ---- its end ---- */
 
-/* Whether other tasks than that of this host are there. Clients come and go. */
+/* Whether other tasks than this host's are connected, clients aside. */
 static bool has_others(const struct coordination *c, const struct mu__roster_task *own)
 {
     for (uint32_t i = 0; i < c->roster->count; i++) {
@@ -314,7 +314,7 @@ static void end_run(const struct mu__run_end *body, const struct mu__roster_task
                    line[0] == '\0' ? "ended by " : ", says ", task->name);
 }
 
-/* The leading task's word: the chief's, or where there is none a worker's. */
+/* The chief may end a run, or, in a cluster without one, a worker. */
 static bool may_end(const struct coordination *c, const struct mu__roster_task *task)
 {
     const struct mu__task_set *all = mu__coord_requests_all(c);
@@ -356,72 +356,61 @@ void mu__coord_on_run_end(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
 
 /* ---- showing ---- */
 
-static int set_number(mu_value *map, const char *name, uint64_t number)
+static bool set_number(mu_value *map, const char *name, uint64_t number)
 {
-    return mu_value_set(map, name, mu_value_int((int64_t)number));
+    return mu_value_set(map, name, mu_value_int((int64_t)number)) == 0;
 }
 
-static int set_text(mu_value *map, const char *name, const char *text)
+static bool set_text(mu_value *map, const char *name, const char *text)
 {
     mu_value *value = mu_value_string(text);
 
-    return mu_value_set(map, name, value != NULL ? value : mu_value_string("?"));
+    return mu_value_set(map, name, value != NULL ? value : mu_value_string("?")) == 0;
 }
 
-/* What the present run holds. */
-static int show_contents(const struct coordination *c, mu_value *map)
+/* The contents of the present run. */
+static bool show_contents(const struct coordination *c, mu_value *map)
 {
     char key[MU__RUN_KEY_MAX];
-    uint64_t count;
+    struct mu__key_value entry;
+    uint64_t barriers;
+    uint64_t results;
     uint64_t bytes;
-    uint64_t all;
-    int rv;
+    uint64_t result_bytes;
+    bool preempted;
 
     (void)mu__coord_run_key(c, "barrier", key);
-    mu__coord_keys_measure(c, mu__view_str(key), &count, &all);
-    rv = set_number(map, "barriers", count);
+    mu__coord_keys_measure(c, mu__view_str(key), &barriers, &bytes);
     (void)mu__coord_run_key(c, "preemption", key);
-    if (rv == 0)
-        rv = mu_value_set(map, "preempted", mu_value_bool(mu__coord_keys_get_own(
-                                                (struct coordination *)c, key,
-                                                &(struct mu__key_value){0})));
-    mu__coord_keys_measure(c, mu__view_str("muster/distribute"), &count, &bytes);
-    if (rv == 0)
-        rv = set_number(map, "results", count);
-    if (rv == 0)
-        rv = set_number(map, "answers", mu__coord_keys_results(c));
-    return rv == 0 ? set_number(map, "bytes", all + bytes) : rv;
+    preempted = mu__coord_keys_get_own((struct coordination *)c, key, &entry);
+    mu__coord_keys_measure(c, mu__view_str("muster/distribute"), &results, &result_bytes);
+    return set_number(map, "barriers", barriers) &&
+           mu_value_set(map, "preempted", mu_value_bool(preempted)) == 0 &&
+           set_number(map, "results", results) &&
+           set_number(map, "answers", mu__coord_keys_results(c)) &&
+           set_number(map, "bytes", bytes + result_bytes);
 }
 
 static mu_value *show_run(const struct coordination *c, const struct mu__store_run *run)
 {
     mu_value *map = mu_value_map();
     bool is_present = run == mu__coord_run(c);
-    int rv = map == NULL ? -MU_ENOMEM : set_text(map, "name", run->name);
 
-    if (rv == 0)
-        rv = set_number(map, "number", run->number);
-    if (rv == 0)
-        rv = mu_value_set(map, "present", mu_value_bool(is_present));
-    if (rv == 0)
-        rv = set_text(map, "state", mu__store_run_word(run->state));
-    if (rv == 0)
-        rv = set_number(map, "started_ms", run->started_ms);
-    if (rv == 0)
-        rv = set_number(map, "ended_ms", run->ended_ms);
-    if (rv == 0)
-        rv = set_text(map, "error", run->code == 0 ? "" : mu_err_name(run->code));
-    if (rv == 0)
-        rv = set_text(map, "message", run->message);
-    if (rv == 0 && is_present)
-        rv = show_contents(c, map);
-    if (rv == 0)
+    if (map != NULL && set_text(map, "name", run->name) &&
+        set_number(map, "number", run->number) &&
+        mu_value_set(map, "present", mu_value_bool(is_present)) == 0 &&
+        set_text(map, "state", mu__store_run_word(run->state)) &&
+        set_number(map, "started_ms", run->started_ms) &&
+        set_number(map, "ended_ms", run->ended_ms) &&
+        set_text(map, "error", run->code == 0 ? "" : mu_err_name(run->code)) &&
+        set_text(map, "message", run->message) &&
+        (!is_present || show_contents(c, map)))
         return map;
     mu_value_free(map);
     return NULL;
 }
 
-static int show_all(const struct coordination *c, mu_value *map)
+static bool show_all(const struct coordination *c, mu_value *map)
 {
     const struct mu__store_runs *store_runs = &c->runs->store_runs;
     mu_value *list = mu_value_list();
@@ -435,16 +424,14 @@ static int show_all(const struct coordination *c, mu_value *map)
         rv = mu_value_append(list, show_run(c, &store_runs->runs[i]));
     if (rv != 0) {
         mu_value_free(list);
-        return rv;
+        return false;
     }
     mu__coord_keys_measure(c, mu__view_str(""), &count, &bytes);
     mu__coord_keys_measure(c, mu__view_str(MU__KEYS_OWN), &own, &own_bytes);
-    rv = mu_value_set(map, "runs", list);
-    if (rv == 0)
-        rv = set_text(map, "store", c->config.store->name);
-    if (rv == 0)
-        rv = set_number(map, "keys", count - own);
-    return rv == 0 ? set_number(map, "bytes", bytes - own_bytes) : rv;
+    return mu_value_set(map, "runs", list) == 0 &&
+           set_text(map, "store", c->config.store->name) &&
+           set_number(map, "keys", count - own) &&
+           set_number(map, "bytes", bytes - own_bytes);
 }
 
 void mu__coord_on_runs_get(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
@@ -457,7 +444,7 @@ void mu__coord_on_runs_get(struct mu__ctx *ctx, void *state, struct mu__msg *msg
     if (mu__coord_requester(ctx, c, node, body->token) == NULL)
         return;
     map = mu_value_map();
-    if (map != NULL && show_all(c, map) != 0) {
+    if (map != NULL && !show_all(c, map)) {
         mu_value_free(map);
         map = NULL;
     }
@@ -537,54 +524,6 @@ void mu__coord_on_runs_clear(struct mu__ctx *ctx, void *state, struct mu__msg *m
     if ((body->what & MU__RUNS_CLEAR_KEYS) != 0)
         count += mu__coord_keys_drop_others(ctx, c);
     mu__coord_answer_value(ctx, c, node, body->token, count, mu_value_nil());
-}
-
-/* ---- a store that is never held ---- */
-
-static void idle(struct mu__store *store, struct mu__ctx *ctx)
-{
-    (void)store;
-    (void)ctx;
-}
-
-static int refuse_write(struct mu__store *store, struct mu__ctx *ctx,
-                        const struct mu__msg *record)
-{
-    (void)store;
-    (void)ctx;
-    (void)record;
-    return -MU_EUNAVAILABLE;
-}
-
-static void ignore_commit(struct mu__store *store, struct mu__ctx *ctx, uint64_t revision,
-                          uint64_t sequence)
-{
-    (void)store;
-    (void)ctx;
-    (void)revision;
-    (void)sequence;
-}
-
-static bool may_not_read(struct mu__store *store, struct mu__ctx *ctx)
-{
-    (void)store;
-    (void)ctx;
-    return false;
-}
-
-struct mu__store *mu__coord_no_store(void)
-{
-    static const struct mu__store_ops ops = {
-        .start = idle,
-        .write = refuse_write,
-        .commit = ignore_commit,
-        .may_read = may_not_read,
-        .tick = idle,
-        .close = idle,
-    };
-    static struct mu__store store = {&ops};
-
-    return &store;
 }
 
 /* ---- start and end ---- */

@@ -1,6 +1,6 @@
-/* Tasks that leave: each as it likes, or with option leave_ms those that share their fate
- * together. Then the first who wants to leave begins a barrier, and whoever waits in it
- * is `leaving`. */
+/* Tasks that leave: each by itself, or, with option leave_ms, those that share their fate
+ * together. Then the first one begins the barrier at shutdown, and each task that waits
+ * in it is `leaving`. */
 #include "actors/coordination/tasks.h"
 #include "actors/coordination/internal.h"
 #include "actors/coordination/replies.h"
@@ -30,7 +30,7 @@ void mu__coord_leave_left(struct coordination *c, struct mu__roster_task *task, 
     task->left = left;
 }
 
-/* Nobody is missing any more. */
+/* No leaver is missing any more. */
 static bool is_complete(const struct coordination *c)
 {
     return c->leave.leaving + c->leave.left == c->leave.leavers;
@@ -43,7 +43,7 @@ void mu__coord_leave_drop(struct coordination *c, struct mu__roster_task *task)
 
 void mu__coord_leave_update(struct coordination *c, struct mu__roster_task *task)
 {
-    set_leaving(c, task, mu__coord_request_waits(c, task, COORD_REQUEST_LEAVE));
+    set_leaving(c, task, mu__coord_request_waits(task, COORD_REQUEST_LEAVE));
 }
 
 static bool is_missing_leaver(void *user, const struct mu__roster_task *task)
@@ -51,7 +51,7 @@ static bool is_missing_leaver(void *user, const struct mu__roster_task *task)
     return shares_leave(user, task) && !task->leaving && !task->left;
 }
 
-/* All that wait leave, and are told `error`; NULL: 0. */
+/* All waiting tasks leave, with `error` as their answer; NULL: success. */
 static void end_leave(struct mu__ctx *ctx, struct coordination *c, const mu_error *error)
 {
     for (uint32_t i = 0; i < c->roster->count; i++) {
@@ -80,7 +80,6 @@ static void fail_leave(struct mu__ctx *ctx, struct coordination *c, const char *
     end_leave(ctx, c, &error);
 }
 
-/* The barrier at shutdown cannot pass without it. */
 void mu__coord_leave_fail(struct mu__ctx *ctx, struct coordination *c,
                           const struct mu__roster_task *task, const char *what)
 {
@@ -92,7 +91,7 @@ void mu__coord_leave_fail(struct mu__ctx *ctx, struct coordination *c,
     fail_leave(ctx, c, why);
 }
 
-/* Those that did not come are in error. */
+/* The barrier at shutdown has timed out: the tasks that are missing fail. */
 static void end_leave_late(struct mu__ctx *ctx, struct coordination *c)
 {
     char why[64];
@@ -143,7 +142,7 @@ static void leave_together(struct mu__ctx *ctx, struct coordination *c,
         mu__coord_wake_at(ctx, c, c->leave.due_ms);
 }
 
-/* One that is in error leaves all the same, and hears of it. */
+/* A task in error leaves all the same; the answer has the error. */
 static void leave_in_error(struct mu__ctx *ctx, struct coordination *c,
                            struct mu__roster_task *task, uint64_t token)
 {
@@ -156,7 +155,7 @@ static void leave_in_error(struct mu__ctx *ctx, struct coordination *c,
     mu__coord_leave_left(c, task, true);
 }
 
-/* It waits for no others; of those that wait for it, it is the last perhaps. */
+/* The task waits for no others; it may be the last one that others wait for. */
 static void leave_alone(struct mu__ctx *ctx, struct coordination *c,
                         struct mu__roster_task *task)
 {

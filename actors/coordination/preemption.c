@@ -1,10 +1,9 @@
-/* Preemption: a task, or its machine, will be stopped. All tasks report which step they
- * have reached and do not begin another; one more than the largest of these is where all
- * stop.
+/* Preemption: a task, or its machine, will be stopped. All tasks report the step they
+ * have reached and begin no other; all stop at one more than the largest of these.
  *
  *          a notice         all have reported        the next notice
  *     NONE ----------> RUNNING ---------------> OVER ----------------> RUNNING ...
- *       '--> EARLY -------^  15 minutes before the end
+ *       '--> EARLY -------^  15 minutes before the preemption
  *
  * A round is written into a store that lasts before any message of it is sent, and so is
  * its end: the next host goes on with it, or repeats its outcome. */
@@ -31,7 +30,7 @@ const char mu__coord_preempt_record_name[] = "preemption";
 enum {
     ROUND_MS = 3 * 60 * 1000,   /* a round takes no longer */
     MISSING_NAMED_MAX = 3,
-    NOTICES_MAX = 4096          /* that wait for one round, or are early */
+    NOTICES_MAX = 4096          /* of one round */
 };
 
 /* ---- voters ---- */
@@ -58,7 +57,7 @@ static bool is_owed(const struct voter *voter)
     return voter->requested && !voter->reported;
 }
 
-/* One that was requested already in this incarnation may not have heard of it. */
+/* A voter that was requested already may have missed the message: it is sent again. */
 static void request_step(struct mu__ctx *ctx, struct coordination *c,
                 const struct mu__roster_task *task)
 {
@@ -85,7 +84,7 @@ static void request_all(struct mu__ctx *ctx, struct coordination *c)
             request_step(ctx, c, c->roster->tasks[i]);
 }
 
-/* Its end, for all who were asked. */
+/* End the round, and send its outcome to all tasks that were requested. */
 static void finish(struct mu__ctx *ctx, struct coordination *c)
 {
     struct coord_preempt *p = c->preempt;
@@ -107,8 +106,8 @@ static void finish(struct mu__ctx *ctx, struct coordination *c)
     mu__coord_preempt_answer_notices(ctx, c);
 }
 
-/* After a change of host, tasks that live may not have registered here yet. Those that
- * have, and are not connected any more, are not waited for. */
+/* After a change of host, live tasks may not have registered here yet. A task that has
+ * registered, and is not connected any more, is not waited for. */
 static bool may_come(struct mu__ctx *ctx, const struct coordination *c)
 {
     uint64_t until_ms = c->preempt->led_ms + c->config.dead_ms;
@@ -160,8 +159,8 @@ static void run_round(struct mu__ctx *ctx, struct coordination *c)
     finish_when_complete(ctx, c);
 }
 
-/* What a former host has left: a round that did not end goes on, one that was to begin
- * later, nobody knows how much later, begins now. */
+/* Read the record of a former host: a round that has not ended goes on, an early one
+ * begins now, since its remaining time is not known. */
 static void take_over(struct mu__ctx *ctx, struct coordination *c)
 {
     struct coord_preempt *p = c->preempt;
@@ -183,7 +182,7 @@ static void take_over(struct mu__ctx *ctx, struct coordination *c)
         p->round = 0;
         return;
     }
-    /* All who were given the notice have gone, or have heard where to stop. */
+    /* The outcome is for processes of the closed host's time alone. */
     if (p->phase == ROUND_OVER && entry.revision <= mu__coord_run(c)->quiet_revision) {
         p->phase = ROUND_NONE;
         return;
@@ -211,7 +210,7 @@ static struct preempt_notice *find_notice(const struct coord_preempt *p,
     return at;
 }
 
-/* Who waits for the round. False: it was answered, because there are too many. */
+/* Add a notice, to be answered with the round. False: it was refused; too many wait. */
 static bool add_notice(struct mu__ctx *ctx, struct coordination *c,
                        const struct mu__roster_task *task,
                        const struct mu__preempt_notice *body)
@@ -243,8 +242,8 @@ static bool add_notice(struct mu__ctx *ctx, struct coordination *c,
     return true;
 }
 
-/* Who will be gone, and when. Of several who say so before a round begins, the one who
- * is gone first counts. */
+/* Note the task to be preempted, and when. Of several notices before a round the one with
+ * the shortest grace time counts. */
 static void take_notice(struct mu__ctx *ctx, struct coordination *c, const char *task,
                         struct mu__view reason, uint64_t grace_ms)
 {
@@ -263,7 +262,7 @@ static void begin(struct mu__ctx *ctx, struct coordination *c)
     run_round(ctx, c);
 }
 
-/* The end is far: whoever says so is answered, and the round begins later. */
+/* The preemption is far: the notices are answered now, and the round begins later. */
 static void begin_early(struct mu__ctx *ctx, struct coordination *c)
 {
     struct coord_preempt *p = c->preempt;
@@ -340,9 +339,9 @@ void mu__coord_on_preempt_notice(struct mu__ctx *ctx, void *state, struct mu__ms
         notice(ctx, c, task, body);
 }
 
-/* ---- what tasks say ---- */
+/* ---- reports of tasks ---- */
 
-/* A round that this host knows nothing of, or that another has followed. */
+/* The report is of a round that this host does not know, or that is over. */
 static void send_no_round(struct mu__ctx *ctx, struct coordination *c, uint32_t node,
                           uint64_t round)
 {
@@ -413,9 +412,9 @@ static bool has_reported(const struct coord_preempt *p,
            p->voters[task->slot].incarnation == task->incarnation;
 }
 
-/* One that comes while a round runs is asked, too; and so is one that comes while the
- * others are on their way to their stop: it hears of it when it has said its step. Who
- * has said it, and has not heard, says it again by itself. */
+/* A task that joins while a round runs is requested, too; so is one that joins while the
+ * others go on to their stop: it gets the outcome for its report. A task that has
+ * reported without getting the outcome repeats its report by itself. */
 void mu__coord_preempt_task_joined(struct mu__ctx *ctx, struct coordination *c,
                                    struct mu__roster_task *task)
 {
@@ -439,7 +438,7 @@ static bool is_missing(void *user, const struct mu__roster_task *task)
     return task->slot < p->voters_size && is_owed(&p->voters[task->slot]);
 }
 
-/* Who has not said how far it is, after the round has run for so long. */
+/* Which tasks have not reported their step. */
 static void explain_late(struct mu__ctx *ctx, const struct coordination *c,
                          mu_error *ret_error)
 {
@@ -460,7 +459,7 @@ static void explain_late(struct mu__ctx *ctx, const struct coordination *c,
     ret_error->kind = MU_ERROR_LIMIT;
 }
 
-/* Those who wait for the round for so long only. It goes on. */
+/* Answer the notices whose timeout is over. The round goes on. */
 static void notices_late(struct mu__ctx *ctx, struct coordination *c)
 {
     struct coord_preempt *p = c->preempt;
@@ -532,7 +531,7 @@ uint64_t mu__coord_preempt_forget_over(struct mu__ctx *ctx, struct coordination 
 
 /* ---- the service's begin and end ---- */
 
-/* Nobody is answered: agents say again what they have said. */
+/* Nothing is answered: agents repeat their notices and reports. */
 void mu__coord_preempt_lost(struct mu__ctx *ctx, struct coordination *c)
 {
     struct coord_preempt *p = c->preempt;

@@ -6,46 +6,45 @@
 
 enum round_phase { ROUND_NONE, ROUND_EARLY, ROUND_RUNNING, ROUND_OVER };
 
-/* One who gave notice, and is answered when the round is over. Kept until the next round,
- * so that one that is asked again begins none. */
+/* A notice of a task, answered when the round is over. Kept until the next round, so that
+ * a repeated one begins none. */
 struct preempt_notice {
     struct preempt_notice *next;
     const struct mu__roster_task *task;
     uint64_t incarnation;
     uint64_t token;
-    uint64_t due_ms;        /* it does not wait for longer; 0: it does */
+    uint64_t due_ms;        /* deadline; 0: none */
     bool answered;
 };
 
-/* What a task has said in the last round. */
+/* The report of a task in the last round. */
 struct voter {
     uint64_t incarnation;
     bool requested;             /* PREEMPT_REQUEST was sent to this incarnation */
     bool reported;
-    bool counts;
+    bool counts;                /* it counts steps */
     uint64_t step;
 };
 
 struct coord_preempt {
-    bool is_read;           /* what the store has of a former host */
-    uint64_t led_ms;        /* when that was: tasks that live have registered some time
-                               after */
+    bool is_read;           /* the record of a former host */
+    uint64_t led_ms;        /* when it was read, at the begin of this host's lead */
     enum round_phase phase;
-    uint64_t round;         /* the last; 0: there was none */
+    uint64_t round;         /* number of the last; 0: there was none */
     uint64_t begun_ms;
-    char task[64];          /* that will be gone */
+    char task[64];          /* the task to be preempted */
     char reason[MU__ERROR_TEXT_MAX + 1];
-    uint64_t grace_ms;      /* from noticed_ms on; 0: it was not said */
+    uint64_t grace_ms;      /* from noticed_ms to the preemption; 0: unknown */
     uint64_t noticed_ms;
-    uint64_t by;            /* incarnation and token of who said so first; 0: a key */
+    uint64_t by;            /* incarnation and token of the first notice; 0: a key */
     uint64_t token;
     struct preempt_notice *notices;
     uint32_t notices_count;
     struct voter *voters;   /* by slot */
     uint32_t voters_size;
-    uint32_t missing;       /* of those asked */
-    uint64_t step;          /* ROUND_OVER: all stop there, */
-    mu_error error;         /* or this came of it */
+    uint32_t missing;       /* voters that were requested and have not reported */
+    uint64_t step;          /* ROUND_OVER: where all stop, */
+    mu_error error;         /* or why the round failed */
 };
 
 /* ---- preemption.c ---- */
@@ -54,9 +53,13 @@ extern const char mu__coord_preempt_record_name[];
 
 /* ---- preemption_messages.c ---- */
 
+/* The record of the round in a persistent store; false: other text. */
 void mu__coord_preempt_write_record(struct mu__ctx *ctx, struct coordination *c);
 bool mu__coord_preempt_read_record(struct coord_preempt *p, struct mu__view value);
+
+/* Milliseconds to the preemption. */
 uint64_t mu__coord_preempt_grace_left(const struct coord_preempt *p, uint64_t now_ms);
+
 void mu__coord_preempt_send_request(struct mu__ctx *ctx, struct coordination *c,
                                 uint32_t node);
 void mu__coord_preempt_send_stop(struct mu__ctx *ctx, struct coordination *c,

@@ -60,7 +60,7 @@ bool mu__coord_preempt_read_record(struct coord_preempt *p, struct mu__view valu
     return true;
 }
 
-/* ---- what is said ---- */
+/* ---- messages ---- */
 
 uint64_t mu__coord_preempt_grace_left(const struct coord_preempt *p, uint64_t now_ms)
 {

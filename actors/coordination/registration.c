@@ -1,9 +1,9 @@
 /* Registration of tasks.
  *
- * A task is identified by the link that its messages come over: none can speak for
- * another. It is CONNECTED from its registration until it is dead, says that it failed,
+ * A task is identified by the link of its messages, so that none can act for another. It
+ * is CONNECTED from its registration until it is silent for dead_ms, reports a failure,
  * leaves or is reset. All times are by mu__coord_clock, so that a pause of this host
- * makes nobody dead. */
+ * fails no task. */
 #include "actors/coordination/tasks.h"
 #include "actors/coordination/barriers/barrier_requests.h"
 #include "actors/coordination/internal.h"
@@ -20,7 +20,7 @@
 
 /* ---- Registering ---- */
 
-/* Whether a task may be registered by the peer, after what was there before. */
+/* Whether the peer may register the task; a former incarnation is failed or replaced. */
 static int admit(struct mu__ctx *ctx, struct coordination *c,
                  struct mu__roster_task *task, const struct coord_peer *peer,
                  mu_error *ret_error)
@@ -33,7 +33,7 @@ static int admit(struct mu__ctx *ctx, struct coordination *c,
                             task->failure.error.message);
     if (!mu__coord_task_is_connected(task) || task->incarnation == peer->incarnation)
         return 0;
-    if (c->tasks.gathering || mu__coord_request_waits(c, task, COORD_REQUEST_REGISTER)) {
+    if (c->tasks.gathering || mu__coord_request_waits(task, COORD_REQUEST_REGISTER)) {
         (void)mu_error_set(&replaced, -MU_EEXISTS,
                            "%s has registered with another incarnation, which takes the "
                            "place of this one", task->name);
@@ -74,7 +74,7 @@ static int take_devices(struct mu__roster_task *task, const struct mu__packed *d
     return 0;
 }
 
-/* A link of its incarnation is up. */
+/* A link of the task's incarnation is up. */
 static int link_up(struct mu__ctx *ctx, struct coordination *c,
                    struct mu__roster_task *task, uint32_t node)
 {
@@ -151,7 +151,7 @@ static int take_in(struct mu__ctx *ctx, struct coordination *c,
     return 0;
 }
 
-/* `run`: that it said it takes part in. */
+/* `run`: the one that the task reported. */
 static void send_registered(struct mu__ctx *ctx, struct coordination *c, uint32_t node,
                             uint64_t token, uint64_t run)
 {
@@ -204,8 +204,8 @@ static void heard(struct mu__ctx *ctx, struct coordination *c,
         mu__coord_requests_changed(ctx, c, task, true);
 }
 
-/* Why what comes from a node, which is perhaps that of another incarnation of its task,
- * does not count. */
+/* Why a message of a node is refused, whose task is not connected, or is connected with
+ * another incarnation. */
 static void not_connected(const struct coordination *c, uint32_t node,
                           const struct mu__roster_task *task, mu_error *ret_error)
 {
@@ -263,8 +263,8 @@ static void note_progress(struct mu__roster_task *task, uint64_t progress,
     task->progress.moved_ms = now_ms;
 }
 
-/* A live task whose program does not get on. A parameter server has no program, unless
- * it says something about one. */
+/* A task that is heard, and whose program makes no progress. A parameter server is
+ * excepted until it has reported any. */
 static bool is_stuck(const struct coordination *c, const struct mu__roster_task *task,
                      uint64_t stuck_ms, uint64_t now_ms)
 {
@@ -288,7 +288,7 @@ static void fail_stuck(struct mu__ctx *ctx, struct coordination *c,
     mu__coord_fail_with(ctx, c, task, -MU_EDEADLINE, what);
 }
 
-/* 0, or why a heartbeat does not count. One that crosses its task's leaving does. */
+/* 0, or why a heartbeat is refused. One that was sent before its task left is taken. */
 static int judge(struct mu__ctx *ctx, struct coordination *c, uint32_t node,
                  const struct mu__roster_task *task, mu_error *ret_error)
 {
@@ -387,8 +387,8 @@ void mu__coord_end_former_leases(struct mu__ctx *ctx, struct coordination *c,
         mu__coord_key_end_leases(ctx, c, peer->incarnation);
 }
 
-/* An agent may be in error where its task is not: others' failures are told to it. A task
- * in ERROR may be reset by its next incarnation. */
+/* An agent may be in error for another task's failure while its own task is not in ERROR.
+ * A task in ERROR may be reset by its next incarnation. */
 static int reset(struct mu__ctx *ctx, struct coordination *c,
                  const struct coord_peer *peer, mu_error *ret_error)
 {
@@ -456,7 +456,7 @@ void mu__coord_tasks_node_down(struct mu__ctx *ctx, struct coordination *c, uint
     mu__coord_wake_at(ctx, c, now_ms + c->config.reconnect_ms);
 }
 
-/* ---- Limits ---- */
+/* ---- Silence ---- */
 
 static void fail_silent(struct mu__ctx *ctx, struct coordination *c,
                         struct mu__roster_task *task)
@@ -487,30 +487,40 @@ static void suspect_silent(struct mu__ctx *ctx, struct coordination *c,
     mu__coord_requests_changed(ctx, c, task, true);
 }
 
-/* The lists are in order of time: only what is due is looked at. */
+/* The first task of a list by heard_ms; NULL: it is empty. */
+static struct mu__roster_task *first_heard(const struct mu__list *list)
+{
+    return MU__LIST_FIRST(list, struct mu__roster_task, link.by_heard);
+}
+
+static struct mu__roster_task *first_down(const struct mu__roster *roster)
+{
+    return MU__LIST_FIRST(&roster->down, struct mu__roster_task, link.by_down);
+}
+
+/* The lists are in order of time: only tasks that are due are visited. */
 static void judge_silence(struct mu__ctx *ctx, struct coordination *c)
 {
     const struct mu__coordination_config *config = &c->config;
     const struct mu__roster *roster = c->roster;
     uint64_t now_ms = mu__coord_clock(ctx, c);
+    struct mu__roster_task *task;
 
-    while (roster->heard.first != NULL &&
-           roster->heard.first->link.heard_ms + config->suspect_ms <= now_ms)
-        suspect_silent(ctx, c, roster->heard.first);
-    while (roster->silent.first != NULL &&
-           roster->silent.first->link.heard_ms + config->dead_ms <= now_ms)
-        fail_silent(ctx, c, roster->silent.first);
-    while (roster->down.first != NULL &&
-           roster->down.first->link.down_ms + config->reconnect_ms <= now_ms)
-        fail_down(ctx, c, roster->down.first);
-    if (roster->heard.first != NULL)
-        mu__coord_wake_at(ctx, c,
-                          roster->heard.first->link.heard_ms + config->suspect_ms);
-    if (roster->silent.first != NULL)
-        mu__coord_wake_at(ctx, c, roster->silent.first->link.heard_ms + config->dead_ms);
-    if (roster->down.first != NULL)
-        mu__coord_wake_at(ctx, c,
-                          roster->down.first->link.down_ms + config->reconnect_ms);
+    while ((task = first_heard(&roster->heard)) != NULL &&
+           task->link.heard_ms + config->suspect_ms <= now_ms)
+        suspect_silent(ctx, c, task);
+    while ((task = first_heard(&roster->silent)) != NULL &&
+           task->link.heard_ms + config->dead_ms <= now_ms)
+        fail_silent(ctx, c, task);
+    while ((task = first_down(roster)) != NULL &&
+           task->link.down_ms + config->reconnect_ms <= now_ms)
+        fail_down(ctx, c, task);
+    if ((task = first_heard(&roster->heard)) != NULL)
+        mu__coord_wake_at(ctx, c, task->link.heard_ms + config->suspect_ms);
+    if ((task = first_heard(&roster->silent)) != NULL)
+        mu__coord_wake_at(ctx, c, task->link.heard_ms + config->dead_ms);
+    if ((task = first_down(roster)) != NULL)
+        mu__coord_wake_at(ctx, c, task->link.down_ms + config->reconnect_ms);
 }
 
 void mu__coord_tasks_tick(struct mu__ctx *ctx, struct coordination *c)
@@ -543,8 +553,7 @@ void mu__coord_tasks_done(struct coordination *c)
     c->roster = NULL;
 }
 
-/* Nobody has registered with this host. */
-static void forget(struct mu__ctx *ctx, struct coordination *c)
+void mu__coord_tasks_lost(struct mu__ctx *ctx, struct coordination *c)
 {
     mu__coord_requests_forget(c);
     mu__roster_clear(c->roster, mu__coord_clock(ctx, c));
@@ -556,17 +565,12 @@ static void forget(struct mu__ctx *ctx, struct coordination *c)
     c->tasks.gathering = false;
 }
 
-/* No version of before is one of this host, too. */
+/* Versions of this epoch are higher than those of any former host. */
 void mu__coord_tasks_lead(struct mu__ctx *ctx, struct coordination *c)
 {
-    forget(ctx, c);
+    mu__coord_tasks_lost(ctx, c);
     if (c->roster->version < c->epoch << 32)
         c->roster->version = c->epoch << 32;
-}
-
-void mu__coord_tasks_lost(struct mu__ctx *ctx, struct coordination *c)
-{
-    forget(ctx, c);
 }
 
 void mu__coord_tasks_stop(struct mu__ctx *ctx, struct coordination *c)

@@ -1,4 +1,4 @@
-/* What the service sends: nothing leaves before what it depends on is safe in the
+/* Messages of the service: none leaves before the changes it depends on are safe in the
  * store. */
 #include "actors/coordination/coordination.h"
 
@@ -11,7 +11,7 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
-/* ---- What is said ---- */
+/* ---- Sending ---- */
 
 void mu__coord_back(struct mu__msg *msg, struct mu__view *first, struct mu__view *second)
 {
@@ -33,7 +33,7 @@ void mu__coord_back(struct mu__msg *msg, struct mu__view *first, struct mu__view
 
 void mu__coord_send_now(struct mu__ctx *ctx, uint32_t node, struct mu__msg *msg)
 {
-    /* A link that is gone is told as NODE_DOWN, and its agent asks again. */
+    /* A failure is that of the link: NODE_DOWN follows, and the agent asks again. */
     (void)mu__send(ctx, (mu__pid){node, MU__AGENT}, msg);
 }
 
@@ -54,8 +54,7 @@ static void hold_until_safe(struct mu__ctx *ctx, struct coordination *c, uint32_
         .node = node,
         .msg = msg,
     };
-    *c->commits.later_end = later;
-    c->commits.later_end = &later->next;
+    mu__list_append(&c->commits.later, &later->link);
     c->commits.later_count++;
 }
 
@@ -72,31 +71,35 @@ void mu__coord_send(struct mu__ctx *ctx, struct coordination *c, uint32_t node,
         mu__coord_send_now(ctx, node, msg);
 }
 
+static struct coord_later *first_later(const struct coordination *c)
+{
+    return MU__LIST_FIRST(&c->commits.later, struct coord_later, link);
+}
+
+static void free_first_later(struct coordination *c)
+{
+    c->commits.later_count--;
+    free(MU__LIST_ENTRY(mu__list_pop(&c->commits.later), struct coord_later, link));
+}
+
 void mu__coord_send_later(struct mu__ctx *ctx, struct coordination *c)
 {
-    while (c->commits.later != NULL && c->commits.later->sequence <= c->commits.safe) {
-        struct coord_later *later = c->commits.later;
+    struct coord_later *later;
 
-        c->commits.later = later->next;
-        if (c->commits.later == NULL)
-            c->commits.later_end = &c->commits.later;
-        c->commits.later_count--;
+    while ((later = first_later(c)) != NULL && later->sequence <= c->commits.safe) {
         mu__coord_send_now(ctx, later->node, later->msg);
-        free(later);
+        free_first_later(c);
     }
 }
 
 void mu__coord_drop_later(struct mu__ctx *ctx, struct coordination *c)
 {
-    while (c->commits.later != NULL) {
-        struct coord_later *later = c->commits.later;
+    struct coord_later *later;
 
-        c->commits.later = later->next;
+    while ((later = first_later(c)) != NULL) {
         mu__msg_free(ctx, later->msg);
-        free(later);
+        free_first_later(c);
     }
-    c->commits.later_end = &c->commits.later;
-    c->commits.later_count = 0;
 }
 
 static void answer(struct mu__ctx *ctx, struct coordination *c, uint32_t node,
@@ -185,7 +188,7 @@ void mu__coord_send_here_to_all(struct mu__ctx *ctx, const struct coordination *
             mu__coord_send_here(ctx, c, (uint32_t)(c->peers.entries[i].key - 1));
 }
 
-/* ---- Notes for those who wait ---- */
+/* ---- Notes ---- */
 
 uint64_t mu__coord_note_next(uint64_t since_ms, uint64_t now_ms)
 {

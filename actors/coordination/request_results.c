@@ -1,7 +1,8 @@
-/* Results of one agent are a ring in order of tokens: new ones come at its end and old
- * ones leave at its begin. Only while a store is read may one come in between. */
+/* Results of one agent are a ring in order of tokens: new ones are added at its end and
+ * old ones removed at its begin. Only while a store is read may one go in between. */
 #include "actors/coordination/request_results.h"
 
+#include "runtime/base/list.h"
 #include "runtime/base/map.h"
 
 #include <assert.h>
@@ -17,49 +18,17 @@ struct mu__results_agent {
     uint32_t count;
     uint32_t capacity;                  /* a power of two, or 0 */
     bool closed;
-    struct mu__results_agent *next;     /* of all; of those gone, in that order */
-    struct mu__results_agent *before;
+    struct mu__list_node link;          /* in `open` or `closed` */
     struct mu__results *results;
-};
-
-/* A list with its ends. */
-struct list {
-    struct mu__results_agent *first;
-    struct mu__results_agent *last;
 };
 
 struct mu__results {
     struct mu__map agents;
-    struct list open;
-    struct list closed;
+    struct mu__list open;
+    struct mu__list closed;             /* the one closed longest first */
     uint32_t closed_count;
     uint64_t count;
 };
-
-/* ---- Lists ---- */
-
-static void list_add(struct list *list, struct mu__results_agent *agent)
-{
-    agent->next = NULL;
-    agent->before = list->last;
-    if (list->last != NULL)
-        list->last->next = agent;
-    else
-        list->first = agent;
-    list->last = agent;
-}
-
-static void list_take(struct list *list, struct mu__results_agent *agent)
-{
-    if (agent->before != NULL)
-        agent->before->next = agent->next;
-    else
-        list->first = agent->next;
-    if (agent->next != NULL)
-        agent->next->before = agent->before;
-    else
-        list->last = agent->before;
-}
 
 static void move(struct mu__results_agent *agent, bool closed)
 {
@@ -67,8 +36,8 @@ static void move(struct mu__results_agent *agent, bool closed)
 
     if (agent->closed == closed)
         return;
-    list_take(closed ? &results->open : &results->closed, agent);
-    list_add(closed ? &results->closed : &results->open, agent);
+    mu__list_remove(closed ? &results->open : &results->closed, &agent->link);
+    mu__list_append(closed ? &results->closed : &results->open, &agent->link);
     agent->closed = closed;
     if (closed)
         results->closed_count++;
@@ -119,7 +88,7 @@ static int grow(struct mu__results_agent *agent)
     return 0;
 }
 
-/* A large ring that is empty is given back. */
+/* Free a large ring that is empty. */
 static void shrink(struct mu__results_agent *agent)
 {
     if (agent->count > 0 || agent->capacity <= RING_RETAINED_MAX)
@@ -196,12 +165,12 @@ void mu__results_seed(struct mu__results *results, uint64_t seed)
     mu__map_seed(&results->agents, seed);
 }
 
-static void free_list(struct list *list)
+static void free_list(struct mu__list *list)
 {
-    while (list->first != NULL) {
-        struct mu__results_agent *agent = list->first;
+    struct mu__results_agent *agent;
 
-        list->first = agent->next;
+    while ((agent = MU__LIST_FIRST(list, struct mu__results_agent, link)) != NULL) {
+        (void)mu__list_pop(list);
         free(agent->ring);
         free(agent);
     }
@@ -236,7 +205,7 @@ static struct mu__results_agent *add_agent(struct mu__results *results,
     }
     agent->incarnation = incarnation;
     agent->results = results;
-    list_add(&results->open, agent);
+    mu__list_append(&results->open, &agent->link);
     return agent;
 }
 
@@ -258,7 +227,7 @@ static void forget(struct mu__results_agent *agent)
 
     move(agent, true);
     results->closed_count--;
-    list_take(&results->closed, agent);
+    mu__list_remove(&results->closed, &agent->link);
     results->count -= agent->count;
     (void)mu__map_remove(&results->agents, agent->incarnation);
     free(agent->ring);
@@ -283,7 +252,9 @@ uint64_t mu__results_agent_closed(struct mu__results *results, uint64_t agent,
         return 0;
     move(found, true);
     if (found->count > 0)
-        found = results->closed_count <= most ? NULL : results->closed.first;
+        found = results->closed_count <= most
+                    ? NULL
+                    : MU__LIST_FIRST(&results->closed, struct mu__results_agent, link);
     if (found == NULL)
         return 0;
     incarnation = found->incarnation;
@@ -291,12 +262,14 @@ uint64_t mu__results_agent_closed(struct mu__results *results, uint64_t agent,
     return incarnation;
 }
 
-static int each_of(const struct mu__results_agent *agent, mu__results_each_fn each,
-                   void *user)
+static int each_of(const struct mu__list *list, mu__results_each_fn each, void *user)
 {
     int rv = 0;
 
-    for (; agent != NULL && rv == 0; agent = agent->next)
+    for (const struct mu__results_agent *agent =
+             MU__LIST_FIRST(list, struct mu__results_agent, link);
+         agent != NULL && rv == 0;
+         agent = MU__LIST_NEXT(agent, struct mu__results_agent, link))
         for (uint32_t i = 0; i < agent->count && rv == 0; i++)
             rv = each(user, agent->incarnation, agent->done, result_at(agent, i));
     return rv;
@@ -305,9 +278,9 @@ static int each_of(const struct mu__results_agent *agent, mu__results_each_fn ea
 int mu__results_each(const struct mu__results *results, mu__results_each_fn each,
                      void *user)
 {
-    int rv = each_of(results->closed.first, each, user);
+    int rv = each_of(&results->closed, each, user);
 
-    return rv == 0 ? each_of(results->open.first, each, user) : rv;
+    return rv == 0 ? each_of(&results->open, each, user) : rv;
 }
 
 uint64_t mu__results_count(const struct mu__results *results)

@@ -12,58 +12,40 @@
 #ifdef MUSTER_TINY
 enum { GUESTS_MAX = 64 };
 #else
-enum { GUESTS_MAX = 1 << 14 };  /* tasks that are not coordinated, those that have gone
-                                   included; when there are so many, one that has gone
-                                   gives its place to the next */
+enum { GUESTS_MAX = 1 << 14 };  /* tasks that are not coordinated, present and former;
+                                   beyond it the slot of a former one is reused */
 #endif
-
-enum { LINK_BY_HEARD, LINK_DOWN };
 
 /* ---- lists ---- */
 
-static void list_take(struct mu__roster_list *list, struct mu__roster_task *task,
-                      int which)
+/* Of a CONNECTED task. */
+static struct mu__list *list_by_heard(struct mu__roster *roster,
+                                      const struct mu__roster_task *task)
 {
-    struct mu__roster_link *link = &task->links[which];
-
-    if (!link->listed)
-        return;
-    *(link->prev == NULL ? &list->first : &link->prev->links[which].next) = link->next;
-    *(link->next == NULL ? &list->last : &link->next->links[which].prev) = link->prev;
-    *link = (struct mu__roster_link){0};
+    return task->suspect ? &roster->silent : &roster->heard;
 }
 
-static void list_append(struct mu__roster_list *list, struct mu__roster_task *task,
-                        int which)
+/* Into `silent`, in order: most often at the end. */
+static void list_silent(struct mu__roster *roster, struct mu__roster_task *task)
 {
-    task->links[which] = (struct mu__roster_link){.prev = list->last, .listed = true};
-    *(list->last == NULL ? &list->first : &list->last->links[which].next) = task;
-    list->last = task;
-}
+    struct mu__list_node *before = NULL;
 
-/* Where its time belongs: most often that is the end. */
-static void list_sort_in(struct mu__roster_list *list, struct mu__roster_task *task)
-{
-    struct mu__roster_task *before = list->last;
-    struct mu__roster_link *link = &task->links[LINK_BY_HEARD];
-
-    while (before != NULL && before->link.heard_ms > task->link.heard_ms)
-        before = before->links[LINK_BY_HEARD].prev;
-    *link = (struct mu__roster_link){.prev = before, .listed = true};
-    link->next = before == NULL ? list->first : before->links[LINK_BY_HEARD].next;
-    *(before == NULL ? &list->first : &before->links[LINK_BY_HEARD].next) = task;
-    *(link->next == NULL ? &list->last : &link->next->links[LINK_BY_HEARD].prev) = task;
+    for (struct mu__list_node *at = roster->silent.last; at != NULL; at = at->prev) {
+        if (MU__LIST_ENTRY(at, struct mu__roster_task, link.by_heard)->link.heard_ms <=
+            task->link.heard_ms)
+            break;
+        before = at;
+    }
+    mu__list_insert(&roster->silent, before, &task->link.by_heard);
 }
 
 static void unlist(struct mu__roster *roster, struct mu__roster_task *task)
 {
-    list_take(task->suspect ? &roster->silent : &roster->heard, task, LINK_BY_HEARD);
-    list_take(&roster->down, task, LINK_DOWN);
-}
-
-static void enlist(struct mu__roster *roster, struct mu__roster_task *task)
-{
-    list_append(&roster->heard, task, LINK_BY_HEARD);
+    if (task->state != MU__TASK_CONNECTED)
+        return;
+    mu__list_remove(list_by_heard(roster, task), &task->link.by_heard);
+    if (!task->link.up)
+        mu__list_remove(&roster->down, &task->link.by_down);
 }
 
 /* ---- start and end ---- */
@@ -138,7 +120,7 @@ void mu__roster_free(struct mu__roster *roster)
 
 /* ---- finding ---- */
 
-/* A number for type and index. 0: no task of this type is known. */
+/* The key of `names` for type and index. 0: no task of this type is known. */
 static uint64_t name_key(const struct mu__roster *roster, const char *type,
                          uint32_t index)
 {
@@ -148,7 +130,7 @@ static uint64_t name_key(const struct mu__roster *roster, const char *type,
     return 0;
 }
 
-/* False when the table of types is full, or the name is none. */
+/* Add a type, unless it is known. False: the table is full, or the name is invalid. */
 static bool need_type(struct mu__roster *roster, const char *type)
 {
     size_t length = strspn(type, "abcdefghijklmnopqrstuvwxyz0123456789_");
@@ -190,7 +172,7 @@ static bool make_room(struct mu__roster *roster)
     return true;
 }
 
-/* What is not one of the coordinated jobs shares nobody's fate. */
+/* A task that is not coordinated is always recoverable. */
 static bool is_recoverable(const struct mu__roster *roster,
                            const struct mu__roster_task *task)
 {
@@ -228,7 +210,7 @@ static struct mu__roster_task *add(struct mu__roster *roster, const char *type,
     return task;
 }
 
-/* A guest that has gone gets another name. */
+/* The slot of a former guest for a new one. */
 static struct mu__roster_task *reuse(struct mu__roster *roster, const char *type,
                                      uint32_t index)
 {
@@ -308,11 +290,11 @@ void mu__roster_move(struct mu__roster *roster, struct mu__roster_task *task,
         return;
     task->seen = true;
     task->link.heard_ms = now_ms;
-    enlist(roster, task);
+    mu__list_append(&roster->heard, &task->link.by_heard);
     if (task->link.up)
         return;
     task->link.down_ms = now_ms;
-    list_append(&roster->down, task, LINK_DOWN);
+    mu__list_append(&roster->down, &task->link.by_down);
 }
 
 bool mu__roster_heard(struct mu__roster *roster, struct mu__roster_task *task,
@@ -323,12 +305,12 @@ bool mu__roster_heard(struct mu__roster *roster, struct mu__roster_task *task,
     task->link.heard_ms = now_ms;
     if (task->state != MU__TASK_CONNECTED)
         return false;
-    list_take(task->suspect ? &roster->silent : &roster->heard, task, LINK_BY_HEARD);
+    mu__list_remove(list_by_heard(roster, task), &task->link.by_heard);
     if (better) {
         task->suspect = false;
         changed(roster, task);
     }
-    list_append(task->suspect ? &roster->silent : &roster->heard, task, LINK_BY_HEARD);
+    mu__list_append(list_by_heard(roster, task), &task->link.by_heard);
     return better;
 }
 
@@ -336,9 +318,9 @@ void mu__roster_suspect(struct mu__roster *roster, struct mu__roster_task *task)
 {
     if (task->state != MU__TASK_CONNECTED || task->suspect)
         return;
-    list_take(&roster->heard, task, LINK_BY_HEARD);
+    mu__list_remove(&roster->heard, &task->link.by_heard);
     task->suspect = true;
-    list_sort_in(&roster->silent, task);
+    list_silent(roster, task);
     changed(roster, task);
 }
 
@@ -351,7 +333,8 @@ int mu__roster_link_up(struct mu__roster *roster, struct mu__roster_task *task,
         if (task->link.up)
             (void)mu__map_remove(&roster->nodes, (uint64_t)task->link.node + 1);
     }
-    list_take(&roster->down, task, LINK_DOWN);
+    if (task->state == MU__TASK_CONNECTED && !task->link.up)
+        mu__list_remove(&roster->down, &task->link.by_down);
     task->link.up = true;
     task->link.node = node;
     (void)mu__roster_heard(roster, task, now_ms);
@@ -368,7 +351,7 @@ void mu__roster_link_down(struct mu__roster *roster, struct mu__roster_task *tas
     task->link.down_ms = now_ms;
     if (task->state != MU__TASK_CONNECTED)
         return;
-    list_append(&roster->down, task, LINK_DOWN);
+    mu__list_append(&roster->down, &task->link.by_down);
     mu__roster_suspect(roster, task);
 }
 
@@ -433,7 +416,7 @@ static void describe(const struct mu__roster_task *task, uint64_t now_ms, char *
 
 enum { RANKS = 5 };
 
-/* Who is named first when not all are: those who will not come as they are. */
+/* The order in which missing tasks are named: failed ones first. */
 static int rank_of(const struct mu__roster_task *task)
 {
     if (task->state == MU__TASK_FAILED)

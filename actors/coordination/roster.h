@@ -1,10 +1,10 @@
 /* The tasks that a coordination service knows: their states, errors, incarnations, and
- * when they were heard last. Plain data.
+ * last heartbeats. Plain data.
  *
  *                     register
  *   DISCONNECTED ----------------> CONNECTED
  *        ^  ^                        |   |  silence, its own report, restart seen, a
- *        |  '---- leaves, is reset --'   |  barrier of all that failed
+ *        |  '---- leaves, is reset --'   |  shutdown barrier missed
  *        |                               v
  *        '---------- reset ----------- ERROR ---> CONNECTED: recoverable ones, by
  *                                                 registering
@@ -14,6 +14,7 @@
 #define MU_ACTORS_ROSTER_H
 
 #include "actors/task_set.h"
+#include "runtime/base/list.h"
 #include "runtime/base/map.h"
 
 #include "muster/cluster.h"
@@ -22,68 +23,57 @@
 /* MU__TASK_FAILED is ERROR: MU__TASK_ERROR is a message. */
 enum mu__task_state { MU__TASK_DISCONNECTED, MU__TASK_CONNECTED, MU__TASK_FAILED };
 
-struct mu__roster_task;
-
-/* A list of tasks in order of a time; which of their links it goes by is the list's. */
-struct mu__roster_link {
-    struct mu__roster_task *next;
-    struct mu__roster_task *prev;
-    bool listed;
-};
-
-struct mu__roster_list {
-    struct mu__roster_task *first;
-    struct mu__roster_task *last;
-};
-
 /* How a task is reached, and when it was. All times are by mu__coord_clock. */
 struct mu__task_link {
-    bool up;                    /* a link to it is, or it is on the service's own node */
+    bool up;                    /* its link is up, or it is on the service's own node */
     uint32_t node;              /* the link to it, valid while it is up; 0 is this node */
     uint64_t heard_ms;
     uint64_t down_ms;           /* since when its link is down; valid while not up */
+    struct mu__list_node by_heard;  /* in `heard` or `silent` while CONNECTED */
+    struct mu__list_node by_down;   /* in `down` while CONNECTED and not up */
 };
 
 struct mu__task_progress {
     uint64_t count;
-    uint64_t moved_ms;          /* when it did */
+    uint64_t moved_ms;          /* of the last increase */
 };
 
 /* Why it is in ERROR. */
 struct mu__task_failure {
     mu_error error;
-    bool self_reported;         /* it said so itself */
+    bool self_reported;         /* reported by the task itself */
 };
 
 struct mu__roster_task {
     char type[16];
     uint32_t index;
     char name[64];              /* "/job:worker/task:1" */
-    bool coordinated;           /* one of those that "all" means */
+    bool coordinated;           /* one of the tasks that "all" means */
     bool recoverable;
-    bool suspect;               /* CONNECTED, and not heard for a while */
+    bool suspect;               /* CONNECTED, without a heartbeat for suspect_ms */
     bool seen;                  /* has ever registered */
-    bool left;                  /* DISCONNECTED by its own wish: nobody waits for it to
-                                   leave */
+    bool left;                  /* DISCONNECTED by its own request: no other task waits
+                                   for it to leave */
     enum mu__task_state state;
     uint64_t incarnation;       /* of its last registration; 0: none */
-    uint64_t since;             /* valid with that: the revision that was next when it
-                                   registered first in this store */
+    uint64_t since;             /* the store's next revision when this incarnation
+                                   registered first */
     struct mu__task_link link;
     uint64_t since_ms;          /* of its state */
     uint64_t version;           /* of the roster when its state changed last */
     struct mu__task_progress progress;
-    bool lost;                  /* FAILED for silence or a broken link, and recoverable,
-                                   or DISCONNECTED for that before all were there: it was
-                                   not told, and registers again */
+    bool lost;                  /* FAILED (recoverable) or DISCONNECTED (before all were
+                                   connected) for silence or a broken link: it was not
+                                   told, and may register again */
     bool leaving;               /* waits for others to leave with it */
-    bool notified;              /* of another one's failure, since it registered */
-    uint64_t notified_count;    /* of such failures when it registered */
+    bool notified;              /* of another task's failure, since it registered */
+    uint64_t notified_count;    /* the service's, when it registered */
     struct mu__task_failure failure;
     mu_value *devices;          /* NULL: unknown */
 
-    struct mu__roster_link links[2];    /* in `heard` or `silent`; in `down` */
-    uint32_t slot;              /* its index among the roster's tasks, for good */
+    struct mu__list requests;   /* waiting ones, see task_requests.h; empty unless
+                                   CONNECTED */
+    uint32_t slot;              /* its index among the roster's tasks; never changes */
     uint64_t visit;             /* for those who walk over sets */
 };
 
@@ -91,21 +81,21 @@ struct mu__roster {
     struct mu__roster_task **tasks;     /* by slot */
     uint32_t count;
     uint32_t size;
-    uint32_t coordinated;       /* how many of them are */
+    uint32_t coordinated;       /* how many of the tasks are coordinated */
     uint32_t connected;         /* how many coordinated ones are CONNECTED */
     uint64_t version;
     struct mu__map nodes;       /* node + 1 -> task */
     struct mu__map names;       /* type and index, see roster.c -> task */
-    char types[MU_CLUSTER_TYPES_MAX][16];   /* of tasks that are or were known */
+    char types[MU_CLUSTER_TYPES_MAX][16];   /* of all tasks, present and former */
     uint32_t types_count;
-    struct mu__roster_list heard;   /* CONNECTED, not suspect; in order of heard_ms */
-    struct mu__roster_list silent;  /* CONNECTED, suspect; in order of heard_ms */
-    struct mu__roster_list down;    /* CONNECTED, without a link; in order of down_ms */
+    struct mu__list heard;      /* CONNECTED, not suspect; in order of heard_ms */
+    struct mu__list silent;     /* CONNECTED, suspect; in order of heard_ms */
+    struct mu__list down;       /* CONNECTED, without a link; in order of down_ms */
     struct mu__task_set recoverable;    /* types, each with index 0 */
     bool all_recoverable;
 };
 
-/* The coordinated ones are there from the begin, DISCONNECTED. NULL: out of memory. */
+/* The coordinated tasks are in it at once, DISCONNECTED. NULL: out of memory. */
 struct mu__roster *mu__roster_new(const struct mu__task_set *coordinated,
                                   const char *recoverable);
 void mu__roster_free(struct mu__roster *roster);
@@ -116,12 +106,12 @@ struct mu__roster_task *mu__roster_find(const struct mu__roster *roster, const c
 struct mu__roster_task *mu__roster_at_node(const struct mu__roster *roster,
                                            uint32_t node);
 
-/* One that is not coordinated (an evaluator, a client, a worker that joined): added as
- * DISCONNECTED, or the one that is there. NULL: out of memory, or too many. */
+/* The known task of this name, or a new one that is not coordinated (an evaluator, a
+ * client, a worker that joined), DISCONNECTED. NULL: out of memory, or too many. */
 struct mu__roster_task *mu__roster_add(struct mu__roster *roster, const char *type,
                                        uint32_t index);
 
-/* A task is one of the coordinated jobs from now on, or is not any more. */
+/* Add a task to the coordinated ones, or remove it from them. */
 void mu__roster_coordinate(struct mu__roster *roster, struct mu__roster_task *task,
                            bool coordinated);
 
@@ -129,30 +119,29 @@ void mu__roster_coordinate(struct mu__roster *roster, struct mu__roster_task *ta
 void mu__roster_move(struct mu__roster *roster, struct mu__roster_task *task,
                      enum mu__task_state state, const mu_error *error, uint64_t now_ms);
 
-/* It was heard. One that was suspect and has a link is not so any more: true then. */
+/* A message of the task has come. True: it was suspect, and is not any more. */
 bool mu__roster_heard(struct mu__roster *roster, struct mu__roster_task *task,
                       uint64_t now_ms);
 
-/* It has not been heard for a while, or its link is down. */
+/* A CONNECTED task becomes suspect. */
 void mu__roster_suspect(struct mu__roster *roster, struct mu__roster_task *task);
 
-/* A link to it is up; one that it had before is not its own any more. -MU_ENOMEM: nothing
- * changed. And: it is down. */
+/* A link to the task is up, and replaces a former one; -MU_ENOMEM: nothing changed. Its
+ * link is down. */
 int mu__roster_link_up(struct mu__roster *roster, struct mu__roster_task *task,
                        uint32_t node, uint64_t now_ms);
 void mu__roster_link_down(struct mu__roster *roster, struct mu__roster_task *task,
                           uint64_t now_ms);
 
-/* Everybody is DISCONNECTED, was never seen and has no link. */
+/* All tasks become DISCONNECTED, never seen, without a link. */
 void mu__roster_clear(struct mu__roster *roster, uint64_t now_ms);
 
 /* "disconnected", "connected", "suspect", "error". */
 const char *mu__roster_state_word(const struct mu__roster_task *task);
 
 /* "/job:worker/task:3 (last heard 4,200 ms ago), /job:ps/task:0 (never registered) and 12
- * more" into `out`: of the tasks for which `missing` is true, at most `most`; first those
- * in error, then those that are suspect, have left, never came. Returns how many there
- * are in all. */
+ * more" into `out`: at most `most` of the tasks for which `missing` is true, in the order
+ * failed, suspect, left, never registered. Returns how many are missing in all. */
 uint32_t mu__roster_describe(const struct mu__roster *roster, uint64_t now_ms,
                           bool (*missing)(void *user, const struct mu__roster_task *task),
                              void *user, uint32_t most, char *out, size_t size);

@@ -1,5 +1,5 @@
-/* Requests that wait, by the set of tasks that they are about (their group), by the task
- * that made them, and by deadline. */
+/* Waiting requests by group (the set of tasks they wait for), by the task that made them,
+ * and by deadline. */
 #include "actors/coordination/replies.h"
 #include "actors/coordination/roster.h"
 #include "actors/coordination/task_requests.h"
@@ -10,71 +10,33 @@
 
 /* ---- lists ---- */
 
-static void link_after(struct pending_request *pending, struct pending_request *before,
-                       struct pending_request *after, int which)
+/* Timeouts are mostly alike: a new deadline is near the end. */
+static void enlist_due(struct mu__list *due, struct pending_request *pending)
 {
-    pending->prev[which] = before;
-    pending->next[which] = after;
-    if (before != NULL)
-        before->next[which] = pending;
-    if (after != NULL)
-        after->prev[which] = pending;
+    struct mu__list_node *before = NULL;
+
+    for (struct mu__list_node *at = due->last; at != NULL; at = at->prev) {
+        if (MU__LIST_ENTRY(at, struct pending_request, by_due)->due_ms <= pending->due_ms)
+            break;
+        before = at;
+    }
+    mu__list_insert(due, before, &pending->by_due);
 }
 
-void mu__coord_group_unlink_from(struct pending_request *pending, int which)
+void mu__coord_group_enlist(struct coord_requests *rs, struct pending_request *pending)
 {
-    if (pending->prev[which] != NULL)
-        pending->prev[which]->next[which] = pending->next[which];
-    if (pending->next[which] != NULL)
-        pending->next[which]->prev[which] = pending->prev[which];
-}
-
-/* Limits are mostly alike: a new one is near the end. */
-static void enlist_due(struct coord_requests *rs, struct pending_request *pending)
-{
-    struct pending_request *before = rs->due_last;
-
-    while (before != NULL && before->due_ms > pending->due_ms)
-        before = before->prev[BY_DUE];
-    link_after(pending, before, before == NULL ? rs->due_first : before->next[BY_DUE],
-               BY_DUE);
-    if (before == NULL)
-        rs->due_first = pending;
-    if (pending->next[BY_DUE] == NULL)
-        rs->due_last = pending;
-}
-
-struct pending_request *mu__coord_group_first_of(const struct coord_requests *rs,
-                                                 const struct mu__roster_task *task)
-{
-    return mu__map_get(&rs->of_tasks, (uint64_t)task->slot + 1);
-}
-
-int mu__coord_group_enlist(struct coord_requests *rs, struct pending_request *pending)
-{
-    struct pending_request *first = mu__coord_group_first_of(rs, pending->task);
-
-    if (mu__map_set(&rs->of_tasks, (uint64_t)pending->task->slot + 1, pending) != 0)
-        return -MU_ENOMEM;
-    link_after(pending, NULL, first, BY_TASK);
-    link_after(pending, NULL, pending->group->first, BY_GROUP);
-    pending->group->first = pending;
-    enlist_due(rs, pending);
+    mu__list_prepend(&pending->task->requests, &pending->of_task);
+    mu__list_prepend(&pending->group->requests, &pending->in_group);
+    enlist_due(&rs->due, pending);
     rs->count++;
-    return 0;
 }
 
-void mu__coord_group_unlist_of_task(struct coord_requests *rs,
-                                    const struct pending_request *pending)
+void mu__coord_group_unlist(struct coord_requests *rs, struct pending_request *pending)
 {
-    uint64_t key = (uint64_t)pending->task->slot + 1;
-
-    if (mu__map_get(&rs->of_tasks, key) != pending)
-        return;
-    if (pending->next[BY_TASK] == NULL)
-        (void)mu__map_remove(&rs->of_tasks, key);
-    else    /* takes no memory: the key is there */
-        (void)mu__map_set(&rs->of_tasks, key, pending->next[BY_TASK]);
+    mu__list_remove(&pending->task->requests, &pending->of_task);
+    mu__list_remove(&pending->group->requests, &pending->in_group);
+    mu__list_remove(&rs->due, &pending->by_due);
+    rs->count--;
 }
 
 /* ---- groups ---- */
@@ -101,20 +63,16 @@ void mu__coord_group_group_free(struct group *group)
 
 void mu__coord_group_group_drop(struct coord_requests *rs, struct group *group)
 {
-    struct group **link = &rs->groups;
-
-    if (group->first != NULL || group->stays)
+    if (!mu__list_is_empty(&group->requests) || group->stays)
         return;
-    while (*link != group)
-        link = &(*link)->next;
-    *link = group->next;
+    mu__list_remove(&rs->groups, &group->link);
     rs->groups_count--;
     if (rs->missing_group == group)
         rs->missing_group = NULL;
     mu__coord_group_group_free(group);
 }
 
-/* The tasks of a set, counted; -MU_ENOTFOUND when one of them is not known. */
+/* Count the tasks of a set; -MU_ENOTFOUND when one of them is not known. */
 static int count_group(const struct mu__roster *roster, struct group *group,
                        mu_error *ret_error)
 {
@@ -170,7 +128,8 @@ int mu__coord_group_group_new(const struct coordination *c, struct mu__view task
 static struct group *group_find(const struct coord_requests *rs, struct mu__view tasks,
                                 bool guests)
 {
-    for (struct group *group = rs->groups; group != NULL; group = group->next)
+    for (struct group *group = MU__LIST_FIRST(&rs->groups, struct group, link);
+         group != NULL; group = MU__LIST_NEXT(group, struct group, link))
         if (group->guests == guests && mu__view_is(tasks, group->text))
             return group;
     return NULL;
@@ -193,12 +152,11 @@ int mu__coord_group_group_of(const struct coordination *c,
         return 0;
     if (rs->groups_count == GROUPS_MAX)
         return mu_error_set(ret_error, -MU_EEXHAUSTED,
-                            "questions about %d sets of tasks wait already", GROUPS_MAX);
+                            "requests about %d sets of tasks wait already", GROUPS_MAX);
     rv = mu__coord_group_group_new(c, request->tasks, guests, ret_error, ret_group);
     if (rv != 0)
         return rv;
-    (*ret_group)->next = rs->groups;
-    rs->groups = *ret_group;
+    mu__list_prepend(&rs->groups, &(*ret_group)->link);
     rs->groups_count++;
     return 0;
 }

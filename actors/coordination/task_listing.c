@@ -1,5 +1,5 @@
-/* What the coordination service tells about tasks, as values: see the public calls
- * mu_tasks_states and mu_tasks_devices. */
+/* Tasks as values: the results of the public calls mu_tasks_states and
+ * mu_tasks_devices. */
 #include "actors/coordination/tasks.h"
 #include "actors/coordination/internal.h"
 #include "actors/coordination/roster.h"
@@ -52,7 +52,7 @@ static mu_value *state_value(const struct mu__roster_task *task, uint64_t now_ms
     return map;
 }
 
-/* What it said about its machine, with its name before. */
+/* The devices that a task registered with, behind its name. */
 static mu_value *devices_value(const struct mu__roster_task *task)
 {
     mu_value *map = mu_value_map();

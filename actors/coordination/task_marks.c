@@ -1,6 +1,6 @@
+/* TASK_MARK: one task reports an error of another, or resets it. */
 #include "actors/coordination/tasks.h"
 
-#include "actors/coordination/tasks.h"
 #include "actors/coordination/replies.h"
 #include "actors/coordination/roster.h"
 #include "actors/packing.h"
@@ -8,7 +8,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-/* The task that is meant: "worker:1". NULL: none is known; the error says why. */
+/* The task named "worker:1". NULL: none is known; the error says why. */
 static struct mu__roster_task *find(const struct coordination *c, struct mu__view name,
                                     mu_error *ret_error)
 {
@@ -30,7 +30,7 @@ static struct mu__roster_task *find(const struct coordination *c, struct mu__vie
     return task;
 }
 
-/* ---- in error ---- */
+/* ---- reporting an error ---- */
 
 static int check_report(const struct mu__roster_task *task, mu_error *ret_error)
 {
@@ -44,8 +44,7 @@ static int check_report(const struct mu__roster_task *task, mu_error *ret_error)
                         task->name);
 }
 
-/* The answer goes before what follows from it: the one who reports may be one of those
- * that the failure is told. */
+/* The answer is sent before the notifications, since the reporting task may get one. */
 static void report(struct mu__ctx *ctx, struct coordination *c,
                    struct mu__roster_task *task, const struct mu__roster_task *by,
                    const struct mu__task_mark *body)
@@ -60,7 +59,7 @@ static void report(struct mu__ctx *ctx, struct coordination *c,
     mu__coord_fail(ctx, c, task, &error, COORD_FAILED);
 }
 
-/* ---- not any more ---- */
+/* ---- resetting ---- */
 
 static int check_reset(const struct mu__roster_task *task, mu_error *ret_error)
 {
@@ -71,7 +70,7 @@ static int check_reset(const struct mu__roster_task *task, mu_error *ret_error)
                         mu__roster_state_word(task));
 }
 
-/* Its agent is in error, too, and registers again as soon as it hears of this. */
+/* The agent of the task is in error, too, and registers again on TASK_CLEARED. */
 static void reset(struct mu__ctx *ctx, struct coordination *c,
                   struct mu__roster_task *task, const struct mu__roster_task *by,
                   const struct mu__task_mark *body)

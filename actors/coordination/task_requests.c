@@ -1,9 +1,9 @@
 /* Requests about tasks, and requests that wait for tasks.
  *
  * Ten thousand tasks may wait for the same set: requests about one set are a group,
- * which counts how many of its tasks are connected, so that a change of a state costs one
- * look per group and not one per request. Answers of a group have their content packed
- * once. They are sent in the next tick, all changes of a moment together. */
+ * which counts its connected tasks, so that a change of a state costs time by groups, not
+ * by requests. The content of a group's answers is packed once. They are sent in the next
+ * tick, for all changes until then. */
 #include "actors/coordination/task_requests.h"
 #include "actors/coordination/tasks.h"
 #include "actors/coordination/barriers/barrier_requests.h"
@@ -16,26 +16,51 @@
 #include <stdlib.h>
 
 enum {
-    WATCH_PAUSE_MS = 50,    /* between two answers to those who watch one set */
+    WATCH_PAUSE_MS = 50,    /* between two answers to the watches of one set */
     NAMED_MAX = 5           /* tasks that are named in a message */
 };
 
 /* ---- answers ---- */
 
+static struct group *first_group(const struct coordination *c)
+{
+    return MU__LIST_FIRST(&c->requests->groups, struct group, link);
+}
+
+static struct group *next_group(const struct group *group)
+{
+    return MU__LIST_NEXT(group, struct group, link);
+}
+
+static struct pending_request *first_in(const struct group *group)
+{
+    return MU__LIST_FIRST(&group->requests, struct pending_request, in_group);
+}
+
+static struct pending_request *next_in_group(const struct pending_request *pending)
+{
+    return MU__LIST_NEXT(pending, struct pending_request, in_group);
+}
+
+static struct pending_request *first_of(const struct mu__roster_task *task)
+{
+    return MU__LIST_FIRST(&task->requests, struct pending_request, of_task);
+}
+
+static struct pending_request *next_of_task(const struct pending_request *pending)
+{
+    return MU__LIST_NEXT(pending, struct pending_request, of_task);
+}
+
+/* The request with the next deadline. */
+static struct pending_request *first_due(const struct coord_requests *rs)
+{
+    return MU__LIST_FIRST(&rs->due, struct pending_request, by_due);
+}
+
 static void drop(struct coord_requests *rs, struct pending_request *pending)
 {
-    struct group *group = pending->group;
-
-    if (group->first == pending)
-        group->first = pending->next[BY_GROUP];
-    if (rs->due_first == pending)
-        rs->due_first = pending->next[BY_DUE];
-    if (rs->due_last == pending)
-        rs->due_last = pending->prev[BY_DUE];
-    mu__coord_group_unlist_of_task(rs, pending);
-    for (int which = BY_GROUP; which <= BY_DUE; which++)
-        mu__coord_group_unlink_from(pending, which);
-    rs->count--;
+    mu__coord_group_unlist(rs, pending);
     free(pending);
 }
 
@@ -46,7 +71,7 @@ static void answer(struct mu__ctx *ctx, struct coordination *c,
     drop(c->requests, pending);
 }
 
-/* The content of a group, made when the first of its requests is answered. */
+/* The packed content of a group, made for the first answer. */
 struct packed {
     struct mu__buf *buf;
     struct mu__packed content;
@@ -84,7 +109,8 @@ static bool is_ready(const struct pending_request *pending, bool watches_too)
            group->connected == group->total;
 }
 
-/* Answer those that are ready; true when watches must wait for a while. */
+/* Answer the requests that are ready; true: a watch is ready before WATCH_PAUSE_MS are
+ * over. */
 static bool settle(struct mu__ctx *ctx, struct coordination *c, struct group *group)
 {
     uint64_t now_ms = mu__coord_clock(ctx, c);
@@ -94,11 +120,11 @@ static bool settle(struct mu__ctx *ctx, struct coordination *c, struct group *gr
     struct pending_request *next;
     bool later = false;
 
-    for (struct pending_request *pending = group->first; pending != NULL;
+    for (struct pending_request *pending = first_in(group); pending != NULL;
          pending = next) {
         enum coord_request_kind kind = pending->request.kind;
 
-        next = pending->next[BY_GROUP];
+        next = next_in_group(pending);
         later = later || (kind == COORD_REQUEST_WATCH && !watches_too &&
                           is_ready(pending, true));
         if (!is_ready(pending, watches_too))
@@ -115,7 +141,7 @@ static bool settle(struct mu__ctx *ctx, struct coordination *c, struct group *gr
     return later;
 }
 
-/* ---- limits ---- */
+/* ---- timeouts ---- */
 
 static bool is_missing(void *user, const struct mu__roster_task *task)
 {
@@ -130,7 +156,7 @@ static bool is_not_leaving(void *user, const struct mu__roster_task *task)
     return mu__coord_shares_fate(task) && !task->leaving && !task->left;
 }
 
-/* Many requests of one group may be due at one time. */
+/* Cached, since many requests of a group may be due at the same time. */
 static const char *missing_of(struct coordination *c, struct group *group,
                               uint64_t now_ms)
 {
@@ -218,7 +244,7 @@ static bool needs_note(const struct pending_request *pending)
            pending->request.kind == COORD_REQUEST_WAIT;
 }
 
-/* Those of a group who have waited for long are told at the same time. */
+/* All requests of a group that have waited long get their notes at the same time. */
 static void note_waiting(struct mu__ctx *ctx, struct coordination *c, struct group *group)
 {
     uint64_t now_ms = mu__coord_clock(ctx, c);
@@ -231,7 +257,8 @@ static void note_waiting(struct mu__ctx *ctx, struct coordination *c, struct gro
         mu__coord_wake_at(ctx, c, group->note_ms);
         return;
     }
-    for (struct pending_request *at = group->first; at != NULL; at = at->next[BY_GROUP]) {
+    for (struct pending_request *at = first_in(group); at != NULL;
+         at = next_in_group(at)) {
         if (!needs_note(at))
             continue;
         waits = true;
@@ -253,23 +280,23 @@ void mu__coord_requests_tick(struct mu__ctx *ctx, struct coordination *c)
     uint64_t now_ms = mu__coord_clock(ctx, c);
     struct group *next;
 
-    for (struct group *group = rs->groups; group != NULL; group = group->next) {
+    for (struct group *group = first_group(c); group != NULL; group = next_group(group)) {
         if (!group->due)
             continue;
         group->due = settle(ctx, c, group);
         if (group->due)
             mu__coord_wake_at(ctx, c, group->answered_ms + WATCH_PAUSE_MS);
     }
-    while (rs->due_first != NULL && rs->due_first->due_ms <= now_ms)
-        expire(ctx, c, rs->due_first);
-    for (struct group *group = rs->groups; group != NULL; group = group->next)
+    while (first_due(rs) != NULL && first_due(rs)->due_ms <= now_ms)
+        expire(ctx, c, first_due(rs));
+    for (struct group *group = first_group(c); group != NULL; group = next_group(group))
         note_waiting(ctx, c, group);
-    for (struct group *group = rs->groups; group != NULL; group = next) {
-        next = group->next;
+    for (struct group *group = first_group(c); group != NULL; group = next) {
+        next = next_group(group);
         mu__coord_group_group_drop(rs, group);
     }
-    if (rs->due_first != NULL)
-        mu__coord_wake_at(ctx, c, rs->due_first->due_ms);
+    if (first_due(rs) != NULL)
+        mu__coord_wake_at(ctx, c, first_due(rs)->due_ms);
 }
 
 /* ---- the cluster changes ---- */
@@ -303,9 +330,9 @@ static void end_waits(struct mu__ctx *ctx, struct coordination *c, struct group 
 {
     struct pending_request *next;
 
-    for (struct pending_request *pending = group->first; pending != NULL;
+    for (struct pending_request *pending = first_in(group); pending != NULL;
          pending = next) {
-        next = pending->next[BY_GROUP];
+        next = next_in_group(pending);
         if (pending->request.kind == COORD_REQUEST_WAIT)
             answer(ctx, c, pending, error);
     }
@@ -326,7 +353,7 @@ static void end_waits_for(struct mu__ctx *ctx, struct coordination *c,
 void mu__coord_requests_removed(struct mu__ctx *ctx, struct coordination *c,
                                 const struct mu__roster_task *task)
 {
-    for (struct group *group = c->requests->groups; group != NULL; group = group->next)
+    for (struct group *group = first_group(c); group != NULL; group = next_group(group))
         if (group != c->requests->all && !group->guests &&
             mu__coord_group_has(group, task))
             end_waits_for(ctx, c, group, task);
@@ -339,13 +366,12 @@ const struct mu__task_set *mu__coord_requests_all(const struct coordination *c)
 
 /* ---- asking ---- */
 
-static struct pending_request *find(const struct coord_requests *rs,
-                                    const struct mu__roster_task *task, uint64_t token)
+static struct pending_request *find(const struct mu__roster_task *task, uint64_t token)
 {
-    struct pending_request *pending = mu__coord_group_first_of(rs, task);
+    struct pending_request *pending = first_of(task);
 
     while (pending != NULL && pending->request.token != token)
-        pending = pending->next[BY_TASK];
+        pending = next_of_task(pending);
     return pending;
 }
 
@@ -360,27 +386,25 @@ static int add(struct mu__ctx *ctx, struct coordination *c, struct mu__roster_ta
 
     if (rs->count == PENDING_MAX)
         return mu_error_set(ret_error, -MU_EEXHAUSTED,
-                            "%d questions about tasks wait already", PENDING_MAX);
+                            "%d requests about tasks wait already", PENDING_MAX);
     rv = mu__coord_group_group_of(c, request, ret_error, &group);
     if (rv != 0)
         return rv;
-    pending = calloc(1, sizeof *pending);
-    if (pending != NULL)
-        *pending = (struct pending_request){
-            .request = *request,
-            .task = task,
-            .group = group,
-            .since_ms = now_ms,
-            .due_ms = request->timeout_ms == 0 || request->timeout_ms > UINT64_MAX / 2
-                          ? UINT64_MAX
-                          : now_ms + request->timeout_ms,
-        };
-    if (pending == NULL || mu__coord_group_enlist(rs, pending) != 0) {
-        free(pending);
+    pending = malloc(sizeof *pending);
+    if (pending == NULL)
         return mu_error_set(ret_error, -MU_ENOMEM, "out of memory");
-    }
-    /* The set's text is the message's. */
+    *pending = (struct pending_request){
+        .request = *request,
+        .task = task,
+        .group = group,
+        .since_ms = now_ms,
+        .due_ms = request->timeout_ms == 0 || request->timeout_ms > UINT64_MAX / 2
+                      ? UINT64_MAX
+                      : now_ms + request->timeout_ms,
+    };
+    /* Its text belongs to the message. */
     pending->request.tasks = (struct mu__view){0};
+    mu__coord_group_enlist(rs, pending);
     group->due = true;
     mu__coord_wake_at(ctx, c, is_ready(pending, true) ? 0 : pending->due_ms);
     return 0;
@@ -390,7 +414,7 @@ void mu__coord_request_add(struct mu__ctx *ctx, struct coordination *c,
                            struct mu__roster_task *task,
                            const struct coord_request *request)
 {
-    struct pending_request *pending = find(c->requests, task, request->token);
+    struct pending_request *pending = find(task, request->token);
     mu_error error;
 
     if (pending != NULL)
@@ -399,14 +423,13 @@ void mu__coord_request_add(struct mu__ctx *ctx, struct coordination *c,
         mu__coord_answer(ctx, c, request->node, request->token, &error);
 }
 
-bool mu__coord_request_waits(const struct coordination *c,
-                             const struct mu__roster_task *task,
+bool mu__coord_request_waits(const struct mu__roster_task *task,
                              enum coord_request_kind kind)
 {
-    const struct pending_request *pending = mu__coord_group_first_of(c->requests, task);
+    const struct pending_request *pending = first_of(task);
 
     while (pending != NULL && pending->request.kind != kind)
-        pending = pending->next[BY_TASK];
+        pending = next_of_task(pending);
     return pending != NULL;
 }
 
@@ -416,9 +439,9 @@ void mu__coord_requests_answer(struct mu__ctx *ctx, struct coordination *c,
 {
     struct pending_request *next;
 
-    for (struct pending_request *pending = mu__coord_group_first_of(c->requests, task);
-         pending != NULL; pending = next) {
-        next = pending->next[BY_TASK];
+    for (struct pending_request *pending = first_of(task); pending != NULL;
+         pending = next) {
+        next = next_of_task(pending);
         if (kind < 0 || pending->request.kind == (enum coord_request_kind)kind)
             answer(ctx, c, pending, error);
     }
@@ -429,9 +452,9 @@ void mu__coord_requests_drop(struct coordination *c, const struct mu__roster_tas
 {
     struct pending_request *next;
 
-    for (struct pending_request *pending = mu__coord_group_first_of(c->requests, task);
-         pending != NULL; pending = next) {
-        next = pending->next[BY_TASK];
+    for (struct pending_request *pending = first_of(task); pending != NULL;
+         pending = next) {
+        next = next_of_task(pending);
         if (pending->request.node == node)
             drop(c->requests, pending);
     }
@@ -442,7 +465,7 @@ void mu__coord_requests_changed(struct mu__ctx *ctx, struct coordination *c,
 {
     bool is_connected = task->state == MU__TASK_CONNECTED;
 
-    for (struct group *group = c->requests->groups; group != NULL; group = group->next) {
+    for (struct group *group = first_group(c); group != NULL; group = next_group(group)) {
         if (!mu__coord_group_has(group, task))
             continue;
         if (!group->guests)
@@ -450,7 +473,7 @@ void mu__coord_requests_changed(struct mu__ctx *ctx, struct coordination *c,
         else
             group->total = c->roster->count;
         group->version = task->version;
-        group->due = group->first != NULL;
+        group->due = !mu__list_is_empty(&group->requests);
         if (group->due)
             mu__coord_wake_at(ctx, c, 0);
     }
@@ -458,7 +481,7 @@ void mu__coord_requests_changed(struct mu__ctx *ctx, struct coordination *c,
 
 /* ---- TASKS_GET ---- */
 
-/* Answered at once. */
+/* STATES and DEVICES are answered at once. */
 static void answer_now(struct mu__ctx *ctx, struct coordination *c, uint32_t node,
                        const struct mu__tasks_get *body)
 {
@@ -490,7 +513,7 @@ static void wait(struct mu__ctx *ctx, struct coordination *c,
         .kind = watches ? COORD_REQUEST_WATCH : COORD_REQUEST_WAIT,
         .node = node,
         .token = body->token,
-        /* 0: none is known, and no set has this one. */
+        /* 0: no version is known, so any one is new. */
         .version = body->version == 0 ? UINT64_MAX : body->version - 1,
         .timeout_ms = body->timeout_ms,
         .tasks = body->tasks,
@@ -530,7 +553,7 @@ void mu__coord_on_tasks_get(struct mu__ctx *ctx, void *state, struct mu__msg *ms
 
 /* ---- start and end ---- */
 
-/* The group of all is made when the roster is there. */
+/* The group of all needs the roster. */
 int mu__coord_requests_init(struct mu__ctx *ctx, struct coordination *c)
 {
     mu_error error;
@@ -546,7 +569,7 @@ int mu__coord_requests_init(struct mu__ctx *ctx, struct coordination *c)
         return rv;
     }
     c->requests->all->stays = true;
-    c->requests->groups = c->requests->all;
+    mu__list_append(&c->requests->groups, &c->requests->all->link);
     c->requests->groups_count = 1;
     return 0;
 }
@@ -556,10 +579,10 @@ void mu__coord_requests_forget(struct coordination *c)
     struct coord_requests *rs = c->requests;
     struct group *next;
 
-    while (rs->due_first != NULL)
-        drop(rs, rs->due_first);
-    for (struct group *group = rs->groups; group != NULL; group = next) {
-        next = group->next;
+    while (first_due(rs) != NULL)
+        drop(rs, first_due(rs));
+    for (struct group *group = first_group(c); group != NULL; group = next) {
+        next = next_group(group);
         group->connected = 0;
         group->due = false;
         mu__coord_group_group_drop(rs, group);
@@ -569,8 +592,8 @@ void mu__coord_requests_forget(struct coordination *c)
 void mu__coord_requests_stop(struct mu__ctx *ctx, struct coordination *c,
                              const mu_error *error)
 {
-    while (c->requests->due_first != NULL)
-        answer(ctx, c, c->requests->due_first, error);
+    while (first_due(c->requests) != NULL)
+        answer(ctx, c, first_due(c->requests), error);
 }
 
 void mu__coord_requests_done(struct coordination *c)
@@ -581,7 +604,6 @@ void mu__coord_requests_done(struct coordination *c)
         return;
     mu__coord_requests_forget(c);
     mu__coord_group_group_free(rs->all);
-    mu__map_done(&rs->of_tasks);
     free(rs);
     c->requests = NULL;
 }

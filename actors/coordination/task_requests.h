@@ -8,25 +8,26 @@
 enum { PENDING_MAX = 256, GROUPS_MAX = 16 };
 #else
 enum {
-    PENDING_MAX = 1 << 17,    /* that wait at a time; more are refused, as are more */
-    GROUPS_MAX = 1024           /* different sets */
+    PENDING_MAX = 1 << 17,      /* waiting requests; more are refused */
+    GROUPS_MAX = 1024           /* different sets of tasks that requests wait for */
 };
 #endif
 
+/* A set of tasks that requests wait for. */
 struct group {
-    struct group *next;
-    char *text;                 /* as it was asked; "": all */
+    struct mu__list_node link;  /* in `groups` */
+    char *text;                 /* as requested; "": all */
     struct mu__task_set set;
-    bool guests;                /* all, those that are not coordinated included */
-    bool stays;
-    bool due;                   /* something changed since its requests were looked at */
-    uint64_t total;
-    uint64_t connected;
+    bool guests;                /* all known tasks, also those that are not coordinated */
+    bool stays;                 /* also without requests: the group of all */
+    bool due;                   /* a task has changed since its requests were checked */
+    uint64_t total;             /* tasks */
+    uint64_t connected;         /* of these */
     uint64_t version;           /* of the task that changed last */
-    uint64_t answered_ms;           /* when watches were answered last; 0: never */
-    uint64_t note_ms;           /* when those who wait are told next who is missing; 0:
-                                   nobody waits */
-    struct pending_request *first;
+    uint64_t answered_ms;       /* when watches were answered last; 0: never */
+    uint64_t note_ms;           /* when the next note on missing tasks is due; 0: no
+                                   request waits */
+    struct mu__list requests;   /* the last one first */
 };
 
 struct pending_request {
@@ -34,22 +35,20 @@ struct pending_request {
     struct mu__roster_task *task;
     struct group *group;
     uint64_t since_ms;
-    uint64_t due_ms;            /* UINT64_MAX: it has no limit */
-    struct pending_request *next[3];   /* in the group, of the task, by due_ms */
-    struct pending_request *prev[3];
+    uint64_t due_ms;            /* UINT64_MAX: it has no timeout */
+    struct mu__list_node in_group;
+    struct mu__list_node of_task;
+    struct mu__list_node by_due;
 };
 
-enum { BY_GROUP, BY_TASK, BY_DUE };
-
 struct coord_requests {
-    struct group *groups;
+    struct mu__list groups;     /* the last one first */
     uint32_t groups_count;
     struct group *all;          /* the coordinated ones */
-    struct pending_request *due_first;
-    struct pending_request *due_last;
+    struct mu__list due;        /* all requests, in order of due_ms */
     uint32_t count;
-    struct mu__map of_tasks;    /* slot + 1 -> its first request */
-    char missing_text[320];     /* who was missing in a group, at a time */
+    char missing_text[320];     /* cached: the missing tasks of that group, at that time,
+                                   of that version of the roster */
     const struct group *missing_group;
     uint64_t missing_ms;
     uint64_t missing_version;
@@ -57,12 +56,10 @@ struct coord_requests {
 
 /* ---- task_groups.c ---- */
 
-void mu__coord_group_unlink_from(struct pending_request *pending, int which);
-struct pending_request *mu__coord_group_first_of(const struct coord_requests *rs,
-                                                 const struct mu__roster_task *task);
-int mu__coord_group_enlist(struct coord_requests *rs, struct pending_request *pending);
-void mu__coord_group_unlist_of_task(struct coord_requests *rs,
-                                    const struct pending_request *pending);
+/* Add a request to the lists of its group, its task and by deadline; remove it. */
+void mu__coord_group_enlist(struct coord_requests *rs, struct pending_request *pending);
+void mu__coord_group_unlist(struct coord_requests *rs, struct pending_request *pending);
+
 bool mu__coord_group_has(const struct group *group, const struct mu__roster_task *task);
 mu_value *mu__coord_group_content_of(struct mu__ctx *ctx, const struct coordination *c,
                                      const struct group *group, enum mu__tasks_what what);
@@ -71,7 +68,7 @@ void mu__coord_group_group_drop(struct coord_requests *rs, struct group *group);
 int mu__coord_group_group_new(const struct coordination *c, struct mu__view tasks,
                               bool guests, mu_error *ret_error, struct group **ret_group);
 
-/* The group of a request: that of before, or a new one. */
+/* The group of a request: a known or a new one. */
 int mu__coord_group_group_of(const struct coordination *c,
                              const struct coord_request *request, mu_error *ret_error,
                              struct group **ret_group);

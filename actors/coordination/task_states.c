@@ -1,5 +1,5 @@
-/* Changes of a task's state: what the other parts, the task itself and all others hear of
- * it. */
+/* Changes of a task's state: notifications of the other parts, of the task's own agent,
+ * and of all other tasks. */
 #include "actors/coordination/tasks.h"
 #include "actors/coordination/barriers/barrier_requests.h"
 #include "actors/coordination/internal.h"
@@ -38,8 +38,9 @@ void mu__coord_task_notify(struct mu__ctx *ctx, struct coordination *c,
     send_error(ctx, c, task->link.node, &c->tasks.notified, false);
 }
 
-/* Each agent is told once: it is in error from then on. One whose link is down is told
- * when it is up again. So a failure of all tasks at once is no storm. */
+/* Each agent is told once, and is in error from then on; one whose link is down is told
+ * when it is up again. So the failure of all tasks at once does not send a message from
+ * each to each. */
 static void notify_all(struct mu__ctx *ctx, struct coordination *c, const mu_error *error)
 {
     c->tasks.notified = *error;
@@ -70,7 +71,7 @@ void mu__coord_task_move(struct mu__ctx *ctx, struct coordination *c,
     mu__coord_requests_changed(ctx, c, task, was_connected);
 }
 
-/* It was CONNECTED, and is not any more. */
+/* Tell the other parts that the task is not CONNECTED any more. */
 static void close_in_parts(struct mu__ctx *ctx, struct coordination *c,
                            struct mu__roster_task *task, bool failed)
 {
@@ -93,7 +94,7 @@ void mu__coord_fail(struct mu__ctx *ctx, struct coordination *c,
     task->failure.self_reported = how == COORD_FAILED_OWN;
     mu__coord_task_move(ctx, c, task, MU__TASK_FAILED, &failure);
     task->lost = how == COORD_FAILED_LOST && task->recoverable;
-    /* Without a task: its agent asks again when it has registered again. */
+    /* Without a task in the error its agent registers again and repeats the request. */
     if (task->lost)
         answer.task[0] = '\0';
     mu__coord_requests_answer(ctx, c, task, -1, &answer);
@@ -116,7 +117,7 @@ void mu__coord_fail_with(struct mu__ctx *ctx, struct coordination *c,
     mu__coord_fail(ctx, c, task, &error, COORD_FAILED);
 }
 
-/* Before all were there nobody has begun to rely on it. */
+/* Before all have registered, no other task depends on this one yet. */
 static void lose_early(struct mu__ctx *ctx, struct coordination *c,
                        struct mu__roster_task *task, const mu_error *error)
 {
@@ -141,7 +142,6 @@ void mu__coord_task_lose(struct mu__ctx *ctx, struct coordination *c,
     mu__coord_fail(ctx, c, task, &error, COORD_FAILED_LOST);
 }
 
-/* It goes without a failure. */
 void mu__coord_disconnect(struct mu__ctx *ctx, struct coordination *c,
                           struct mu__roster_task *task)
 {

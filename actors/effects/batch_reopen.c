@@ -1,8 +1,9 @@
-/* Writes of runs to shards that their server has forgotten: the variables are looked for
- * by their names (reopen.c), one request for each, and the batch is sent again with the
- * ids that were found. */
+/* Writes of runs to shards that their server has lost: the variables are reopened by
+ * their names (variables/reopen.c), one request for each, and the batch is sent again
+ * with the new ids. */
 #include "actors/effects/internal.h"
 
+#include "actors/keep.h"
 #include "actors/variables/opened_variable.h"
 #include "actors/variables/variables.h"
 
@@ -12,12 +13,17 @@
 enum { REOPENS_MAX = 8 };       /* of one batch */
 
 struct reopening {
-    struct mu__reopen request;  /* first: its messages point here */
-    struct reopening *next;
-    struct write_batch *batch;  /* NULL: nobody waits for it any more */
+    struct mu__reopen request;  /* first: VAR_REOPEN points here */
+    struct mu__list_node node;
+    struct write_batch *batch;  /* NULL: the batch has ended */
     struct mu__opened_variable *opened;
     uint64_t ids[];
 };
+
+static struct reopening *first_reopening(const struct effects *e)
+{
+    return MU__LIST_FIRST(&e->reopenings, struct reopening, node);
+}
 
 static void reopening_free(struct reopening *r)
 {
@@ -28,14 +34,14 @@ static void reopening_free(struct reopening *r)
 static bool is_looked_for(const struct effects *e, const struct write_batch *batch,
                           const struct mu__opened_variable *opened)
 {
-    const struct reopening *r = e->reopenings;
+    const struct reopening *r = first_reopening(e);
 
     while (r != NULL && (r->batch != batch || r->opened != opened))
-        r = r->next;
+        r = MU__LIST_NEXT(r, struct reopening, node);
     return r != NULL;
 }
 
-/* The run's own limit counts. */
+/* The call's timeout ends at the run's deadline. */
 static struct mu__variable_call call_for(struct mu__ctx *ctx,
                                          const struct write_batch *batch,
                                          const struct mu__opened_variable *opened,
@@ -58,25 +64,21 @@ static struct mu__variable_call call_for(struct mu__ctx *ctx,
 static bool look_for(struct mu__ctx *ctx, struct effects *e, struct write_batch *batch,
                      struct mu__opened_variable *opened)
 {
-    struct mu__msg *msg = mu__msg_new(ctx, MU__VAR_REOPEN);
     struct reopening *r =
         calloc(1, sizeof *r + opened->shape.shards * sizeof r->ids[0]);
+    const struct mu__var_reopen body = {.request = &r->request};
 
-    if (msg == NULL || r == NULL) {
-        mu__msg_free(ctx, msg);
-        free(r);
+    if (r == NULL)
         return false;
-    }
     r->request.call = call_for(ctx, batch, opened, r->ids);
-    ((struct mu__var_reopen *)mu__body(msg))->request = &r->request;
-    if (mu__send(ctx, (mu__pid){MU__NODE_SELF, MU__VARIABLES}, msg) != 0) {
+    if (mu__send_body(ctx, (mu__pid){MU__NODE_SELF, MU__VARIABLES}, MU__VAR_REOPEN, &body,
+                      sizeof body) != 0) {
         free(r);
         return false;
     }
     r->opened = mu__opened_variable_ref(opened);
     r->batch = batch;
-    r->next = e->reopenings;
-    e->reopenings = r;
+    mu__list_prepend(&e->reopenings, &r->node);
     batch->reopening++;
     return true;
 }
@@ -94,7 +96,7 @@ bool mu__effects_reopen(struct mu__ctx *ctx, struct effects *e, struct write_bat
     return batch->reopening > 0;
 }
 
-/* The ids that its writes have from now on; false: they had them already. */
+/* Give a batch's writes the present ids; false: they had them already. */
 static bool renew(const struct write_batch *batch)
 {
     struct mu__effect *write = batch->first;
@@ -120,7 +122,7 @@ void mu__effects_fail_forgotten(struct mu__ctx *ctx, struct effects *e,
                      "anew: it does not have it");
 }
 
-/* As the look for a variable has failed. */
+/* Fail a batch with the error of a reopen. */
 static void fail_as(struct mu__ctx *ctx, struct effects *e, struct write_batch *batch,
                     const mu_error *error)
 {
@@ -135,15 +137,6 @@ static void fail_as(struct mu__ctx *ctx, struct effects *e, struct write_batch *
     mu__effects_fail_with(ctx, e, batch, &own);
 }
 
-static void take_out(struct effects *e, const struct reopening *r)
-{
-    struct reopening **link = &e->reopenings;
-
-    while (*link != r)
-        link = &(*link)->next;
-    *link = r->next;
-}
-
 void mu__effects_on_reopened(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
 {
     struct effects *e = state;
@@ -153,7 +146,7 @@ void mu__effects_on_reopened(struct mu__ctx *ctx, void *state, struct mu__msg *m
     const mu_error *error = &r->request.call.call.error;
     int code = r->request.call.call.code;
 
-    take_out(e, r);
+    mu__list_remove(&e->reopenings, &r->node);
     if (code == 0)
         mu__opened_variable_store(r->opened, r->ids);
     if (batch != NULL) {
@@ -171,17 +164,18 @@ void mu__effects_on_reopened(struct mu__ctx *ctx, void *state, struct mu__msg *m
 void mu__effects_forget_reopenings(struct effects *e, struct write_batch *batch)
 {
     batch->reopening = 0;
-    for (struct reopening *r = e->reopenings; r != NULL; r = r->next)
+    for (struct reopening *r = first_reopening(e); r != NULL;
+         r = MU__LIST_NEXT(r, struct reopening, node))
         if (r->batch == batch)
             r->batch = NULL;
 }
 
 void mu__effects_drop_reopenings(struct effects *e)
 {
-    while (e->reopenings != NULL) {
-        struct reopening *next = e->reopenings->next;
+    struct reopening *r;
 
-        reopening_free(e->reopenings);
-        e->reopenings = next;
+    while ((r = first_reopening(e)) != NULL) {
+        mu__list_remove(&e->reopenings, &r->node);
+        reopening_free(r);
     }
 }

@@ -1,15 +1,9 @@
 /* Sending batches, piece by piece, into the windows of their servers. */
-#include "actors/effects/effects.h"
-
 #include "actors/keep.h"
 #include "actors/effects/internal.h"
-#include "actors/variables/opened_variable.h"
 #include "actors/ps/variable_store.h"
 #include "actors/variables/variables.h"
 #include "actors/worker/function_run.h"
-#include "runtime/message/block_pool.h"
-
-/* ---- Sending ---- */
 
 static uint32_t piece_size(const struct write_batch *batch)
 {
@@ -41,7 +35,7 @@ static void fill_piece(const struct write_batch *batch, struct mu__effect_write 
     body->before = batch->pieces;
 }
 
-/* Behind the piece that was sent; false when it was the last. */
+/* Go behind the piece that was sent; false when it was the last. */
 static bool move_on(struct effects *e, struct write_batch *batch)
 {
     uint32_t size = piece_size(batch);
@@ -70,7 +64,7 @@ static int send_piece(struct mu__ctx *ctx, struct effects *e, struct write_batch
     return mu__send_borrowed(ctx, mu__effects_pid_of(e, batch->server), msg);
 }
 
-/* An abandoned batch's pieces need not stay with their server. */
+/* Let the server drop the pieces of an abandoned batch. */
 static int send_abandon(struct mu__ctx *ctx, struct effects *e, struct write_batch *batch)
 {
     const struct mu__effect_write body = {
@@ -99,7 +93,7 @@ static int send_next(struct mu__ctx *ctx, struct effects *e, struct write_batch 
     return rv;
 }
 
-/* The batch whose turn it is. */
+/* The batch that is next; NULL: none, or the window is full. */
 static struct write_batch *next_of(struct effect_server *server, enum size size)
 {
     uint32_t count = 0;

@@ -1,14 +1,8 @@
-/* Batches and the runs that they belong to: where each one stands, and its end. */
-#include "actors/effects/effects.h"
-
-#include "actors/keep.h"
+/* Batches and the runs that they belong to: lists, timers, servers, the end of a run. */
 #include "actors/effects/internal.h"
 #include "actors/packing.h"
-#include "actors/variables/opened_variable.h"
-#include "actors/ps/variable_store.h"
 #include "actors/variables/variables.h"
 #include "actors/worker/function_run.h"
-#include "runtime/message/block_pool.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -215,7 +209,8 @@ void mu__effects_answer(struct mu__ctx *ctx, mu__pid to, struct mu__msg *msg)
         mu__log(ctx, MU__LOG_ERROR, "the worker does not hear that a run's writes ended");
 }
 
-/* All that a run wrote was applied, or it has failed and has no batches any more. */
+/* A run has ended: its writes were applied, or it has failed and has no batches any
+ * more. */
 static void finish(struct mu__ctx *ctx, struct effects *e, struct sending *sending)
 {
     mu__list_remove(&e->sendings, &sending->node);
@@ -224,7 +219,7 @@ static void finish(struct mu__ctx *ctx, struct effects *e, struct sending *sendi
 }
 
 /* An abandoned batch that was begun stays where it is until its server has been told, or
- * has answered. One that is in no list has its answer. */
+ * has answered. A batch in no list was answered. */
 static void leave_batch(struct mu__ctx *ctx, struct effects *e, struct write_batch *batch)
 {
     struct effect_server *server = e->servers[batch->server];

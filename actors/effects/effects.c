@@ -1,42 +1,20 @@
 /* The actor: plans a run's batches, takes answers, watches servers and timeouts. */
 #include "actors/effects/effects.h"
 
-#include "actors/keep.h"
 #include "actors/effects/internal.h"
-#include "actors/variables/opened_variable.h"
-#include "actors/ps/variable_store.h"
 #include "actors/variables/variables.h"
 #include "actors/worker/function_run.h"
-#include "runtime/message/block_pool.h"
 
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
-
-/* What it hears. */
-static void on_send(struct mu__ctx *ctx, void *state, struct mu__msg *msg);
-static void on_written(struct mu__ctx *ctx, void *state, struct mu__msg *msg);
-static void on_timer(struct mu__ctx *ctx, void *state, struct mu__msg *msg);
-static void on_node_up(struct mu__ctx *ctx, void *state, struct mu__msg *msg);
-static void on_node_down(struct mu__ctx *ctx, void *state, struct mu__msg *msg);
-static void on_node_trouble(struct mu__ctx *ctx, void *state, struct mu__msg *msg);
-
-static const struct mu__handler handlers[] = {
-    {MU__EFFECTS_SEND, on_send},
-    {MU__EFFECT_WRITTEN, on_written},
-    {MU__TIMER, on_timer},
-    {MU__NODE_UP, on_node_up},
-    {MU__NODE_DOWN, on_node_down},
-    {MU__NODE_TROUBLE, on_node_trouble},
-    {MU__VAR_REOPENED, mu__effects_on_reopened},
-};
 
 _Static_assert(ACTIVE_MAX * MU__EFFECTS_REPORT_BYTES < MU__WINDOW_BYTES,
                "what servers have not told of would fill the window");
 
 /* ---- Planning ---- */
 
-/* The batch of a run for a server. */
+/* Make the batch of a run for a server, if it has none. */
 static int need_batch(struct mu__ctx *ctx, struct effects *e, struct sending *sending,
                       uint32_t server)
 {
@@ -69,7 +47,7 @@ static void plan_write(struct write_batch *batch, struct mu__effect *write)
         batch->size = LARGE;
 }
 
-/* The writes of a run, sorted by server, are one list still. */
+/* Link the writes of a run into one list again, sorted by server. */
 static void join(const struct sending *sending, struct mu__effects *effects)
 {
     effects->first = NULL;
@@ -116,7 +94,7 @@ static void start(struct mu__ctx *ctx, struct effects *e, struct sending *sendin
     }
 }
 
-/* A run that cannot even be begun. */
+/* Answer a run whose sending cannot begin, or that has no writes. */
 static void refuse(struct mu__ctx *ctx, struct effects *e, struct sending *sending,
                    int code)
 {
@@ -155,7 +133,18 @@ static void pump_run(struct mu__ctx *ctx, struct effects *e, const struct mu_run
 /* ---- Servers that are lost ---- */
 
 static void fail_missing(struct mu__ctx *ctx, struct effects *e,
-                         struct write_batch *batch);
+                         struct write_batch *batch)
+{
+    const struct effect_server *server = e->servers[batch->server];
+    uint64_t missing_ms = mu__now_ms(ctx) - server->down_ms;
+    char text[TROUBLE_BYTES_MAX + 64];
+
+    (void)snprintf(text, sizeof text, "not reached for %" PRIu64 ".%" PRIu64 " s%s%s%s",
+                   missing_ms / 1000, missing_ms % 1000 / 100,
+                   server->trouble[0] == '\0' ? "" : " (", server->trouble,
+                   server->trouble[0] == '\0' ? "" : ")");
+    mu__effects_fail(ctx, e, batch, -MU_EUNAVAILABLE, text);
+}
 
 static bool may_be_lost(const struct effects *e, const struct effect_server *server)
 {
@@ -178,7 +167,8 @@ static struct write_batch *lost_batch(struct mu__ctx *ctx, const struct effects 
     return NULL;
 }
 
-/* Those that wait for a server that is lost now fail; the timer for the next one. */
+/* Fail the runs that need a lost server, and set the timer for the next server to be
+ * lost. */
 static void check_lost(struct mu__ctx *ctx, struct effects *e)
 {
     struct sending *sending = MU__LIST_FIRST(&e->sendings, struct sending, node);
@@ -270,7 +260,7 @@ static void fail_by_answer(struct mu__ctx *ctx, struct effects *e,
     mu__effects_fail(ctx, e, batch, -(int)body->code, text);
 }
 
-/* So much of a batch is there. */
+/* The server has staged so much of a batch. */
 static void note_staged(struct effects *e, struct write_batch *batch, uint64_t staged)
 {
     if (staged <= batch->reported || staged > batch->sent)
@@ -302,21 +292,7 @@ static void on_written(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
     mu__effects_pump(ctx, e, server);
 }
 
-/* ---- Limits ---- */
-
-static void fail_missing(struct mu__ctx *ctx, struct effects *e,
-                         struct write_batch *batch)
-{
-    const struct effect_server *server = e->servers[batch->server];
-    uint64_t missing_ms = mu__now_ms(ctx) - server->down_ms;
-    char text[TROUBLE_BYTES_MAX + 64];
-
-    (void)snprintf(text, sizeof text, "not reached for %" PRIu64 ".%" PRIu64 " s%s%s%s",
-                   missing_ms / 1000, missing_ms % 1000 / 100,
-                   server->trouble[0] == '\0' ? "" : " (", server->trouble,
-                   server->trouble[0] == '\0' ? "" : ")");
-    mu__effects_fail(ctx, e, batch, -MU_EUNAVAILABLE, text);
-}
+/* ---- Timeouts ---- */
 
 static void fail_slow(struct mu__ctx *ctx, struct effects *e, struct write_batch *batch)
 {
@@ -334,7 +310,7 @@ static void fail_slow(struct mu__ctx *ctx, struct effects *e, struct write_batch
                      text);
 }
 
-/* A server that is missing is to blame before one that is slow. */
+/* Names a missing server before a slow one. */
 static void fail_by_timeout(struct mu__ctx *ctx, struct effects *e,
                             struct sending *sending)
 {
@@ -388,8 +364,8 @@ static void on_timer(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
 
 /* ---- Servers that come and go ---- */
 
-/* Those of a list that may be sent again wait for the server, before others; the rest
- * fail, since nobody knows what became of them. */
+/* Batches of a list that may be sent again go to the front of their waiting list; the
+ * others fail, since their outcome is unknown. */
 static void recall(struct mu__ctx *ctx, struct effects *e, struct mu__list *list,
                    bool may_be_applied)
 {
@@ -442,9 +418,7 @@ static void on_node_up(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
     server->node = body->node;
     server->trouble[0] = '\0';
     free(server->address);
-    server->address = malloc(body->address.size + 1);
-    if (server->address != NULL)
-        mu__view_copy(body->address, server->address, body->address.size + 1);
+    server->address = mu__view_dup(body->address);
     mu__effects_pump(ctx, e, body->index);
 }
 
@@ -471,7 +445,7 @@ static void on_node_trouble(struct mu__ctx *ctx, void *state, struct mu__msg *ms
         mu__view_copy(body->reason, e->servers[body->index]->trouble, TROUBLE_BYTES_MAX);
 }
 
-/* ---- start and end ---- */
+/* ---- Start and end ---- */
 
 static int init(struct mu__ctx *ctx, void *state, const void *arg)
 {
@@ -495,7 +469,7 @@ static void free_sendings(struct mu__ctx *ctx, struct mu__list *list)
     }
 }
 
-/* Runs whose writes are under way belong to the worker, which may be gone by now. */
+/* The runs belong to the worker, which may have ended: they are not touched. */
 static void done(struct mu__ctx *ctx, void *state)
 {
     struct effects *e = state;
@@ -512,6 +486,16 @@ static void done(struct mu__ctx *ctx, void *state)
     free(e->slots);
     free(e->servers);
 }
+
+static const struct mu__handler handlers[] = {
+    {MU__EFFECTS_SEND, on_send},
+    {MU__EFFECT_WRITTEN, on_written},
+    {MU__TIMER, on_timer},
+    {MU__NODE_UP, on_node_up},
+    {MU__NODE_DOWN, on_node_down},
+    {MU__NODE_TROUBLE, on_node_trouble},
+    {MU__VAR_REOPENED, mu__effects_on_reopened},
+};
 
 const struct mu__behavior mu__effects_actor = {
     .name = "effects",

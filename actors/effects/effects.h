@@ -13,11 +13,12 @@
  * is sent again, from its first piece, once it is back - if the run has an effect number,
  * by which the server knows what it has applied, or if the last piece was not sent; else
  * the run fails as mu_variable_add does. A server that does not know a shard any more has
- * refused the batch as a whole: its variables are looked for by their names, and the
- * batch is sent again when they were restored.
+ * refused the batch as a whole: its variables are opened by their names, and the batch is
+ * sent again if they were restored.
  *
- * A run whose writes are in vain gets `code`, and `failure`: kind MU_ERROR_SERVER, and
- * the server in `task`. It is the run's to free, and NULL when there was no memory. */
+ * A run whose writes have failed gets `code`, and `failure`: kind MU_ERROR_SERVER, and
+ * the server in `task`. `failure` is the run's to free, and NULL when there was no
+ * memory. */
 #ifndef MU_ACTORS_EFFECTS_H
 #define MU_ACTORS_EFFECTS_H
 
@@ -25,14 +26,14 @@
 
 struct mu__opened_variable;
 
-/* One write to one shard. The data stands behind it. */
+/* One write to one shard, with its data. */
 struct mu__effect {
     struct mu__effect *next;    /* in the order in which they were made */
     uint32_t server;            /* task index */
     uint32_t operation;         /* enum mu__write_operation: ASSIGN, ADD, SGD, MOMENTUM */
     uint64_t variable;          /* the shard's id */
-    struct mu__opened_variable *opened; /* whose shard it is; held. NULL: it is not looked
-                                           for when its server has lost it */
+    struct mu__opened_variable *opened; /* whose shard it is; a reference. NULL: it is not
+                                           reopened when its server has lost it */
     uint32_t shard;             /* of `opened` */
     double rate;
     double momentum;
@@ -52,32 +53,33 @@ struct mu__effects {
 
 enum {
     MU__EFFECTS_BYTES_MAX = 64 << 20,
-    MU__EFFECT_BYTES_MIN = 64       /* a smaller write counts as so much */
+    MU__EFFECT_BYTES_MIN = 64       /* what a smaller write counts as */
 };
 
-/* Append a write, copying `size` bytes; not 0. -MU_EEXHAUSTED, -MU_ENOMEM. */
+/* Append a copy of a write with `write->size` bytes of data, at least 1. -MU_EEXHAUSTED,
+ * -MU_ENOMEM. */
 int mu__effects_add(struct mu__effects *effects, const struct mu__effect *write,
                     const void *data);
 void mu__effects_clear(struct mu__effects *effects);
 
-/* Take back what was appended since there were `bytes` and `last`. */
+/* Remove what was appended behind `last` (NULL: all), when the list had `bytes`. */
 void mu__effects_cut(struct mu__effects *effects, struct mu__effect *last,
                      uint64_t bytes);
 
-/* What a piece counts for in windows and in bounds of memory, at both ends. */
+/* The weight of a piece in windows and bounds of memory, at both ends. */
 static inline uint64_t mu__effect_weight(uint64_t bytes)
 {
     return bytes + 128;
 }
 
-/* A server tells how much of a batch is there when so much has come since. */
+/* A server reports how much of a batch is staged each time this much more has come. */
 enum { MU__EFFECTS_REPORT_BYTES = 256 << 10 };
 
 struct mu__effects_config {
-    uint32_t timeout_ms;     /* a batch that is not answered for so long fails its run,
-                                   naming the server; 0: 60000 */
-    uint32_t server_lost_ms; /* and so does each batch for a server that was up and is
-                                   away for so long; 0: never */
+    uint32_t timeout_ms;     /* without an answer for so long a batch fails its run,
+                                naming the server; 0: 60000 */
+    uint32_t server_lost_ms; /* so does each batch for a server that was up and is away
+                                for so long; 0: never */
 };
 
 extern const struct mu__behavior mu__effects_actor; /* init takes the config, or NULL */

@@ -1,18 +1,11 @@
-/* What one run writes, as a list that the worker fills and this actor sends. */
+/* The writes of one run: a list that the run fills and the effects actor sends. */
 #include "actors/effects/effects.h"
 
-#include "actors/keep.h"
-#include "actors/effects/internal.h"
 #include "actors/variables/opened_variable.h"
-#include "actors/ps/variable_store.h"
-#include "actors/variables/variables.h"
-#include "actors/worker/function_run.h"
 #include "runtime/message/block_pool.h"
 
 #include <assert.h>
 #include <string.h>
-
-/* ---- A run's writes ---- */
 
 int mu__effects_add(struct mu__effects *effects, const struct mu__effect *write,
                     const void *data)

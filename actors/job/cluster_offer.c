@@ -1,13 +1,14 @@
-/* The cluster spec that a client brings to a server. */
+/* Offering a cluster spec to a server that was started without one, and accepting it. */
 #include "actors/job/internal.h"
 
+#include "actors/keep.h"
 #include "actors/packing.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- making one ---- */
+/* ---- the offering client ---- */
 
 void mu__job_make_offer(struct mu__ctx *ctx, struct job *job, struct mu__job_call *call)
 {
@@ -19,22 +20,19 @@ void mu__job_make_offer(struct mu__ctx *ctx, struct job *job, struct mu__job_cal
 static void send_offer(struct mu__ctx *ctx, struct job *job, struct mu__job_call *call,
                        uint32_t node)
 {
-    struct mu__msg *msg = mu__msg_new(ctx, MU__CLUSTER_OFFER);
-    uint64_t token = ++job->token_last;
+    const struct mu__cluster_offer body = {
+        .token = ++job->token_last,
+        .cluster = call->offer.cluster,
+        .type = call->offer.type,
+        .index = call->offer.index,
+        .config = call->offer.config,
+    };
 
-    if (msg != NULL) {
-        struct mu__cluster_offer *body = mu__body(msg);
-
-        body->token = token;
-        body->cluster = call->offer.cluster;
-        body->type = call->offer.type;
-        body->index = call->offer.index;
-        body->config = call->offer.config;
-    }
-    if (mu__send(ctx, (mu__pid){node, MU__JOB}, msg) != 0)
+    if (mu__send_body(ctx, (mu__pid){node, MU__JOB}, MU__CLUSTER_OFFER, &body,
+                      sizeof body) != 0)
         return;
     call->node = node;
-    call->token = token;
+    call->token = body.token;
 }
 
 void mu__job_offer_node_up(struct mu__ctx *ctx, struct job *job, uint32_t node)
@@ -55,9 +53,9 @@ void mu__job_offer_missing(const struct job *job, struct mu__job_call *call)
                        call->node != 0 ? "" : job->reported_error);
 }
 
-/* ---- taking one ---- */
+/* ---- the server ---- */
 
-/* Moves the offer to the call, which owns it then. */
+/* Complete a TAKE call: the offer moves to it. */
 static void give(struct job *job, struct mu__job_call *call)
 {
     call->cluster = job->offer.cluster == NULL ? NULL : strdup(job->offer.cluster);
@@ -136,7 +134,8 @@ static int judge(struct job *job, const struct job_peer *peer,
     return rv == 0 && job->config.takes_offer ? keep(job, offer, ret_error) : rv;
 }
 
-/* The answer leaves before the program is told: that may close the node. */
+/* The answer is sent before the TAKE call is completed, as the program may close the node
+ * then. */
 void mu__job_on_offer(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
 {
     struct job *job = state;

@@ -1,58 +1,60 @@
-/* What the files of the job actor share. */
+/* The job actor's state, and functions that its files share. */
 #ifndef MU_JOB_INTERNAL_H
 #define MU_JOB_INTERNAL_H
 
 #include "actors/job/job.h"
 #include "actors/messages.h"
+#include "runtime/base/list.h"
 #include "runtime/base/map.h"
 
 enum {
-    MU__JOB_REQUESTERS_MAX = 16, /* who wait for this task's stop; one more is refused */
-    MU__JOB_RELAYS_MAX = 64,     /* stops that the chief passes on; one more is refused */
+    MU__JOB_REQUESTERS_MAX = 16, /* of this task's stop; another one is refused */
+    MU__JOB_RELAYS_MAX = 64,     /* at the chief; another one is refused */
     MU__JOB_ERROR_BYTES = 256
 };
 
+/* A node whose link is up, and its task. */
 struct job_peer {
     uint32_t node;
     uint32_t index;
     char type[16];
 };
 
-/* This task is to stop, and finishes what it has before. */
+/* The stop of this task, which finishes its closures first. */
 struct job_stop {
     bool active;
-    mu__pid requesters[MU__JOB_REQUESTERS_MAX];
-    uint64_t tokens[MU__JOB_REQUESTERS_MAX];
+    mu__pid requesters[MU__JOB_REQUESTERS_MAX];     /* get the answer */
+    uint64_t tokens[MU__JOB_REQUESTERS_MAX];        /* of their requests */
     uint32_t requesters_count;
-    uint32_t chief;             /* node of the supervisor that was asked */
+    uint32_t chief;             /* the node that DRAIN was sent to */
     uint64_t token;             /* of DRAIN */
-    uint64_t timer;
-    char by[MU__TASK_NAME_MAX + 1];
+    uint64_t timer;             /* when the task stops although it has not finished */
+    char by[MU__TASK_NAME_MAX + 1];     /* the first requester */
     char reason[MU__ERROR_TEXT_MAX + 1];
 };
 
-/* A client has the chief stop a task that the client has no link to. */
+/* A stop that the chief relays, from a client that has no link to the task. */
 struct job_relay {
-    struct job_relay *next;
-    mu__pid from;
-    uint64_t from_token;
-    char type[16];
+    struct mu__list_node list_node;
+    mu__pid from;               /* the client */
+    uint64_t from_token;        /* of its request */
+    char type[16];              /* of the task to stop */
     uint32_t index;
-    uint32_t node;              /* that was asked; 0: it is not up */
-    bool was_sent;
-    uint64_t token;
-    uint64_t timer;
-    uint64_t timeout_ms;          /* 0: none */
+    uint32_t node;              /* that SERVER_STOP was sent to; 0: the task is not up */
+    bool was_sent;              /* to this node or an earlier one of the task */
+    uint64_t token;             /* of the relayed request */
+    uint64_t timer;             /* 0: none */
+    uint64_t timeout_ms;        /* 0: none */
     uint64_t began_ms;
     char reason[MU__ERROR_TEXT_MAX + 1];
 };
 
-/* The first offer that passed. */
+/* The offer that this server has accepted. */
 struct job_offer {
-    char *cluster;              /* NULL: there was none */
+    char *cluster;              /* JSON; NULL: no offer was accepted */
     char type[16];
     uint32_t index;
-    mu_value *config;
+    mu_value *config;           /* NULL: none */
 };
 
 struct job_peers {
@@ -69,31 +71,30 @@ struct job_calls {
     struct mu__call *taking;    /* TAKE */
 };
 
-/* What the job came to. */
+/* The end of the job, as far as this task knows. */
 struct job_end {
     bool done;
-    bool said_here;             /* by END: whoever comes later is told, too */
-    int code;
+    bool is_own;                /* by END of this task, which tells nodes later, too */
+    int code;                   /* 0, or the job's error */
     char message[MU__ERROR_TEXT_MAX + 1];
 };
 
-/* Stops that the chief passes on. */
 struct job_relays {
-    struct job_relay *first;
+    struct mu__list list;       /* job_relay, the latest first */
     uint32_t count;
 };
 
-/* The next line in the log about what waits. */
+/* When the next log line about pending calls is due. */
 struct job_wait_log {
-    uint64_t timer;
-    uint64_t ms;                /* for how long it runs */
+    uint64_t timer;             /* 0: not set */
+    uint64_t ms;                /* its length */
 };
 
 struct job {
     struct mu__job_config config;
     struct job_end end;
-    char reported_error[MU__JOB_ERROR_BYTES];   /* why the chief, or who an offer is for,
-                                                   cannot be reached */
+    char reported_error[MU__JOB_ERROR_BYTES];   /* why the chief, or the server that an
+                                                   offer is for, cannot be reached */
     struct job_calls calls;
     struct job_peers peers;
     uint64_t token_last;
@@ -109,7 +110,7 @@ static inline bool mu__job_is_chief(const struct job *job)
            mu__view_is(mu__view_str(job->config.type), job->config.chief_type);
 }
 
-/* NULL when it is not up. */
+/* The task whose link is up, by name; by node; and the chief. NULL: the link is down. */
 const struct job_peer *mu__job_peer(const struct job *job, const char *type,
                                     uint32_t index);
 const struct job_peer *mu__job_peer_at(const struct job *job, uint32_t node);
@@ -118,18 +119,19 @@ const struct job_peer *mu__job_chief(const struct job *job);
 /* "/job:ps/task:0", cut to `size`. */
 void mu__job_name(char *out, size_t size, const char *type, uint32_t index);
 
-/* Of a node that the actor knows nothing of: its coming was not noticed. */
+/* The answer to a node that is not among the peers, as there was no memory for it when
+ * its link came up. */
 #define MU__JOB_UNKNOWN_REQUESTER "no memory was left for the news of who asks"
 
-/* The job is done, as far as this task knows: calls that wait return. */
+/* The job is done for this task: complete the WAIT calls. */
 void mu__job_finish(struct mu__ctx *ctx, struct job *job, int code,
                     struct mu__view words);
 
-/* Answer a stop or an offer: 0, or negative with words. */
+/* Answer SERVER_STOP or CLUSTER_OFFER with a code of 0, or a negative one and words. */
 void mu__job_answer(struct mu__ctx *ctx, mu__pid to, uint64_t token, int code,
                     const char *words);
 
-/* Take a call out of a list, and complete it. `error` may be the call's own. */
+/* Take a call out of a list, and complete it. */
 void mu__job_complete(struct mu__ctx *ctx, struct mu__call **list, struct mu__call *call,
                       int code, const char *words);
 
@@ -141,17 +143,17 @@ void mu__job_on_stop(struct mu__ctx *ctx, void *state, struct mu__msg *msg);
 void mu__job_on_drained(struct mu__ctx *ctx, void *state, struct mu__msg *msg);
 void mu__job_on_removed(struct mu__ctx *ctx, void *state, struct mu__msg *msg);
 
-/* SERVER_STOPPED of a stop that was passed on; false: it is none. */
+/* Handle the answer to a relayed stop; false: the message answers something else. */
 bool mu__job_relay_answered(struct mu__ctx *ctx, struct job *job,
                             const struct mu__msg *msg);
 
 void mu__job_stop_node_up(struct mu__ctx *ctx, struct job *job);
 void mu__job_stop_node_down(struct mu__ctx *ctx, struct job *job, uint32_t node);
 
-/* False: the timer is none of these. */
+/* False: the timer is not one of server_stop.c. */
 bool mu__job_stop_timer(struct mu__ctx *ctx, struct job *job, uint64_t timer);
 
-/* Why a STOP has not been answered, with the time that it had. */
+/* Set the error of a STOP call that has timed out. */
 void mu__job_stop_missing(const struct job *job, struct mu__job_call *call);
 
 void mu__job_stop_done(struct job *job);
@@ -162,6 +164,8 @@ void mu__job_make_offer(struct mu__ctx *ctx, struct job *job, struct mu__job_cal
 void mu__job_take(struct mu__ctx *ctx, struct job *job, struct mu__job_call *call);
 void mu__job_on_offer(struct mu__ctx *ctx, void *state, struct mu__msg *msg);
 void mu__job_offer_node_up(struct mu__ctx *ctx, struct job *job, uint32_t node);
+
+/* Set the error of an OFFER call that has timed out. */
 void mu__job_offer_missing(const struct job *job, struct mu__job_call *call);
 void mu__job_offer_done(struct job *job);
 

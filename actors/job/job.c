@@ -1,5 +1,6 @@
 #include "actors/job/internal.h"
 
+#include "actors/keep.h"
 #include "actors/packing.h"
 
 #include <inttypes.h>
@@ -10,29 +11,6 @@ enum {
     WAIT_LOG_FIRST_MS = 5000,
     WAIT_LOG_STEP_MAX_MS = 60000,
     NAMED_MAX = 5           /* tasks that an error names */
-};
-
-/* What it hears. */
-static void on_call(struct mu__ctx *ctx, void *state, struct mu__msg *msg);
-static void on_job_done(struct mu__ctx *ctx, void *state, struct mu__msg *msg);
-static void on_stopped(struct mu__ctx *ctx, void *state, struct mu__msg *msg);
-static void on_node_up(struct mu__ctx *ctx, void *state, struct mu__msg *msg);
-static void on_node_down(struct mu__ctx *ctx, void *state, struct mu__msg *msg);
-static void on_node_trouble(struct mu__ctx *ctx, void *state, struct mu__msg *msg);
-static void on_timer(struct mu__ctx *ctx, void *state, struct mu__msg *msg);
-
-static const struct mu__handler handlers[] = {
-    {MU__CALL, on_call},
-    {MU__JOB_DONE, on_job_done},
-    {MU__SERVER_STOP, mu__job_on_stop},
-    {MU__SERVER_STOPPED, on_stopped},
-    {MU__CLUSTER_OFFER, mu__job_on_offer},
-    {MU__DRAINED, mu__job_on_drained},
-    {MU__NODE_UP, on_node_up},
-    {MU__NODE_DOWN, on_node_down},
-    {MU__NODE_TROUBLE, on_node_trouble},
-    {MU__CLUSTER_REMOVED, mu__job_on_removed},
-    {MU__TIMER, on_timer},
 };
 
 /* ---- peers ---- */
@@ -103,17 +81,14 @@ void mu__job_complete(struct mu__ctx *ctx, struct mu__call **list, struct mu__ca
 
 /* ---- the end ---- */
 
-static int send_job_state(struct mu__ctx *ctx, const struct job *job, uint32_t node)
+static void send_job_done(struct mu__ctx *ctx, const struct job *job, uint32_t node)
 {
-    struct mu__msg *msg = mu__msg_new(ctx, MU__JOB_DONE);
-    struct mu__job_done *body;
+    const struct mu__job_done body = {
+        .code = (uint32_t)-job->end.code,
+        .message = mu__view_str(job->end.message),
+    };
 
-    if (msg == NULL)
-        return -MU_ENOMEM;
-    body = mu__body(msg);
-    body->code = (uint32_t)-job->end.code;
-    body->message = mu__view_str(job->end.message);
-    return mu__send(ctx, (mu__pid){node, MU__JOB}, msg);
+    (void)mu__send_body(ctx, (mu__pid){node, MU__JOB}, MU__JOB_DONE, &body, sizeof body);
 }
 
 void mu__job_finish(struct mu__ctx *ctx, struct job *job, int code, struct mu__view words)
@@ -131,11 +106,11 @@ void mu__job_finish(struct mu__ctx *ctx, struct job *job, int code, struct mu__v
 
 static void end_job(struct mu__ctx *ctx, struct job *job, struct mu__job_call *call)
 {
-    job->end.said_here = true;
+    job->end.is_own = true;
     mu__job_finish(ctx, job, call->job_code,
                    mu__view_str(call->message == NULL ? "" : call->message));
     for (uint32_t i = 0; i < job->peers.count; i++)
-        (void)send_job_state(ctx, job, job->peers.items[i].node);
+        send_job_done(ctx, job, job->peers.items[i].node);
     if (job->peers.count == 0)
         mu__call_complete(&call->call, 0);
     else
@@ -150,7 +125,7 @@ static void wait_job(struct mu__ctx *ctx, struct job *job, struct mu__job_call *
         mu__call_hold(ctx, &job->calls.waiting, &call->call);
 }
 
-/* For the job's end many tasks wait all the time: that needs no words. */
+/* WAIT calls are not logged: most tasks wait for the end of the job all the time. */
 static void arm_wait_log(struct mu__ctx *ctx, struct job *job)
 {
     if (job->wait_log.timer != 0 ||
@@ -181,7 +156,7 @@ static void on_call(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
     arm_wait_log(ctx, job);
 }
 
-/* Only the chief's word counts. */
+/* Ignored unless the chief sends it. */
 static void on_job_done(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
 {
     struct job *job = state;
@@ -197,16 +172,13 @@ static void on_job_done(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
 void mu__job_answer(struct mu__ctx *ctx, mu__pid to, uint64_t token, int code,
                     const char *words)
 {
-    struct mu__msg *msg = mu__msg_new(ctx, MU__SERVER_STOPPED);
+    const struct mu__server_stopped body = {
+        .token = token,
+        .code = (uint32_t)-code,
+        .message = mu__view_str(words),
+    };
 
-    if (msg != NULL) {
-        struct mu__server_stopped *body = mu__body(msg);
-
-        body->token = token;
-        body->code = (uint32_t)-code;
-        body->message = mu__view_str(words);
-    }
-    (void)mu__send(ctx, to, msg);
+    (void)mu__send_body(ctx, to, MU__SERVER_STOPPED, &body, sizeof body);
 }
 
 static void on_stopped(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
@@ -238,14 +210,9 @@ static int note_index(struct job *job, uint32_t node, uint32_t position)
 
 static struct job_peer *new_peer(struct job *job, uint32_t node)
 {
-    if (job->peers.count == job->peers.size) {
-        uint32_t size = job->peers.size == 0 ? 16 : job->peers.size * 2;
-
-        if (!mu__grow_array((void **)&job->peers.items, size, sizeof *job->peers.items))
-            return NULL;
-        job->peers.size = size;
-    }
-    if (note_index(job, node, job->peers.count) != 0)
+    if (!mu__grow_for_one((void **)&job->peers.items, &job->peers.size, job->peers.count,
+                          sizeof *job->peers.items) ||
+        note_index(job, node, job->peers.count) != 0)
         return NULL;
     return &job->peers.items[job->peers.count++];
 }
@@ -259,7 +226,7 @@ static void forget_peer(struct job *job, uint32_t node)
         return;
     position = (uint32_t)(peer - job->peers.items);
     job->peers.items[position] = job->peers.items[--job->peers.count];
-    /* Takes no memory: the last one's place is known. */
+    /* Takes no memory, as the map has an entry for that node. */
     (void)note_index(job, job->peers.items[position].node, position);
     (void)mu__map_remove(&job->peers.by_node, (uint64_t)node + 1);
 }
@@ -278,8 +245,8 @@ static void lose_node(struct mu__ctx *ctx, struct job *job, uint32_t node)
     mu__job_stop_node_down(ctx, job, node);
 }
 
-/* A task has one link; that the former one is down may have gone unnoticed for want of
- * memory. Clients, and those who offer, may share an index. */
+/* A task has one link: a former one must be down, even if there was no memory for the
+ * news of that. Clients and nodes that offer a cluster spec may share an index. */
 static void replace_peer(struct mu__ctx *ctx, struct job *job,
                          const struct mu__node_up *body)
 {
@@ -308,8 +275,8 @@ static void on_node_up(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
     }
     *peer = (struct job_peer){.node = body->node, .index = body->index};
     mu__view_copy(body->type, peer->type, sizeof peer->type);
-    if (job->end.said_here)
-        (void)send_job_state(ctx, job, body->node);
+    if (job->end.is_own)
+        send_job_done(ctx, job, body->node);
     mu__job_stop_node_up(ctx, job);
     mu__job_offer_node_up(ctx, job, body->node);
 }
@@ -336,7 +303,7 @@ static void on_node_trouble(struct mu__ctx *ctx, void *state, struct mu__msg *ms
         mu__view_copy(body->reason, job->reported_error, sizeof job->reported_error);
 }
 
-/* ---- limits ---- */
+/* ---- timeouts: what each kind of call waits for ---- */
 
 static void wait_missing(const struct job *job, struct mu__job_call *call)
 {
@@ -389,7 +356,7 @@ static void request_missing(const struct job *job, struct mu__job_call *call)
         mu__job_offer_missing(job, call);
 }
 
-/* ---- notes ---- */
+/* ---- log lines about pending calls ---- */
 
 static bool note(struct mu__ctx *ctx, const struct job *job, struct mu__call *list,
                  void (*missing)(const struct job *job, struct mu__job_call *call))
@@ -398,7 +365,7 @@ static bool note(struct mu__ctx *ctx, const struct job *job, struct mu__call *li
         struct mu__job_call *pending = (struct mu__job_call *)call;
         int64_t timeout_ms = call->timeout_ms;
 
-        /* The words of a limit, as if this moment were one. */
+        /* The message of the timeout, as if it were now. */
         call->timeout_ms = (int64_t)(mu__now_ms(ctx) - pending->began_ms);
         missing(job, pending);
         mu__log(ctx, MU__LOG_WARN, "waiting: %s", call->error.message);
@@ -450,7 +417,7 @@ static void on_timer(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
         (void)mu__job_stop_timer(ctx, job, timer);
 }
 
-/* ---- life ---- */
+/* ---- beginning and end ---- */
 
 static int init(struct mu__ctx *ctx, void *state, const void *arg)
 {
@@ -473,6 +440,20 @@ static void done(struct mu__ctx *ctx, void *state)
     mu__free_array(job->peers.items);
     mu__map_done(&job->peers.by_node);
 }
+
+static const struct mu__handler handlers[] = {
+    {MU__CALL, on_call},
+    {MU__JOB_DONE, on_job_done},
+    {MU__SERVER_STOP, mu__job_on_stop},
+    {MU__SERVER_STOPPED, on_stopped},
+    {MU__CLUSTER_OFFER, mu__job_on_offer},
+    {MU__DRAINED, mu__job_on_drained},
+    {MU__NODE_UP, on_node_up},
+    {MU__NODE_DOWN, on_node_down},
+    {MU__NODE_TROUBLE, on_node_trouble},
+    {MU__CLUSTER_REMOVED, mu__job_on_removed},
+    {MU__TIMER, on_timer},
+};
 
 const struct mu__behavior mu__job = {
     .name = "job",

@@ -1,8 +1,9 @@
-/* Stopping one task. Who asks may have no link to it: a client has none to workers; then
- * the chief passes it on. A worker has its supervisor give it nothing more, and stops
- * when it has finished what it has. */
+/* Stopping one task. A client has no link to workers: the chief relays its request. A
+ * worker drains first: the supervisor sends it no more closures, and it stops when it has
+ * finished those it has. */
 #include "actors/job/internal.h"
 
+#include "actors/keep.h"
 #include "actors/task_set.h"
 
 #include <inttypes.h>
@@ -10,7 +11,18 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Text of others that goes into the log: one line of it. */
+static struct job_relay *first_relay(const struct job *job)
+{
+    return MU__LIST_FIRST(&job->relays.list, struct job_relay, list_node);
+}
+
+static struct job_relay *next_relay(const struct job_relay *relay)
+{
+    return MU__LIST_NEXT(relay, struct job_relay, list_node);
+}
+
+/* Copy another task's text for the log, with control characters replaced: it is one
+ * line. */
 static void copy_line(struct mu__view view, char *out, size_t size)
 {
     mu__view_copy(view, out, size);
@@ -19,16 +31,13 @@ static void copy_line(struct mu__view view, char *out, size_t size)
             *out = ' ';
 }
 
-/* ---- asking ---- */
+/* ---- requesting a stop ---- */
 
 static int send_stop(struct mu__ctx *ctx, uint32_t node,
                      const struct mu__server_stop *stop)
 {
-    struct mu__msg *msg = mu__msg_new(ctx, MU__SERVER_STOP);
-
-    if (msg != NULL)
-        *(struct mu__server_stop *)mu__body(msg) = *stop;
-    return mu__send(ctx, (mu__pid){node, MU__JOB}, msg);
+    return mu__send_body(ctx, (mu__pid){node, MU__JOB}, MU__SERVER_STOP, stop,
+                         sizeof *stop);
 }
 
 /* To the task itself where there is a link, else to the chief. */
@@ -79,7 +88,7 @@ void mu__job_request_stop(struct mu__ctx *ctx, struct job *job, struct mu__job_c
     try_stop(ctx, job, call);
 }
 
-/* Whom the asking needs, and what is wrong with that one. */
+/* The task or the chief that the call waits for, and its state. */
 static void describe_missing(const struct job *job, const struct mu__job_call *call,
                              char *out, size_t size)
 {
@@ -113,7 +122,7 @@ void mu__job_stop_missing(const struct job *job, struct mu__job_call *call)
                        call->call.timeout_ms, why);
 }
 
-/* ---- being asked ---- */
+/* ---- stopping this task ---- */
 
 static void finish_stop(struct mu__ctx *ctx, struct job *job, const char *how)
 {
@@ -129,21 +138,20 @@ static void finish_stop(struct mu__ctx *ctx, struct job *job, const char *how)
     *stop = (struct job_stop){0};
 }
 
-/* False: there is nobody who has given this task anything. */
+/* False: the task runs no closures, or has no supervisor to drain from. */
 static bool begin_drain(struct mu__ctx *ctx, struct job *job)
 {
     const struct job_peer *chief = mu__job_chief(job);
-    struct mu__msg *msg;
+    struct mu__drain body = {0};
 
     if (!job->config.runs_closures || chief == NULL ||
         strcmp(chief->type, "chief") != 0)
         return false;
-    msg = mu__msg_new(ctx, MU__DRAIN);
+    body.token = ++job->token_last;
     job->stop.chief = chief->node;
-    job->stop.token = ++job->token_last;
-    if (msg != NULL)
-        ((struct mu__drain *)mu__body(msg))->token = job->stop.token;
-    return mu__send(ctx, (mu__pid){chief->node, MU__SUPERVISOR}, msg) == 0;
+    job->stop.token = body.token;
+    return mu__send_body(ctx, (mu__pid){chief->node, MU__SUPERVISOR}, MU__DRAIN, &body,
+                         sizeof body) == 0;
 }
 
 static void begin_stop(struct mu__ctx *ctx, struct job *job, const struct job_peer *peer,
@@ -199,9 +207,8 @@ void mu__job_on_drained(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
         finish_stop(ctx, job, "");
 }
 
-/* A worker that leaves the cluster finishes what it has, if somebody has given it
- * something, and then ends as if its job was done. Others stay: what they serve may be
- * needed, and nobody has said that it is not. */
+/* A worker that is removed from the cluster drains, and then ends as if the job was done.
+ * Tasks of other types go on: what they serve may still be needed. */
 void mu__job_on_removed(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
 {
     struct job *job = state;
@@ -217,22 +224,23 @@ void mu__job_on_removed(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
         finish_stop(ctx, job, "");
 }
 
-/* ---- passing on ---- */
+/* ---- relaying a stop ---- */
 
 enum {
-    UNREACHED_MS = 5000,    /* for a task that was asked without a limit */
-    EARLY_MS = 500          /* for the way back of an answer, on a busy machine */
+    UNREACHED_MS = 5000,    /* wait for a task whose link went down, without a timeout */
+    EARLY_MS = 500          /* time for an answer to arrive, on a busy machine */
 };
 
-/* One that was asked, and is gone: it may have been restarted, or nobody will answer. */
+/* The link to a requested task is down. It may have been restarted; if it does not come
+ * back within UNREACHED_MS, no answer will come. */
 static void arm_unreached(struct mu__ctx *ctx, struct job_relay *relay)
 {
     if (relay->was_sent && relay->timeout_ms == 0 && relay->timer == 0)
         relay->timer = mu__timer_set(ctx, UNREACHED_MS, 0);
 }
 
-/* The chief answers before the one who asks gives up, as its words say more: an eighth of
- * the timeout before its end, and half a second where that is at most a `part` of it. */
+/* The chief answers before the requester's timeout passes, as its error says more: half a
+ * second before it, but at most a `part` and at least an eighth of the timeout. */
 static void arm_timeout(struct mu__ctx *ctx, struct job_relay *relay, uint64_t part)
 {
     uint64_t early_ms = relay->timeout_ms / part;
@@ -264,7 +272,7 @@ static void try_relay(struct mu__ctx *ctx, struct job *job, struct job_relay *re
     relay->node = peer->node;
     relay->was_sent = true;
     if (relay->timeout_ms != 0) {
-        arm_timeout(ctx, relay, 4);     /* it gives up after half of it */
+        arm_timeout(ctx, relay, 4);     /* the task itself stops after half of it */
         return;
     }
     mu__timer_cancel(ctx, relay->timer);
@@ -273,17 +281,13 @@ static void try_relay(struct mu__ctx *ctx, struct job *job, struct job_relay *re
 
 static void end_relay(struct mu__ctx *ctx, struct job *job, struct job_relay *relay)
 {
-    struct job_relay **at = &job->relays.first;
-
-    while (*at != relay)
-        at = &(*at)->next;
-    *at = relay->next;
+    mu__list_remove(&job->relays.list, &relay->list_node);
     mu__timer_cancel(ctx, relay->timer);
     job->relays.count--;
     free(relay);
 }
 
-/* The task that is stopped hears who wanted it. */
+/* The reason for the task to stop names the requester. */
 static void copy_reason(struct job_relay *relay, const struct job_peer *peer,
                         struct mu__view reason)
 {
@@ -315,8 +319,7 @@ static struct job_relay *new_relay(struct mu__ctx *ctx, struct job *job,
     copy_reason(relay, peer, body->reason);
     if (body->timeout_ms > 0)
         arm_timeout(ctx, relay, 2);
-    relay->next = job->relays.first;
-    job->relays.first = relay;
+    mu__list_prepend(&job->relays.list, &relay->list_node);
     job->relays.count++;
     return relay;
 }
@@ -349,8 +352,8 @@ bool mu__job_relay_answered(struct mu__ctx *ctx, struct job *job,
     const struct mu__server_stopped *body = mu__body((struct mu__msg *)msg);
     char words[MU__ERROR_TEXT_MAX + 1];
 
-    for (struct job_relay *relay = job->relays.first; relay != NULL;
-         relay = relay->next) {
+    for (struct job_relay *relay = first_relay(job); relay != NULL;
+         relay = next_relay(relay)) {
         if (relay->token != body->token || relay->node != msg->from.node)
             continue;
         mu__view_copy(body->message, words, sizeof words);
@@ -368,7 +371,7 @@ static bool is_this(const struct job *job, const struct mu__task_range *task)
     return task->first == job->config.index && strcmp(task->type, job->config.type) == 0;
 }
 
-/* The one task that a text names. */
+/* False: the text does not name exactly one task. */
 static bool read_task(struct mu__view text, struct mu__task_range *ret_task)
 {
     struct mu__task_set set;
@@ -411,14 +414,15 @@ void mu__job_on_stop(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
         stop_other(ctx, job, msg, peer, &task);
 }
 
-/* ---- node news, limits, the end ---- */
+/* ---- node news, timeouts, the end ---- */
 
 void mu__job_stop_node_up(struct mu__ctx *ctx, struct job *job)
 {
     for (struct mu__call *call = job->calls.requested; call != NULL; call = call->next)
         if (call->operation == MU__JOB_STOP && ((struct mu__job_call *)call)->node == 0)
             try_stop(ctx, job, (struct mu__job_call *)call);
-    for (struct job_relay *relay = job->relays.first; relay != NULL; relay = relay->next)
+    for (struct job_relay *relay = first_relay(job); relay != NULL;
+         relay = next_relay(relay))
         if (relay->node == 0)
             try_relay(ctx, job, relay);
 }
@@ -429,8 +433,8 @@ void mu__job_stop_node_down(struct mu__ctx *ctx, struct job *job, uint32_t node)
 
     if (job->stop.active && job->stop.chief == node)
         finish_stop(ctx, job, " (the chief was lost)");
-    for (struct job_relay *relay = job->relays.first; relay != NULL; relay = next) {
-        next = relay->next;
+    for (struct job_relay *relay = first_relay(job); relay != NULL; relay = next) {
+        next = next_relay(relay);
         if (relay->node == node) {
             relay->node = 0;
             arm_unreached(ctx, relay);
@@ -467,7 +471,8 @@ bool mu__job_stop_timer(struct mu__ctx *ctx, struct job *job, uint64_t timer)
         finish_stop(ctx, job, " (it had not finished what it had)");
         return true;
     }
-    for (struct job_relay *relay = job->relays.first; relay != NULL; relay = relay->next)
+    for (struct job_relay *relay = first_relay(job); relay != NULL;
+         relay = next_relay(relay))
         if (relay->timer == timer) {
             relay_expired(ctx, job, relay);
             return true;
@@ -477,10 +482,8 @@ bool mu__job_stop_timer(struct mu__ctx *ctx, struct job *job, uint64_t timer)
 
 void mu__job_stop_done(struct job *job)
 {
-    while (job->relays.first != NULL) {
-        struct job_relay *relay = job->relays.first;
+    struct mu__list_node *node;
 
-        job->relays.first = relay->next;
-        free(relay);
-    }
+    while ((node = mu__list_pop(&job->relays.list)) != NULL)
+        free(MU__LIST_ENTRY(node, struct job_relay, list_node));
 }

@@ -9,7 +9,7 @@
     F(S, REQUIRED, u32, threads, 4096)                                      \
     F(S, OPTIONAL, value, functions, 1 << 20)
 
-/* From the supervisor: a task of that type runs no closures here. */
+/* From the supervisor to a worker whose task type is none of `worker_types`. */
 #define MU__REGISTER_REFUSED_FIELDS(F, S)                                   \
     F(S, OPTIONAL, str, worker_types, MU__ERROR_TEXT_MAX)
 
@@ -36,19 +36,19 @@
     F(S, OPTIONAL, str, detail, MU__DETAIL_BYTES_MAX)                       \
     F(S, OPTIONAL, u32, ran_us, 0)
 
-/* `attempts`: pairs of u64, a closure and its attempt, in the order in which they were
- * sent. Each of them that has not begun is to be given back. */
+/* Recalls the attempts that have not begun. `attempts`: pairs of u64, closure and
+ * attempt, in the order in which they were sent. */
 #define MU__RECALL_FIELDS(F, S)                                             \
     F(S, REQUIRED, bytes, attempts, 16 * MU__RECALL_MAX)
 
-/* The answer: those that will not run here, as they were named; and those of them that
- * have begun, as BEGUN has them. Of any other the RESULT was sent before. */
+/* The answer. `returned`: the attempts that will not run here; `begun`: those that have
+ * begun, as in BEGUN. For all others the RESULT was sent before. */
 #define MU__RECALLED_FIELDS(F, S)                                           \
     F(S, OPTIONAL, bytes, returned, 16 * MU__RECALL_MAX)                    \
     F(S, OPTIONAL, bytes, begun, 24 * MU__RECALL_MAX)
 
-/* Of attempts that have run for some time already: triples of u64, a closure, its
- * attempt, and for how many milliseconds. Each attempt is told once. */
+/* Attempts that have run for some time: triples of u64, closure, attempt and how many
+ * milliseconds it has run. Each attempt is reported once. */
 #define MU__BEGUN_FIELDS(F, S)                                              \
     F(S, REQUIRED, bytes, begun, 24 * MU__RECALL_MAX)
 
@@ -56,10 +56,10 @@
     F(S, REQUIRED, u64, closure, 0)                                         \
     F(S, REQUIRED, u32, attempt, 0)
 
-/* -- what workers keep: results of MU__CLOSURE_KEEP, and inputs that are not there -- */
+/* -- inputs on workers: pinned results, per-worker values, and copies of these -- */
 
-/* With a code: there is no such input on this worker, and runs that use it fail with
- * that. */
+/* The content of an input, or a code: the input does not exist, and runs on this worker
+ * that use it fail with that. */
 #define MU__INPUT_FIELDS(F, S)                                              \
     F(S, REQUIRED, u64, input, 0)                                           \
     F(S, OPTIONAL, value, content, MU__VALUE_BYTES_MAX)                     \
@@ -87,7 +87,7 @@
     F(S, OPTIONAL, u32, flags, 0)                                           \
     F(S, OPTIONAL, u32, priority, 8)                                        \
     F(S, OPTIONAL, u64, deadline_ms, 0)                                     \
-    F(S, OPTIONAL, u64, run_timeout_ms, 0)                                    \
+    F(S, OPTIONAL, u64, run_timeout_ms, 0)                                  \
     F(S, OPTIONAL, u32, attempts_max, 65534)                                \
     F(S, OPTIONAL, u32, worker, 0)                                          \
     F(S, OPTIONAL, u32, not_worker, 0)                                      \
@@ -108,12 +108,12 @@
     F(S, OPTIONAL, str, detail, MU__DETAIL_BYTES_MAX)                       \
     F(S, OPTIONAL, flag, pinned, 0)
 
-/* Cancel one closure: `token` is the client's. */
+/* Cancel one closure, by the token of its SCHEDULE. */
 #define MU__CANCEL_CLOSURE_FIELDS(F, S)                                     \
     F(S, REQUIRED, u64, token, 0)                                           \
     F(S, REQUIRED, u64, closure, 0)
 
-/* A result that was kept: bring it, under `token`; and let go of it. */
+/* Fetch a pinned result; RELEASE: it has no holder any more. */
 #define MU__FETCH_FIELDS(F, S)                                              \
     F(S, REQUIRED, u64, token, 0)                                           \
     F(S, REQUIRED, u64, input, 0)
@@ -130,9 +130,9 @@
 #define MU__RELEASE_FIELDS(F, S)                                            \
     F(S, REQUIRED, u64, input, 0)
 
-/* A per-worker value: `function` runs once on each worker, and again on one that comes
- * back, or `values` is a list with one item for each worker's index. PER_WORKER_MADE
- * answers with its number. */
+/* Make a per-worker value: `function` runs with `args` once on each worker, and again on
+ * a restarted one. Without `function`, `args` is a list with one item for each worker's
+ * index, or a map of such lists by task type. PER_WORKER_MADE answers with its number. */
 #define MU__PER_WORKER_MAKE_FIELDS(F, S)                                    \
     F(S, REQUIRED, u64, token, 0)                                           \
     F(S, OPTIONAL, str, function, MU__FUNCTION_NAME_MAX)                    \
@@ -145,17 +145,16 @@
     F(S, OPTIONAL, u64, input, 0)                                           \
     F(S, OPTIONAL, str, message, MU__ERROR_TEXT_MAX)
 
-/* An error that is of no closure: a worker that did not come back, say. One of the chief
- * itself (MU_ERROR_CHIEF) cancels nothing: it goes on. */
+/* An error that belongs to no closure, as of a worker that did not come back. An error of
+ * the chief itself (MU_ERROR_CHIEF) cancels nothing: the chief goes on. */
 #define MU__FAULT_FIELDS(F, S)                                              \
     F(S, REQUIRED, u32, code, 255)                                          \
     F(S, REQUIRED, u32, error_kind, 255)                                    \
     F(S, REQUIRED, str, task, MU__TASK_NAME_MAX)                            \
     F(S, REQUIRED, str, message, MU__ERROR_TEXT_MAX)
 
-/* Let a worker finish what it has and then leave: `worker` is its task index + 1, 0 means
- * the one that asks. `worker_type` "" means "worker". The answer comes when it has
- * left. */
+/* Drain a worker: it finishes its closures and leaves. `worker` is its task index + 1, 0
+ * means the sender. `worker_type` "" means "worker". Answered when it has left. */
 #define MU__DRAIN_FIELDS(F, S)                                              \
     F(S, REQUIRED, u64, token, 0)                                           \
     F(S, OPTIONAL, u32, worker, 0)                                          \
@@ -166,19 +165,19 @@
     F(S, OPTIONAL, u32, code, 255)                                          \
     F(S, OPTIONAL, str, message, MU__ERROR_TEXT_MAX)
 
-/* The program has saved what its finished named closures did: forget them. */
+/* Forget finished named closures, as the program has saved their effects. */
 #define MU__FORGET_FIELDS(F, S)                                             \
     F(S, REQUIRED, u64, token, 0)
 
 #define MU__CANCEL_ALL_FIELDS(F, S)                                         \
     F(S, REQUIRED, u64, token, 0)
 
-/* What a client may have at the chief: that many closures, with so many bytes of
- * arguments, sent and not resolved. Answered by ROOM_REQUEST with its `number`: then the
- * client holds to it. `closures_max`, `bytes_max`: the chief's own bounds, which that
- * many `clients` share. A closure with more bytes than `bytes_max` counts as one of that
- * size. `session`: the one of ROOM_REQUEST; what was said to a former one counts no
- * more. */
+/* The room of a client at the chief: how many closures, with how many bytes of arguments,
+ * it may have sent that are not resolved. The client answers with a ROOM_REQUEST that has
+ * the same `number`, and keeps the bounds from then on. `closures_max`, `bytes_max`: the
+ * chief's own bounds, which `clients` share. A closure with more bytes than `bytes_max`
+ * counts as one of that size. `session`: that of ROOM_REQUEST; a message for an earlier
+ * session is ignored. */
 #define MU__ROOM_ALLOW_FIELDS(F, S)                                         \
     F(S, REQUIRED, u32, number, 0)                                          \
     F(S, REQUIRED, u64, closures, 0)                                        \
@@ -188,19 +187,19 @@
     F(S, OPTIONAL, u32, clients, 0)                                         \
     F(S, OPTIONAL, u32, session, 0)
 
-/* From a client that schedules: the last ROOM_ALLOW that it heard (0: none yet), what it
- * lacks (enum mu__room_lack), and how many bytes its next closure needs when they are
- * more than it is allowed. `leaves`: it schedules no more. `session` is another one each
- * time that it begins to. */
-#define MU__ROOM_REQUEST_FIELDS(F, S)                                           \
+/* From a client with an open session. `number`: of the last ROOM_ALLOW it has; 0: none
+ * yet. `lacks`: bits of enum mu__room_lack. `need_bytes`: the size of its next closure,
+ * if that is more than it is allowed. `leaves`: the session is closed. `session` grows
+ * with each session. */
+#define MU__ROOM_REQUEST_FIELDS(F, S)                                       \
     F(S, REQUIRED, u32, number, 0)                                          \
     F(S, OPTIONAL, u32, lacks, 255)                                         \
     F(S, OPTIONAL, u64, need_bytes, 0)                                      \
     F(S, OPTIONAL, flag, leaves, 0)                                         \
     F(S, OPTIONAL, u32, session, 0)
 
-/* With `closure`, `name`, or `slot`, which is the requester's own token of a closure
- * that it scheduled: why that closure has not run, instead of the status. */
+/* The supervisor's status; or, with `closure`, `name` or `slot` (the token of a SCHEDULE
+ * of the requester), why that closure has not run. */
 #define MU__STATUS_GET_FIELDS(F, S)                                         \
     F(S, REQUIRED, u64, token, 0)                                           \
     F(S, OPTIONAL, u64, closure, 0)                                         \

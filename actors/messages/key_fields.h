@@ -1,4 +1,4 @@
-/* Fields of the messages about key-values, and of the records of their journal. */
+/* Fields of the messages about key-values, and of the records in their journal. */
 #ifndef MU_ACTORS_MESSAGES_KEY_FIELDS_H
 #define MU_ACTORS_MESSAGES_KEY_FIELDS_H
 
@@ -6,13 +6,12 @@
 
 /* -- key-values --
  *
- * Keys are as mu__key_normalize makes them. Everything here is answered by KEY_DONE, but
- * for lists and watches. What changes something is applied once for each token, however
- * often it is asked; all changes that this task asked under tokens below `done` were
- * answered. */
+ * Keys are normalized by mu__key_normalize. KEY_DONE answers all requests but lists and
+ * watches. A change is applied once for each token, however often it is sent. `done`: the
+ * task has the answers to all its changes with lower tokens. */
 
-/* `flags`: enum mu__put_flag. With MU__PUT_COMPARE only if the key's revision is
- * `revision`, where 0 means that it is not there. */
+/* `flags`: bits of enum mu__put_flag. With MU__PUT_COMPARE the key must have
+ * `revision`; 0: it must not exist. */
 #define MU__KEY_PUT_FIELDS(F, S)                                            \
     F(S, REQUIRED, u64, token, 0)                                           \
     F(S, REQUIRED, u64, done, 0)                                            \
@@ -21,7 +20,7 @@
     F(S, OPTIONAL, u32, flags, 255)                                         \
     F(S, OPTIONAL, u64, revision, 0)
 
-/* With `wait` it is answered when the key is there; until KEY_CANCEL, that is. */
+/* With `wait` the answer is sent once the key exists, unless KEY_CANCEL comes first. */
 #define MU__KEY_GET_FIELDS(F, S)                                            \
     F(S, REQUIRED, u64, token, 0)                                           \
     F(S, REQUIRED, str, key, MU__KEY_MAX)                                   \
@@ -33,7 +32,7 @@
     F(S, REQUIRED, str, key, MU__KEY_MAX)                                   \
     F(S, REQUIRED, i64, by, 0)
 
-/* The key and everything below it; `number` of the answer says how many there were. */
+/* Delete the key and all keys below it; `number` of the answer is their count. */
 #define MU__KEY_DELETE_FIELDS(F, S)                                         \
     F(S, REQUIRED, u64, token, 0)                                           \
     F(S, REQUIRED, u64, done, 0)                                            \
@@ -47,12 +46,13 @@
     F(S, OPTIONAL, bytes, value, MU__KEY_VALUE_MAX)                         \
     F(S, OPTIONAL, str, message, MU__ERROR_TEXT_MAX)
 
-/* What is asked under `token` is not wanted any more: a get, or a list. No answer. */
+/* Cancel the get or the list with that token. There is no answer. */
 #define MU__KEY_CANCEL_FIELDS(F, S)                                         \
     F(S, REQUIRED, u64, token, 0)
 
-/* What is below `key`, in order, from behind `after` on; "" lists everything. KEY_LISTED
- * has one page; `more`: ask again, with `after` its last key. */
+/* List the keys below `key` ("": all keys) in order, beginning behind `after`. KEY_LISTED
+ * has one page; `more`: for the next page send this again, with the last key as
+ * `after`. */
 #define MU__KEY_LIST_FIELDS(F, S)                                           \
     F(S, REQUIRED, u64, token, 0)                                           \
     F(S, REQUIRED, str, key, MU__KEY_MAX)                                   \
@@ -67,8 +67,8 @@
     F(S, OPTIONAL, flag, more, 0)                                           \
     F(S, OPTIONAL, str, message, MU__ERROR_TEXT_MAX)
 
-/* Tell what happens to `key`, or with `below` to what is below it. What is there now
- * comes first, then KEY_EVENT with `complete`. Until KEY_UNWATCH of the token. */
+/* Watch `key`, or with `below` the keys below it, until KEY_UNWATCH of the token. First
+ * the existing keys are sent as events, then a KEY_EVENT with `complete`. */
 #define MU__KEY_WATCH_FIELDS(F, S)                                          \
     F(S, REQUIRED, u64, token, 0)                                           \
     F(S, REQUIRED, str, key, MU__KEY_MAX)                                   \
@@ -77,7 +77,7 @@
 #define MU__KEY_UNWATCH_FIELDS(F, S)                                        \
     F(S, REQUIRED, u64, token, 0)
 
-/* With a code the watch is over. */
+/* A put, or with `deleted` a deletion. With a code the watch is over. */
 #define MU__KEY_EVENT_FIELDS(F, S)                                          \
     F(S, REQUIRED, u64, token, 0)                                           \
     F(S, OPTIONAL, str, key, MU__KEY_MAX)                                   \
@@ -88,16 +88,17 @@
     F(S, OPTIONAL, u32, code, 255)                                          \
     F(S, OPTIONAL, str, message, MU__ERROR_TEXT_MAX)
 
-/* Changes of several keys at one moment, if all comparisons hold: `content` is what
- * coordination/transaction.h says. `number` of the answer is the sum of the first
- * increment; with FAILED_PRECONDITION the comparison that does not hold, from 1, or 0. */
+/* Changes of several keys, applied together if all comparisons hold. `content`: see
+ * coordination/transaction.h. `number` of the answer is the sum of the first increment;
+ * with FAILED_PRECONDITION the number of the comparison that does not hold, from 1, or
+ * 0. */
 #define MU__KEY_TXN_FIELDS(F, S)                                            \
     F(S, REQUIRED, u64, token, 0)                                           \
     F(S, REQUIRED, u64, done, 0)                                            \
     F(S, REQUIRED, value, content, MU__TXN_BYTES_MAX)
 
-/* -- in the journal of the key-values: see store.h; packed like messages, no actor hears
- * them -- */
+/* -- records in the journal of the key-values (store.h): packed like messages, but never
+ * sent -- */
 #define MU__STORE_BEGIN_FIELDS(F, S)                                        \
     F(S, REQUIRED, u64, store, 0)                                           \
     F(S, REQUIRED, u64, epoch, 0)
@@ -117,7 +118,7 @@
     F(S, OPTIONAL, u64, revision, 0)                                        \
     F(S, OPTIONAL, i64, number, 0)
 
-/* What was written since the last of these counts together, or not at all. */
+/* Commits the records since the last of these: without it, they are ignored. */
 #define MU__STORE_COMMIT_FIELDS(F, S)                                       \
     F(S, REQUIRED, u64, revision, 0)
 

@@ -17,7 +17,8 @@
     F(S, OPTIONAL, flag, existing, 0)                                       \
     F(S, OPTIONAL, u64, replaces, 0)
 
-/* `shards` beside MU_EPRECONDITION: the number that it has, when nothing else differs. */
+/* `shards` with MU_EPRECONDITION: the variable has that number of shards, and nothing
+ * else differs from VAR_OPEN. */
 #define MU__VAR_OPENED_FIELDS(F, S)                                         \
     F(S, REQUIRED, u64, token, 0)                                           \
     F(S, OPTIONAL, u32, code, 255)                                          \
@@ -57,16 +58,16 @@
 
 /* -- writes of runs, applied once -- */
 
-/* Only supervisor `origin` may have effects from now on: what runs of a former one still
- * write is refused. */
+/* Fence: only runs of the supervisor with that `origin` may write from now on; writes of
+ * earlier supervisors' runs are refused. */
 #define MU__FENCE_FIELDS(F, S)                                              \
     F(S, REQUIRED, u64, origin, 0)                                          \
     F(S, REQUIRED, u64, epoch, 0)
 
-/* One piece of what a run writes to one server, after `before` others. Pieces of `batch`
- * are staged until the one with `last` has come; then all are applied, or none of them:
- * because `effect`, if it is not 0, was applied before. All numbers below `effects_done`
- * are finished with. Operation MU__WRITE_ABANDON forgets the batch, without answer. */
+/* One piece of a run's batch of writes to one server, after `before` others. Pieces of
+ * `batch` are staged until the one with `last` has arrived; then all are applied, or none
+ * if `effect`, when it is not 0, was applied before. Effects below `effects_done` are
+ * never sent again. Operation MU__WRITE_ABANDON drops the batch; it has no answer. */
 #define MU__EFFECT_WRITE_FIELDS(F, S)                                       \
     F(S, REQUIRED, u64, token, 0)                                           \
     F(S, REQUIRED, u64, batch, 0)                                           \
@@ -82,9 +83,9 @@
     F(S, OPTIONAL, f64, momentum, 0)                                        \
     F(S, OPTIONAL, u32, before, 0)
 
-/* Answers the last piece, or one that ended its batch: with an error, or because it was
- * applied before. With `again` nothing was applied, and the batch may be sent again.
- * With `staged` the batch goes on: so much of it is there, by weight (effects.h). */
+/* Answers the last piece, or one that ends its batch early: with an error, or as it was
+ * applied before. `again`: nothing was applied, and the batch may be sent again.
+ * `staged`: the batch goes on, and that much of it has arrived, by weight (effects.h). */
 #define MU__EFFECT_WRITTEN_FIELDS(F, S)                                     \
     F(S, REQUIRED, u64, token, 0)                                           \
     F(S, OPTIONAL, u32, code, 255)                                          \
@@ -92,9 +93,9 @@
     F(S, OPTIONAL, str, message, MU__ERROR_TEXT_MAX)                        \
     F(S, OPTIONAL, u64, staged, 0)
 
-/* -- in the supervisor's journal; packed like messages, though no actor hears them --
+/* -- records in the supervisor's journal: packed like messages, but never sent --
  *
- * A closure's `number` is its own in this journal. */
+ * `number` identifies a closure within the journal. */
 #define MU__JOURNAL_BEGIN_FIELDS(F, S)                                      \
     F(S, REQUIRED, u64, origin, 0)                                          \
     F(S, REQUIRED, u64, epoch, 0)                                           \
@@ -108,7 +109,7 @@
     F(S, OPTIONAL, u64, effect, 0)                                          \
     F(S, OPTIONAL, u32, flags, 0)                                           \
     F(S, OPTIONAL, u32, priority, 8)                                        \
-    F(S, OPTIONAL, u64, run_timeout_ms, 0)                                    \
+    F(S, OPTIONAL, u64, run_timeout_ms, 0)                                  \
     F(S, OPTIONAL, u32, attempts_max, 65534)                                \
     F(S, OPTIONAL, u32, worker, 0)                                          \
     F(S, OPTIONAL, u32, not_worker, 0)                                      \
@@ -118,8 +119,9 @@
     F(S, REQUIRED, u64, number, 0)                                          \
     F(S, OPTIONAL, value, result, MU__VALUE_BYTES_MAX)
 
-/* The closure is not wanted any more, or has failed: its name may be scheduled anew. */
-#define MU__JOURNAL_REMOVED_FIELDS(F, S)                                       \
+/* The closure was cancelled or forgotten, or has failed: its name may be scheduled
+ * again. */
+#define MU__JOURNAL_REMOVED_FIELDS(F, S)                                    \
     F(S, REQUIRED, u64, number, 0)
 
 #endif

@@ -1,9 +1,8 @@
-/* What a server knows about effects, which are applied once: whose they are, and which
- * of them it has applied. Plain data.
+/* Which effects a server has applied, so that each is applied once. Plain data.
  *
  * An effect has an origin, the supervisor that numbered it, and its number there. Only
- * the origin that was fenced last counts: what was applied for others is forgotten, and
- * what they still ask for is refused. */
+ * the origin of the last FENCE counts: what was applied for others is forgotten, and
+ * their further effects are refused. */
 #ifndef MU_ACTORS_APPLIED_H
 #define MU_ACTORS_APPLIED_H
 
@@ -13,7 +12,7 @@
 struct mu__applied {
     bool fenced;
     uint64_t origin;
-    uint64_t epoch;                 /* the life of the origin, as it said */
+    uint64_t epoch;                 /* the chief epoch of the origin, from its FENCE */
     struct mu__id_window window;
 };
 
@@ -24,8 +23,8 @@ void mu__applied_done(struct mu__applied *applied);
 bool mu__applied_fence(struct mu__applied *applied, uint64_t origin, uint64_t epoch);
 
 enum mu__applied_verdict {
-    MU__APPLIED_NOT,        /* to be applied, and noted */
-    MU__APPLIED_BEFORE,     /* it was, or it is finished with */
+    MU__APPLIED_NOT,        /* to be applied */
+    MU__APPLIED_BEFORE,     /* it was applied, or it is settled */
     MU__APPLIED_UNFENCED,   /* no origin is known yet */
     MU__APPLIED_FENCED      /* of an origin that does not count */
 };
@@ -34,16 +33,16 @@ enum mu__applied_verdict {
 struct mu__effect_id {
     uint64_t origin;
     uint64_t effect;        /* not 0 */
-    uint64_t effects_done;  /* all numbers below are finished with; at most `effect`: what
-                               is more counts as that */
+    uint64_t effects_done;  /* all numbers below are settled; more than `effect` counts as
+                               `effect` */
 };
 
-/* Learns what is finished with, and tells what to do with the effect. */
+/* What to do with an effect. Numbers below `effects_done` are settled from then on. */
 enum mu__applied_verdict mu__applied_check(struct mu__applied *applied,
                                            const struct mu__effect_id *id);
 
-/* It is being applied: to be called before, since it may fail. -MU_EEXISTS,
- * -MU_EEXHAUSTED (too far past what is finished with), -MU_ENOMEM. */
+/* Note an effect as applied; to be called before it is, since it may fail. -MU_EEXISTS,
+ * -MU_EEXHAUSTED (too far past the settled numbers), -MU_ENOMEM. */
 int mu__applied_mark(struct mu__applied *applied, uint64_t effect);
 
 #endif

@@ -1,7 +1,8 @@
 #include "actors/ps/checkpoint_format.h"
 
+#include "runtime/base/byte_order.h"
+
 #include <assert.h>
-#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -24,24 +25,7 @@ enum {
 
 static const char magic[] = "mu ckpt\n";
 
-/* ---- numbers ---- */
-
-static void put(uint8_t *at, uint64_t number, unsigned bytes)
-{
-    for (unsigned i = 0; i < bytes; i++)
-        at[i] = (uint8_t)(number >> (8 * i));
-}
-
-static uint64_t get(const uint8_t *at, unsigned bytes)
-{
-    uint64_t number = 0;
-
-    for (unsigned i = bytes; i > 0; i--)
-        number = number << 8 | at[i - 1];
-    return number;
-}
-
-/* ---- writing ---- */
+/* ---- Writing ---- */
 
 void mu__ckpt_header_write(const struct mu__crc32c *crc,
                            const struct mu__ckpt_header *header,
@@ -49,14 +33,14 @@ void mu__ckpt_header_write(const struct mu__crc32c *crc,
 {
     memset(out, 0, MU__CKPT_HEADER_BYTES);
     memcpy(out, magic, sizeof magic - 1);
-    put(out + AT_FORMAT, FORMAT, 4);
-    put(out + AT_PARTS, header->parts_count, 4);
-    put(out + AT_STEP, header->step, 8);
-    put(out + AT_INDEX, header->index_offset, 8);
-    put(out + AT_INDEX_SIZE, header->index_size, 8);
-    put(out + AT_FILE_SIZE, header->file_size, 8);
-    put(out + AT_INDEX_SUM, header->index_sum, 4);
-    put(out + AT_SUM, mu__crc32c_add(crc, 0, out, AT_SUM), 4);
+    mu__store_little(out + AT_FORMAT, FORMAT, 4);
+    mu__store_little(out + AT_PARTS, header->parts_count, 4);
+    mu__store_little(out + AT_STEP, header->step, 8);
+    mu__store_little(out + AT_INDEX, header->index_offset, 8);
+    mu__store_little(out + AT_INDEX_SIZE, header->index_size, 8);
+    mu__store_little(out + AT_FILE_SIZE, header->file_size, 8);
+    mu__store_little(out + AT_INDEX_SUM, header->index_sum, 4);
+    mu__store_little(out + AT_SUM, mu__crc32c_add(crc, 0, out, AT_SUM), 4);
 }
 
 static uint64_t entry_size(const struct mu__ckpt_part *part)
@@ -80,22 +64,22 @@ void mu__ckpt_index_write(const struct mu__ckpt_part *parts, uint32_t count, uin
         size_t length = strlen(part->name);
 
         assert(i == 0 || strcmp(parts[i - 1].name, part->name) < 0);
-        put(out, length, 2);
-        put(out + 2, part->shape.dtype, 1);
-        put(out + 3, part->shape.rank, 1);
-        put(out + 4, part->shape.shards, 4);
-        put(out + 8, part->offset, 8);
-        put(out + 16, part->bytes, 8);
-        put(out + 24, part->sum, 4);
+        mu__store_little(out, length, 2);
+        mu__store_little(out + 2, part->shape.dtype, 1);
+        mu__store_little(out + 3, part->shape.rank, 1);
+        mu__store_little(out + 4, part->shape.shards, 4);
+        mu__store_little(out + 8, part->offset, 8);
+        mu__store_little(out + 16, part->bytes, 8);
+        mu__store_little(out + 24, part->sum, 4);
         out += ENTRY_BYTES;
         for (uint32_t k = 0; k < part->shape.rank; k++, out += 8)
-            put(out, part->shape.dims[k], 8);
+            mu__store_little(out, part->shape.dims[k], 8);
         memcpy(out, part->name, length);
         out += length;
     }
 }
 
-/* ---- reading the header ---- */
+/* ---- Reading the header ---- */
 
 static int damaged(char *why, const char *reason)
 {
@@ -133,17 +117,17 @@ int mu__ckpt_header_read(const struct mu__crc32c *crc,
         return damaged(why, "the file is cut short, in its header");
     if (memcmp(bytes, magic, sizeof magic - 1) != 0)
         return damaged(why, "it does not begin like a checkpoint");
-    if (get(bytes + AT_SUM, 4) != mu__crc32c_add(crc, 0, bytes, AT_SUM))
+    if (mu__load_little32(bytes + AT_SUM) != mu__crc32c_add(crc, 0, bytes, AT_SUM))
         return damaged(why, "its header is damaged");
-    if (get(bytes + AT_FORMAT, 4) != FORMAT)
+    if (mu__load_little32(bytes + AT_FORMAT) != FORMAT)
         return damaged(why, "it has another format than 1");
     header = (struct mu__ckpt_header){
-        .parts_count = (uint32_t)get(bytes + AT_PARTS, 4),
-        .step = get(bytes + AT_STEP, 8),
-        .index_offset = get(bytes + AT_INDEX, 8),
-        .index_size = get(bytes + AT_INDEX_SIZE, 8),
-        .file_size = get(bytes + AT_FILE_SIZE, 8),
-        .index_sum = (uint32_t)get(bytes + AT_INDEX_SUM, 4),
+        .parts_count = mu__load_little32(bytes + AT_PARTS),
+        .step = mu__load_little64(bytes + AT_STEP),
+        .index_offset = mu__load_little64(bytes + AT_INDEX),
+        .index_size = mu__load_little64(bytes + AT_INDEX_SIZE),
+        .file_size = mu__load_little64(bytes + AT_FILE_SIZE),
+        .index_sum = mu__load_little32(bytes + AT_INDEX_SUM),
     };
     fault = header_fault(&header, size);
     if (fault == NULL && memcmp(bytes + AT_ZEROS, zeros, sizeof zeros) != 0)
@@ -154,7 +138,7 @@ int mu__ckpt_header_read(const struct mu__crc32c *crc,
     return 0;
 }
 
-/* ---- reading the index ---- */
+/* ---- Reading the index ---- */
 
 struct ckpt_cursor {
     const uint8_t *at;
@@ -168,7 +152,7 @@ static const char *value_fault(const struct mu__ckpt_part *part)
     if (part->shape.dtype != 0 || part->shape.rank != VALUE_RANK ||
         part->shape.shards != 0 || part->shape.dims[0] > UINT32_MAX ||
         part->shape.dims[1] > UINT32_MAX || part->bytes != tail + part->shape.dims[0])
-        return "the value beside the variables has no sense";
+        return "the value beside the variables is malformed";
     return NULL;
 }
 
@@ -177,9 +161,9 @@ static const char *part_fault(const struct mu__ckpt_part *part)
     if (part->name[0] == '\0')
         return value_fault(part);
     if (mu__variable_name_check(mu__view_str(part->name), NULL) != 0)
-        return "a variable's name is none";
+        return "a variable's name is not valid";
     if (mu__shape_check(&part->shape, NULL) != 0)
-        return "a variable's shape is none";
+        return "a variable's shape is not valid";
     if (part->bytes != mu__shape_bytes(&part->shape))
         return "a variable has another size than its shape says";
     return NULL;
@@ -193,22 +177,22 @@ static const char *read_part(struct ckpt_cursor *cursor, struct mu__ckpt_part *p
 
     if (cursor->left < ENTRY_BYTES)
         return "its index is cut short";
-    length = get(at, 2);
+    length = mu__load_little(at, 2);
     part->shape.dtype = at[2];
     part->shape.rank = at[3];
-    part->shape.shards = (uint32_t)get(at + 4, 4);
-    part->offset = get(at + 8, 8);
-    part->bytes = get(at + 16, 8);
-    part->sum = (uint32_t)get(at + 24, 4);
+    part->shape.shards = mu__load_little32(at + 4);
+    part->offset = mu__load_little64(at + 8);
+    part->bytes = mu__load_little64(at + 16);
+    part->sum = mu__load_little32(at + 24);
     if (part->shape.rank > MU_TENSOR_RANK_MAX || length > MU__VARIABLE_NAME_MAX)
-        return "an entry of its index has no sense";
+        return "an entry of its index is malformed";
     if (cursor->left < ENTRY_BYTES + 8 * (uint64_t)part->shape.rank + length)
         return "its index is cut short";
     at += ENTRY_BYTES;
     for (uint32_t k = 0; k < part->shape.rank; k++, at += 8)
-        part->shape.dims[k] = get(at, 8);
+        part->shape.dims[k] = mu__load_little64(at);
     if (memchr(at, '\0', length) != NULL)
-        return "a variable's name is none";
+        return "a variable's name is not valid";
     memcpy(part->name, at, length);
     part->name[length] = '\0';
     cursor->at = at + length;

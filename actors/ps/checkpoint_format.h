@@ -1,4 +1,4 @@
-/* A checkpoint as bytes. Pure: who reads and writes files is node/checkpoint_file.c.
+/* A checkpoint as bytes. Pure: node/checkpoint_file.c reads and writes the files.
  *
  *   header      64 bytes
  *   contents    one after the other, each filled up with zeros to a multiple of 64
@@ -48,7 +48,7 @@ struct mu__ckpt_part {
     uint32_t sum;
 };
 
-/* What a content takes in the file. */
+/* The bytes of a content in the file, with its filling. */
 static inline uint64_t mu__ckpt_filled(uint64_t bytes)
 {
     return (bytes + MU__CKPT_ALIGN - 1) / MU__CKPT_ALIGN * MU__CKPT_ALIGN;
@@ -60,7 +60,7 @@ void mu__ckpt_header_write(const struct mu__crc32c *crc,
                            const struct mu__ckpt_header *header,
                            uint8_t out[MU__CKPT_HEADER_BYTES]);
 
-/* Of parts whose names ascend; all numbers of theirs are what reading will find. */
+/* The names of the parts ascend. */
 uint64_t mu__ckpt_index_size(const struct mu__ckpt_part *parts, uint32_t count);
 void mu__ckpt_index_write(const struct mu__ckpt_part *parts, uint32_t count,
                           uint8_t *out);

@@ -11,7 +11,7 @@
 #include "runtime/base/list.h"
 #include "runtime/base/map.h"
 
-/* What a shard can be.
+/* The stages of a shard.
  *
  *     ABSENT --> MAKING --> FILLED --> READY      shard 0 goes from MAKING to READY
  *      ^ ^       |    ^      |          |
@@ -19,20 +19,20 @@
  *      |              '--- ABANDONED ---+         made anew; or found, READY
  *      '-----------------------'--------'
  *
- * ABSENT: somebody waits for it, and nobody makes it. FILLED: has its content, but the
- * creator has not said COMMIT. ABANDONED: nor will it, for it was lost: whether shard 0
- * got its content only the next one who opens knows. */
+ * ABSENT: opens wait for it, and it has no creator. FILLED: has its content, but the
+ * creator has not said COMMIT. ABANDONED: its creator was lost before COMMIT; only the
+ * next opener can tell whether shard 0 has its content. */
 enum shard_stage { ABSENT, MAKING, FILLED, ABANDONED, READY };
 
 struct open_answer {
     struct mu__list_node node;      /* first */
     struct mu__store_opened opened;
-    struct mu__shape shape;         /* as it was opened */
+    struct mu__shape shape;         /* that was asked for */
     bool existing;
 };
 
 struct variable {
-    struct variable *next;          /* by age */
+    struct mu__list_node node;      /* by age */
     struct variable *next_alike;    /* under the same key of by_name */
     uint64_t key;
     uint64_t id;
@@ -47,15 +47,15 @@ struct variable {
     uint64_t writes;
     uint64_t bytes_read;
     uint64_t bytes_written;
-    struct mu__shard_requester creator; /* MAKING, FILLED: it owes content or COMMIT, */
-    uint64_t received;              /* how much of it is here */
-    struct mu__list waiting;        /* open_answers, for READY; in all stages before it */
+    struct mu__shard_requester creator; /* MAKING, FILLED: owes content or COMMIT */
+    uint64_t received;              /* bytes of the content, so far */
+    struct mu__list waiting;        /* open_answers that wait for READY */
     char name[];
 };
 
-/* An assign under way: pieces 0 to `received` are in `data`. */
+/* An assign under way: bytes 0 to `received` are in `data`. */
 struct transfer {
-    struct transfer *next;
+    struct mu__list_node node;
     struct variable *variable;
     mu__pid writer;
     uint64_t number;
@@ -69,14 +69,23 @@ struct mu__variable_store {
     uint64_t serial;
     struct mu__map by_id;
     struct mu__map by_name;
-    struct variable *first;
-    struct variable *last;
-    struct transfer *transfers;
+    struct mu__list by_age;         /* of variables */
+    struct mu__list transfers;
     uint8_t *spare;                 /* what the last assign replaced, for the next one: */
     uint64_t spare_bytes;           /* fresh memory costs more than the copy into it */
     struct mu__list due;            /* open_answers */
     struct mu__store_totals totals;
 };
+
+static inline struct variable *oldest_shard(const struct mu__variable_store *store)
+{
+    return MU__LIST_FIRST(&store->by_age, struct variable, node);
+}
+
+static inline struct variable *next_shard(const struct variable *v)
+{
+    return MU__LIST_NEXT(v, struct variable, node);
+}
 
 /* ---- openers.c ---- */
 
@@ -84,13 +93,13 @@ struct open_answer *mu__opener_take_first(struct mu__list *list);
 void mu__opener_free_answers(struct mu__list *list);
 struct open_answer *mu__opener_answer_new(const struct mu__store_open *request);
 
-/* Who waits is told that there is nothing yet. */
+/* Note for an open that waits: the shard does not exist (yet). */
 void mu__opener_answer_absent(struct mu__variable_store *store,
                               const struct open_answer *waiting);
 void mu__opener_answer(struct mu__variable_store *store, const struct variable *v,
                        bool created, struct open_answer *answer);
 
-/* Those for whom `leaves` is true wait no more; they are handed to `leave`. */
+/* Opens for which `leaves` is true wait no more; they are handed to `leave`. */
 void mu__opener_stop_waiting(
     struct mu__variable_store *store, struct variable *v,
     bool (*leaves)(const struct open_answer *answer, const void *arg), const void *arg,
@@ -103,7 +112,7 @@ bool mu__opener_is_mismatch(const struct open_answer *answer, const void *shape)
 void mu__opener_answer_cancelled(struct mu__variable_store *store,
                                  struct open_answer *answer);
 
-/* Before mu__opener_answer_mismatch: how many shards there are, if that is all that
+/* Before mu__opener_answer_mismatch: tell opens the number of shards, if only that
  * differs. */
 void mu__opener_set_shards(const struct variable *v);
 void mu__opener_answer_mismatch(struct mu__variable_store *store,
@@ -117,7 +126,7 @@ struct variable *mu__shard_find_by_name(const struct mu__variable_store *store,
 struct variable *mu__shard_find_by_id(const struct mu__variable_store *store, uint64_t id,
                                       mu_error *ret_error);
 
-/* Room under the bound for `bytes` more. */
+/* Count `bytes` more, within bytes_max. */
 int mu__shard_charge(struct mu__variable_store *store, uint64_t bytes,
                      mu_error *ret_error);
 
@@ -129,19 +138,19 @@ void mu__shard_give_memory(struct mu__variable_store *store, uint8_t *data,
 int mu__shard_list(struct mu__variable_store *store, struct variable *v);
 void mu__shard_free_variable(struct mu__variable_store *store, struct variable *v);
 
-/* An ABSENT one. */
+/* A new ABSENT shard. */
 int mu__shard_variable_new(struct mu__variable_store *store,
                            const struct mu__store_open *request, mu_error *ret_error,
                            struct variable **ret_variable);
 
-/* Forget an ABSENT one that nobody waits for. */
+/* Remove a shard that is ABSENT and that nobody waits for. */
 void mu__shard_remove_unused(struct mu__variable_store *store, struct variable *v);
 
-/* What was ABSENT is to be made by the requester, under a fresh id. */
+/* An ABSENT shard is MAKING, by the requester, under a new id. */
 int mu__shard_create(struct mu__variable_store *store, struct variable *v,
                      const struct mu__store_open *request, mu_error *ret_error);
 
-/* Whatever it was, it is ABSENT. */
+/* A shard of any stage is ABSENT: its content and id are dropped. */
 void mu__shard_strip(struct mu__variable_store *store, struct variable *v);
 void mu__shard_make_ready(struct mu__variable_store *store, struct variable *v);
 
@@ -155,8 +164,9 @@ int mu__store_check_range(const struct variable *v, uint64_t offset, uint64_t si
 
 /* ---- shard_writes.c ---- */
 
-void mu__shard_free_transfer(struct mu__variable_store *store, struct transfer **link);
-void mu__shard_drop_transfers(struct mu__variable_store *store, const struct variable *v);
+/* Drop the transfers to a shard, or with `v` NULL those of a node. */
+void mu__shard_drop_transfers(struct mu__variable_store *store, const struct variable *v,
+                              uint32_t node);
 
 /* One piece; the last one makes all of them visible. */
 int mu__shard_stage(struct mu__variable_store *store, struct variable *v,

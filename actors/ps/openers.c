@@ -1,5 +1,5 @@
-/* Answers to opens: those that are due, and those that wait for a shard. Every open gets
- * the memory of its answer when it is made, so that answering cannot fail. */
+/* Answers to opens: those that are due, and those that wait for a shard. An open gets the
+ * memory of its answer when it is made, so that answering cannot fail. */
 #include "actors/ps/internal.h"
 
 #include <stdlib.h>

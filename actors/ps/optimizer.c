@@ -1,6 +1,6 @@
-/* The loops run over blocks of a fixed length, copied to a local array first: so a piece
- * of the network need not be aligned, nothing overlaps, and the compiler, which knows the
- * number of rounds, makes vector code of them already at -O2. */
+/* The loops run over blocks of a fixed length, copied to a local array first: so data
+ * from the network need not be aligned, nothing overlaps, and the compiler, which knows
+ * the number of rounds, makes vector code of them already at -O2. */
 #include "actors/ps/optimizer.h"
 
 #include "muster/value.h"
@@ -13,13 +13,13 @@ enum { BLOCK_BYTES = 4096 };
 
 struct element_range {
     void *x;
-    void *v;            /* NULL: the loop has none */
+    void *v;            /* NULL: unused */
     const void *d;
     double rate;
     double momentum;
 };
 
-/* One block of `count` elements. `v` is NULL for loops that have none. */
+/* One block of `count` elements. `v` is NULL for loops without velocity. */
 typedef void (*block_fn)(void *restrict x, void *restrict v, const void *restrict d,
                          size_t count, const struct element_range *range);
 
@@ -99,7 +99,7 @@ static const struct loops {
     [MU_U8] = {add_i8, NULL, NULL},
 };
 
-/* The loops of a dtype; those of MU_DTYPE_NONE, which has none, when it has no row. */
+/* The loops of a dtype; an unknown one gets the empty row of MU_DTYPE_NONE. */
 static const struct loops *find_loops(int dtype)
 {
     if (dtype < 0 || (size_t)dtype >= sizeof loops / sizeof loops[0])

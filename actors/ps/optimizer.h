@@ -2,7 +2,7 @@
  *
  * Targets are aligned to their elements; what comes from the network need not be. `bytes`
  * is a multiple of the element's size. Ranges do not overlap. Integers wrap; NaN and
- * infinity go where arithmetic takes them. */
+ * infinity follow the rules of IEEE 754. */
 #ifndef MU_ACTORS_OPTIMIZER_H
 #define MU_ACTORS_OPTIMIZER_H
 

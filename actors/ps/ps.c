@@ -10,29 +10,7 @@
 
 #include <inttypes.h>
 
-/* What it hears. */
-static void on_open(struct mu__ctx *ctx, void *state, struct mu__msg *msg);
-static void on_read(struct mu__ctx *ctx, void *state, struct mu__msg *msg);
-static void on_write(struct mu__ctx *ctx, void *state, struct mu__msg *msg);
-static void on_effect_write(struct mu__ctx *ctx, void *state, struct mu__msg *msg);
-static void on_fence(struct mu__ctx *ctx, void *state, struct mu__msg *msg);
-static void on_status_get(struct mu__ctx *ctx, void *state, struct mu__msg *msg);
-static void on_node_up(struct mu__ctx *ctx, void *state, struct mu__msg *msg);
-static void on_node_down(struct mu__ctx *ctx, void *state, struct mu__msg *msg);
-
-static const struct mu__handler handlers[] = {
-    {MU__VAR_OPEN, on_open},
-    {MU__VAR_READ, on_read},
-    {MU__VAR_WRITE, on_write},
-    {MU__EFFECT_WRITE, on_effect_write},
-    {MU__FENCE, on_fence},
-    {MU__STATUS_GET, on_status_get},
-    {MU__NODE_UP, on_node_up},
-    {MU__NODE_DOWN, on_node_down},
-    {MU__NODE_TROUBLE, mu__ignore},
-};
-
-/* What it remembers. */
+/* The actor's state. */
 enum { CHIEFS_MAX = 16 };
 
 struct ps {
@@ -46,8 +24,8 @@ struct ps {
 
 /* ---- Answers ---- */
 
-/* An answer that is lost here leaves its requester waiting until its limit. `body` is of
- * the struct of `kind`, with `size` bytes. */
+/* An answer that is lost here leaves its requester waiting until its timeout. `body` is
+ * of the struct of `kind`, with `size` bytes. */
 static void answer(struct mu__ctx *ctx, mu__pid to, uint16_t kind, const void *body,
                    size_t size)
 {
@@ -58,7 +36,7 @@ static void answer(struct mu__ctx *ctx, mu__pid to, uint16_t kind, const void *b
                 mu_strerror(rv));
 }
 
-/* Codes travel as positive numbers, words only with an error. */
+/* Codes travel as positive numbers, messages only with an error. */
 static uint32_t code_to_send(int rv)
 {
     return (uint32_t)-rv;
@@ -83,7 +61,7 @@ static void answer_open(struct mu__ctx *ctx, const struct mu__store_opened *open
     answer(ctx, opened->requester.pid, MU__VAR_OPENED, &body, sizeof body);
 }
 
-/* Whatever a request made due: the store answers opens when it is time. */
+/* Send the answers to opens that a request has made due. */
 static void answer_opens(struct mu__ctx *ctx, struct ps *ps)
 {
     struct mu__store_opened opened;
@@ -165,9 +143,9 @@ static void on_write(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
 
 /* ---- Writes of runs ---- */
 
-/* What an EFFECT_WRITE is answered with. */
+/* The answer to an EFFECT_WRITE. */
 struct effect_outcome {
-    bool is_none;           /* not yet: its batch goes on */
+    bool is_none;           /* no answer yet: more pieces come */
     bool again;
     uint64_t staged;
     mu_error error;
@@ -218,7 +196,7 @@ static bool is_pending_effect(struct ps *ps, const struct mu__effect_write *body
     return false;
 }
 
-/* All of a batch, or nothing of it: whatever can fail comes before the first write. */
+/* Apply all of a batch, or nothing: what can fail is done before the first write. */
 static void apply_batch(struct ps *ps, const struct mu__store_write *first,
                         uint64_t effect, struct effect_outcome *outcome)
 {
@@ -239,8 +217,8 @@ static void apply_batch(struct ps *ps, const struct mu__store_write *first,
     ps->batches++;
 }
 
-/* Staged until the last piece comes. What is refused for lack of room may find some
- * later, unless its batch takes all there is. */
+/* Stage a piece; the last one applies the batch. A batch refused for lack of room may be
+ * sent again, unless it alone has all the room. */
 static void stage(struct ps *ps, const struct mu__staging_piece *piece, bool last,
                   struct effect_outcome *outcome)
 {
@@ -349,7 +327,7 @@ static void on_node_down(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
     answer_opens(ctx, ps);
 }
 
-/* Of those who come, only a chief may fence. */
+/* Remember chiefs: only they may send FENCE. */
 static void on_node_up(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
 {
     const struct mu__node_up *body = mu__body(msg);
@@ -497,7 +475,7 @@ static void on_status_get(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
     mu__buf_unref(packed);
 }
 
-/* ---- start and end ---- */
+/* ---- Start and end ---- */
 
 static int init(struct mu__ctx *ctx, void *state, const void *arg)
 {
@@ -524,6 +502,18 @@ static void done(struct mu__ctx *ctx, void *state)
     mu__applied_done(&ps->applied);
     mu__store_free(ps->store);
 }
+
+static const struct mu__handler handlers[] = {
+    {MU__VAR_OPEN, on_open},
+    {MU__VAR_READ, on_read},
+    {MU__VAR_WRITE, on_write},
+    {MU__EFFECT_WRITE, on_effect_write},
+    {MU__FENCE, on_fence},
+    {MU__STATUS_GET, on_status_get},
+    {MU__NODE_UP, on_node_up},
+    {MU__NODE_DOWN, on_node_down},
+    {MU__NODE_TROUBLE, mu__ignore},
+};
 
 const struct mu__behavior mu__ps = {
     .name = "ps",

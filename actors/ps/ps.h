@@ -25,14 +25,14 @@ enum { MU__PS_STATUS_MAX = 4096 };
  * MU__PS_STATUS_MAX a last map says how many are left_out. NULL when out of memory. */
 mu_value *mu__ps_status(const void *ps_state);
 
-/* What there is to know about writes of runs. */
+/* Counts of the writes of runs. */
 struct mu__ps_effects {
     uint64_t origin;        /* of the supervisor that fenced last; 0: none did */
     uint64_t epoch;
-    uint64_t batches;       /* applied, those without a number included */
+    uint64_t batches;       /* applied, also those without an effect number */
     uint64_t repeated;      /* of batches with a number: not applied a second time */
-    uint64_t span;          /* numbers that are kept apart, from the oldest that is not
-                               finished with to the latest that was applied */
+    uint64_t span;          /* width of the window of effect numbers: from the lowest that
+                               is not settled to the highest that was applied */
     uint64_t staged_bytes;
     uint32_t staged_batches;
 };

@@ -10,12 +10,12 @@ struct failure_report {
     uint32_t reporter;
 };
 
-/* The reports of one server that count, the oldest first. */
+/* A server and its reports that count, the oldest first. */
 struct failing_server {
     uint32_t index;
     uint32_t count;
     uint32_t capacity;
-    uint64_t heard_ms;      /* of any report, also of those that do not count */
+    uint64_t heard_ms;      /* the last report, also one that does not count */
     struct failure_report *reports;
 };
 

@@ -1,13 +1,12 @@
 /* Reports that a parameter server fails, counted for each server by itself.
  *
- * The first `ignored` reports are taken for passing; the next one is not. A report of
- * someone whose last report of the same server that counted is less than `same_ms` old is
- * the same trouble told twice, and does not count. Reports are forgotten after
- * `decay_ms`. Plain data.
+ * The first `ignored` reports count as transient trouble; the next one does not. A second
+ * report of one reporter on the same server within `same_ms` is the same trouble, and
+ * does not count. Reports are forgotten after `decay_ms`. Plain data.
  *
- * Memory: at most MU__SERVER_FAILURES_SERVERS_MAX servers, the longest silent one gives
- * way; for each at most `ignored` reports of 16 bytes. Without memory for a report it is
- * forgotten at once. */
+ * Memory: at most MU__SERVER_FAILURES_SERVERS_MAX servers, the one without reports for
+ * longest is replaced; for each at most `ignored` reports of 16 bytes. Without memory for
+ * a report it is forgotten at once. */
 #ifndef MU_ACTORS_SERVER_FAILURES_H
 #define MU_ACTORS_SERVER_FAILURES_H
 
@@ -30,12 +29,12 @@ struct mu__server_failures *
 mu__server_failures_new(const struct mu__server_failures_options *options);
 void mu__server_failures_free(struct mu__server_failures *failures);
 
-/* Someone says that a server (by task index) fails. True: it is not passing any more; its
- * count begins anew. */
+/* A reporter says that a server (by task index) fails. True: the trouble is not
+ * transient; the count begins anew. */
 bool mu__server_failures_report(struct mu__server_failures *failures, uint32_t server,
                                 uint32_t reporter, uint64_t now_ms);
 
-/* Reports of a server that count now. */
+/* How many reports of a server count now. */
 uint32_t mu__server_failures_count(struct mu__server_failures *failures, uint32_t server,
                                    uint64_t now_ms);
 

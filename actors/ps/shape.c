@@ -2,6 +2,7 @@
 #include "actors/ps/shape.h"
 
 #include "actors/messages.h"
+#include "runtime/base/byte_order.h"
 #include "runtime/base/text.h"
 
 #include <assert.h>
@@ -29,7 +30,7 @@ int mu__shape_check(const struct mu__shape *shape, mu_error *ret_error)
     uint64_t bytes = mu_dtype_bytes((int)shape->dtype);
 
     if (bytes == 0)
-        return mu_error_set(ret_error, -MU_EINVALID, "dtype %" PRIu32 " is none",
+        return mu_error_set(ret_error, -MU_EINVALID, "dtype %" PRIu32 " is unknown",
                             shape->dtype);
     if (shape->rank > MU_TENSOR_RANK_MAX)
         return mu_error_set(ret_error, -MU_EINVALID,
@@ -110,8 +111,7 @@ uint32_t mu__shape_pack_dims(const struct mu__shape *shape,
                              uint8_t out[MU__DIMS_BYTES_MAX])
 {
     for (uint32_t i = 0; i < shape->rank; i++)
-        for (uint32_t byte = 0; byte < 8; byte++)
-            out[8 * i + byte] = (uint8_t)(shape->dims[i] >> (8 * byte));
+        mu__store_little(out + 8 * (size_t)i, shape->dims[i], 8);
     return 8 * shape->rank;
 }
 
@@ -122,11 +122,8 @@ int mu__shape_unpack_dims(struct mu__view dims, struct mu__shape *shape)
     if (dims.size % 8 != 0 || dims.size > MU__DIMS_BYTES_MAX)
         return -MU_EINVALID;
     shape->rank = dims.size / 8;
-    for (uint32_t i = 0; i < shape->rank; i++) {
-        shape->dims[i] = 0;
-        for (uint32_t byte = 0; byte < 8; byte++)
-            shape->dims[i] |= (uint64_t)bytes[8 * i + byte] << (8 * byte);
-    }
+    for (uint32_t i = 0; i < shape->rank; i++)
+        shape->dims[i] = mu__load_little64(bytes + 8 * (size_t)i);
     return 0;
 }
 

@@ -1,4 +1,4 @@
-/* What a variable may be called, its shape, and how it is cut into shards. */
+/* A variable's name, its shape, and how it is cut into shards. */
 #ifndef MU_ACTORS_SHAPE_H
 #define MU_ACTORS_SHAPE_H
 
@@ -28,14 +28,14 @@ int mu__shape_check(const struct mu__shape *shape, mu_error *ret_error);
 /* Bytes of the whole variable. */
 uint64_t mu__shape_bytes(const struct mu__shape *shape);
 
-/* Where a shard lies in the whole: the first shards get one row more when the rows do not
- * divide evenly. */
+/* Where a shard lies in the variable: the first shards get one row more when the rows do
+ * not divide evenly. */
 void mu__shape_shard(const struct mu__shape *shape, uint32_t shard, uint64_t *ret_offset,
                      uint64_t *ret_bytes);
 
 bool mu__shape_equal(const struct mu__shape *a, const struct mu__shape *b);
 
-/* But for the number of shards. */
+/* Equal but for the number of shards. */
 bool mu__shape_alike(const struct mu__shape *a, const struct mu__shape *b);
 
 /* "float32[1000,10] in 2 shards". Takes any shape, also one that is not valid. */

@@ -1,4 +1,4 @@
-/* Writes to shards: of whole contents, in pieces, of optimizers, and in batches. */
+/* Writes to shards: assigns, whole and in pieces, adds and gradients; and batches. */
 #include "actors/ps/internal.h"
 
 #include "actors/ps/optimizer.h"
@@ -10,42 +10,50 @@
 
 /* ---- Staged assigns ---- */
 
-static struct transfer **find_transfer(struct mu__variable_store *store,
-                                       const struct variable *v,
-                                       const struct mu__store_write *write)
+static struct transfer *first_transfer(const struct mu__variable_store *store)
 {
-    struct transfer **link = &store->transfers;
-
-    while (*link != NULL && ((*link)->variable != v ||
-                             (*link)->number != write->transfer ||
-                             !mu__pid_equal((*link)->writer, write->writer)))
-        link = &(*link)->next;
-    return link;
+    return MU__LIST_FIRST(&store->transfers, struct transfer, node);
 }
 
-void mu__shard_free_transfer(struct mu__variable_store *store, struct transfer **link)
+static struct transfer *next_transfer(const struct transfer *transfer)
 {
-    struct transfer *transfer = *link;
+    return MU__LIST_NEXT(transfer, struct transfer, node);
+}
 
-    *link = transfer->next;
+static struct transfer *find_transfer(const struct mu__variable_store *store,
+                                      const struct variable *v,
+                                      const struct mu__store_write *write)
+{
+    struct transfer *transfer = first_transfer(store);
+
+    while (transfer != NULL &&
+           (transfer->variable != v || transfer->number != write->transfer ||
+            !mu__pid_equal(transfer->writer, write->writer)))
+        transfer = next_transfer(transfer);
+    return transfer;
+}
+
+static void free_transfer(struct mu__variable_store *store, struct transfer *transfer)
+{
+    mu__list_remove(&store->transfers, &transfer->node);
     store->totals.transfers--;
     mu__shard_give_memory(store, transfer->data, transfer->variable->bytes);
     free(transfer);
 }
 
-void mu__shard_drop_transfers(struct mu__variable_store *store, const struct variable *v)
+void mu__shard_drop_transfers(struct mu__variable_store *store, const struct variable *v,
+                              uint32_t node)
 {
-    struct transfer **link = &store->transfers;
+    struct transfer *next;
 
-    while (*link != NULL) {
-        if ((*link)->variable == v)
-            mu__shard_free_transfer(store, link);
-        else
-            link = &(*link)->next;
+    for (struct transfer *at = first_transfer(store); at != NULL; at = next) {
+        next = next_transfer(at);
+        if (v == NULL ? at->writer.node == node : at->variable == v)
+            free_transfer(store, at);
     }
 }
 
-/* Charged memory with any content. */
+/* Counted memory, with undefined content. */
 static int get_staging(struct mu__variable_store *store, uint64_t bytes,
                        mu_error *ret_error, uint8_t **ret_data)
 {
@@ -61,7 +69,7 @@ static int get_staging(struct mu__variable_store *store, uint64_t bytes,
     return 0;
 }
 
-/* Keeps memory that was charged, and frees what was kept before. */
+/* Keep counted memory as the spare one, in place of an earlier one. */
 static void save_spare(struct mu__variable_store *store, uint8_t *data, uint64_t bytes)
 {
     free(store->spare);
@@ -74,13 +82,15 @@ static uint32_t transfers_of(const struct mu__variable_store *store, uint32_t no
 {
     uint32_t count = 0;
 
-    for (const struct transfer *t = store->transfers; t != NULL; t = t->next)
-        count += t->writer.node == node;
+    for (const struct transfer *at = first_transfer(store); at != NULL;
+         at = next_transfer(at))
+        count += at->writer.node == node;
     return count;
 }
 
 static int begin_transfer(struct mu__variable_store *store, struct variable *v,
-                          const struct mu__store_write *write, mu_error *ret_error)
+                          const struct mu__store_write *write, mu_error *ret_error,
+                          struct transfer **ret_transfer)
 {
     struct transfer *transfer;
     int rv;
@@ -100,37 +110,38 @@ static int begin_transfer(struct mu__variable_store *store, struct variable *v,
     transfer->variable = v;
     transfer->writer = write->writer;
     transfer->number = write->transfer;
-    transfer->next = store->transfers;
-    store->transfers = transfer;
+    mu__list_prepend(&store->transfers, &transfer->node);
     store->totals.transfers++;
+    *ret_transfer = transfer;
     return 0;
 }
 
 int mu__shard_stage(struct mu__variable_store *store, struct variable *v,
                     const struct mu__store_write *write, mu_error *ret_error)
 {
-    struct transfer **link = find_transfer(store, v, write);
+    struct transfer *transfer = find_transfer(store, v, write);
+    int rv;
 
-    if (*link != NULL && (*link)->received != write->offset)
-        mu__shard_free_transfer(store, link);
+    if (transfer != NULL && transfer->received != write->offset) {
+        free_transfer(store, transfer);
+        transfer = NULL;
+    }
     if (write->offset == 0) {
-        int rv = begin_transfer(store, v, write, ret_error);
-
+        rv = begin_transfer(store, v, write, ret_error, &transfer);
         if (rv != 0)
             return rv;
     }
-    link = find_transfer(store, v, write);
-    if (*link == NULL)
+    if (transfer == NULL)
         return mu_error_set(ret_error, -MU_EABORTED,
                             "piece at %" PRIu64 " follows none of its transfer",
                             write->offset);
-    memcpy((*link)->data + write->offset, write->data.data, write->data.size);
-    (*link)->received += write->data.size;
-    if ((*link)->received == v->bytes) {
+    memcpy(transfer->data + write->offset, write->data.data, write->data.size);
+    transfer->received += write->data.size;
+    if (transfer->received == v->bytes) {
         save_spare(store, v->data, v->bytes);
-        v->data = (*link)->data;
-        (*link)->data = NULL;
-        mu__shard_free_transfer(store, link);
+        v->data = transfer->data;
+        transfer->data = NULL;
+        free_transfer(store, transfer);
     }
     return 0;
 }
@@ -215,7 +226,7 @@ static int momentum(struct mu__variable_store *store, struct variable *v,
     return 0;
 }
 
-/* Fine too when somebody has found before that it may be used. */
+/* 0 also for a READY shard: an opener with `existing` may have come before. */
 static int commit(struct mu__variable_store *store, struct variable *v,
                   const struct mu__store_write *write, mu_error *ret_error)
 {
@@ -232,7 +243,7 @@ static const struct write_kind {
     int (*run)(struct mu__variable_store *store, struct variable *v,
                const struct mu__store_write *write, mu_error *ret_error);
     bool has_data;
-    bool changes;           /* content; before there is any, nobody may but its creator */
+    bool changes;           /* the content; before READY only the creator may */
 } operations[] = {
     [MU__WRITE_ASSIGN] = {assign, true, true},
     [MU__WRITE_ZERO] = {zero, false, true},
@@ -262,7 +273,7 @@ static int check_write(const struct variable *v, const struct mu__store_write *w
     return mu__store_check_range(v, write->offset, write->data.size, ret_error);
 }
 
-/* The initial content goes where it belongs at once: nobody can read it yet. */
+/* The initial content is written in place: it cannot be read yet. */
 static int write_initial(struct mu__variable_store *store, struct variable *v,
                          const struct mu__store_write *write, mu_error *ret_error)
 {
@@ -300,8 +311,8 @@ static void give_up_waiting(struct mu__variable_store *store,
 {
     struct variable *next;
 
-    for (struct variable *v = store->first; v != NULL; v = next) {
-        next = v->next;
+    for (struct variable *v = oldest_shard(store); v != NULL; v = next) {
+        next = next_shard(v);
         mu__opener_stop_waiting(store, v, mu__opener_is_of_requester, requester,
                                 mu__opener_answer_cancelled);
         mu__shard_remove_unused(store, v);
@@ -312,7 +323,7 @@ static void abandon(struct mu__variable_store *store, const struct mu__store_wri
 {
     const struct mu__shard_requester writer = {write->writer, write->transfer};
     struct variable *v = mu__map_get(&store->by_id, write->id);
-    struct transfer **link;
+    struct transfer *transfer;
 
     if (write->id == 0)
         give_up_waiting(store, &writer);
@@ -322,9 +333,9 @@ static void abandon(struct mu__variable_store *store, const struct mu__store_wri
         mu__shard_lose_creator(store, v);
         return;
     }
-    link = find_transfer(store, v, write);
-    if (*link != NULL)
-        mu__shard_free_transfer(store, link);
+    transfer = find_transfer(store, v, write);
+    if (transfer != NULL)
+        free_transfer(store, transfer);
 }
 
 static void count_write(struct variable *v, const struct mu__store_write *write)
@@ -371,7 +382,7 @@ int mu__store_write(struct mu__variable_store *store, const struct mu__store_wri
 
 /* ---- Batches ---- */
 
-/* What a write of a batch needs of its variable. */
+/* Whether a variable allows a write of a batch; allocates the velocity. */
 static int check_fit(struct mu__variable_store *store, struct variable *v,
                      const struct mu__store_write *write, mu_error *ret_error)
 {

@@ -9,7 +9,7 @@
 
 /* ---- Variables ---- */
 
-/* A well mixed number that is not 0; different ones for different `number`. */
+/* A hash that is not 0. */
 static uint64_t mixed(uint64_t number)
 {
     number = (number ^ (number >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
@@ -136,29 +136,16 @@ int mu__shard_variable_new(struct mu__variable_store *store,
         free(v);
         return mu_error_set(ret_error, -MU_ENOMEM, "the server is out of memory");
     }
-    if (store->last == NULL)
-        store->first = v;
-    else
-        store->last->next = v;
-    store->last = v;
+    mu__list_append(&store->by_age, &v->node);
     *ret_variable = v;
     return 0;
 }
 
 void mu__shard_remove_unused(struct mu__variable_store *store, struct variable *v)
 {
-    struct variable **link = &store->first;
-    struct variable *before = NULL;
-
     if (v->stage != ABSENT || !mu__list_is_empty(&v->waiting))
         return;
-    while (*link != v) {
-        before = *link;
-        link = &before->next;
-    }
-    *link = v->next;
-    if (store->last == v)
-        store->last = before;
+    mu__list_remove(&store->by_age, &v->node);
     unlist(store, v);
     mu__shard_free_variable(store, v);
 }
@@ -199,7 +186,7 @@ void mu__shard_strip(struct mu__variable_store *store, struct variable *v)
 {
     if (v->stage == ABSENT)
         return;
-    mu__shard_drop_transfers(store, v);
+    mu__shard_drop_transfers(store, v, 0);
     (void)mu__map_remove(&store->by_id, v->id);
     mu__shard_give_memory(store, v->data, v->bytes);
     mu__shard_give_memory(store, v->velocity, v->bytes);
@@ -226,7 +213,7 @@ void mu__shard_make_ready(struct mu__variable_store *store, struct variable *v)
     }
 }
 
-/* The oldest opener that waits and may create; NULL when there is none. */
+/* Take the oldest open that waits and may create; NULL when there is none. */
 static struct open_answer *take_successor(struct mu__variable_store *store,
                                           struct variable *v)
 {
@@ -245,7 +232,7 @@ static struct open_answer *take_successor(struct mu__variable_store *store,
     return successor;
 }
 
-/* Made again, from zeros, by the next in line. */
+/* The next opener makes the shard anew, from zeros. */
 static void hand_over(struct mu__variable_store *store, struct variable *v,
                       struct open_answer *successor)
 {

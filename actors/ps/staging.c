@@ -13,14 +13,14 @@ const struct mu__staging_limits mu__staging_limits_default = {
     .node_batches_max = 64,
 };
 
+/* A batch's pieces are linked by `next` of their writes. */
 struct piece {
-    struct mu__store_write write;   /* first: writes are linked by it */
-    struct piece *next;             /* the same as write.next */
+    struct mu__store_write write;   /* first */
     unsigned char data[];
 };
 
 struct staged_batch {
-    struct staged_batch *next;
+    struct mu__list_node node;      /* in its node's list */
     uint64_t number;
     uint64_t origin;
     uint64_t effect;
@@ -32,12 +32,22 @@ struct staged_batch {
 };
 
 struct mu__staged_node {
-    struct mu__staged_node *next;
+    struct mu__list_node listed;    /* in the list of nodes */
     uint32_t node;
     uint32_t batches_count;
     uint64_t bytes;
-    struct staged_batch *batches;          /* the one that grew last comes first */
+    struct mu__list batches;        /* the one that grew last first */
 };
+
+static struct mu__staged_node *first_node(const struct mu__staging *staging)
+{
+    return MU__LIST_FIRST(&staging->nodes, struct mu__staged_node, listed);
+}
+
+static struct staged_batch *first_batch(const struct mu__staged_node *from)
+{
+    return MU__LIST_FIRST(&from->batches, struct staged_batch, node);
+}
 
 void mu__staging_init(struct mu__staging *staging,
                       const struct mu__staging_limits *limits)
@@ -45,56 +55,49 @@ void mu__staging_init(struct mu__staging *staging,
     *staging = (struct mu__staging){.limits = *limits};
 }
 
-/* ---- Finding: what was found comes first, and so is found at once the next time ---- */
+/* ---- Finding: what was found moves to the front, for the next time ---- */
+
+static void move_first(struct mu__list *list, struct mu__list_node *node)
+{
+    if (list->first == node)
+        return;
+    mu__list_remove(list, node);
+    mu__list_prepend(list, node);
+}
 
 static struct mu__staged_node *find_node(struct mu__staging *staging, uint32_t node)
 {
-    struct mu__staged_node **link = &staging->first;
-    struct mu__staged_node *found;
+    struct mu__staged_node *at = first_node(staging);
 
-    while (*link != NULL && (*link)->node != node)
-        link = &(*link)->next;
-    found = *link;
-    if (found == NULL)
-        return NULL;
-    *link = found->next;
-    found->next = staging->first;
-    staging->first = found;
-    return found;
+    while (at != NULL && at->node != node)
+        at = MU__LIST_NEXT(at, struct mu__staged_node, listed);
+    if (at != NULL)
+        move_first(&staging->nodes, &at->listed);
+    return at;
 }
 
 static struct staged_batch *find_batch(struct mu__staged_node *from, uint64_t number)
 {
-    struct staged_batch **link;
-    struct staged_batch *found;
+    struct staged_batch *at = from == NULL ? NULL : first_batch(from);
 
-    if (from == NULL)
-        return NULL;
-    link = &from->batches;
-    while (*link != NULL && (*link)->number != number)
-        link = &(*link)->next;
-    found = *link;
-    if (found == NULL)
-        return NULL;
-    *link = found->next;
-    found->next = from->batches;
-    from->batches = found;
-    return found;
+    while (at != NULL && at->number != number)
+        at = MU__LIST_NEXT(at, struct staged_batch, node);
+    if (at != NULL)
+        move_first(&from->batches, &at->node);
+    return at;
 }
 
 /* ---- Forgetting ---- */
 
 static void free_batch(struct mu__staging *staging, struct mu__staged_node *from,
-                       struct staged_batch **link)
+                       struct staged_batch *batch)
 {
-    struct staged_batch *batch = *link;
-
-    *link = batch->next;
+    mu__list_remove(&from->batches, &batch->node);
     while (batch->first != NULL) {
-        struct piece *next = batch->first->next;
+        const struct mu__store_write *next = batch->first->write.next;
 
         mu__block_put(batch->first);
-        batch->first = next;
+        batch->first = (struct piece *)(uintptr_t)next;
     }
     staging->bytes -= batch->bytes;
     staging->batches--;
@@ -103,65 +106,61 @@ static void free_batch(struct mu__staging *staging, struct mu__staged_node *from
     free(batch);
 }
 
-/* A node that stages nothing. */
-static void free_first_if_empty(struct mu__staging *staging)
+static void free_if_empty(struct mu__staging *staging, struct mu__staged_node *from)
 {
-    struct mu__staged_node *from = staging->first;
-
-    if (from->batches != NULL)
+    if (!mu__list_is_empty(&from->batches))
         return;
-    staging->first = from->next;
+    mu__list_remove(&staging->nodes, &from->listed);
     free(from);
 }
 
 void mu__staging_drop(struct mu__staging *staging, uint32_t node, uint64_t batch)
 {
     struct mu__staged_node *from = find_node(staging, node);
+    struct staged_batch *found = find_batch(from, batch);
 
-    if (find_batch(from, batch) == NULL)
+    if (found == NULL)
         return;
-    free_batch(staging, from, &from->batches);
-    free_first_if_empty(staging);
+    free_batch(staging, from, found);
+    free_if_empty(staging, from);
+}
+
+/* Drop a node's batches, or only those with effects of other origins than `but`. */
+static void drop_batches(struct mu__staging *staging, struct mu__staged_node *from,
+                         const uint64_t *but)
+{
+    struct staged_batch *next;
+
+    for (struct staged_batch *at = first_batch(from); at != NULL; at = next) {
+        next = MU__LIST_NEXT(at, struct staged_batch, node);
+        if (but == NULL || (at->effect != 0 && at->origin != *but))
+            free_batch(staging, from, at);
+    }
+    free_if_empty(staging, from);
 }
 
 void mu__staging_drop_node(struct mu__staging *staging, uint32_t node)
 {
     struct mu__staged_node *from = find_node(staging, node);
 
-    if (from == NULL)
-        return;
-    while (from->batches != NULL)
-        free_batch(staging, from, &from->batches);
-    free_first_if_empty(staging);
+    if (from != NULL)
+        drop_batches(staging, from, NULL);
 }
 
 void mu__staging_drop_others(struct mu__staging *staging, uint64_t origin)
 {
-    struct mu__staged_node **from = &staging->first;
+    struct mu__staged_node *next;
 
-    while (*from != NULL) {
-        struct mu__staged_node *node = *from;
-        struct staged_batch **link = &node->batches;
-
-        while (*link != NULL) {
-            if ((*link)->effect != 0 && (*link)->origin != origin)
-                free_batch(staging, node, link);
-            else
-                link = &(*link)->next;
-        }
-        if (node->batches != NULL) {
-            from = &node->next;
-            continue;
-        }
-        *from = node->next;
-        free(node);
+    for (struct mu__staged_node *from = first_node(staging); from != NULL; from = next) {
+        next = MU__LIST_NEXT(from, struct mu__staged_node, listed);
+        drop_batches(staging, from, &origin);
     }
 }
 
 void mu__staging_done(struct mu__staging *staging)
 {
-    while (staging->first != NULL)
-        mu__staging_drop_node(staging, staging->first->node);
+    while (first_node(staging) != NULL)
+        drop_batches(staging, first_node(staging), NULL);
 }
 
 /* ---- Growing ---- */
@@ -182,8 +181,7 @@ static struct mu__staged_node *need_node(struct mu__staging *staging, uint32_t n
     if (from == NULL)
         return NULL;
     from->node = node;
-    from->next = staging->first;
-    staging->first = from;
+    mu__list_prepend(&staging->nodes, &from->listed);
     return from;
 }
 
@@ -205,14 +203,13 @@ static int begin(struct mu__staging *staging, const struct mu__staging_piece *pi
                             from->batches_count, staging->limits.node_batches_max);
     batch = calloc(1, sizeof *batch);
     if (batch == NULL) {
-        free_first_if_empty(staging);
+        free_if_empty(staging, from);
         return out_of_memory(ret_error);
     }
     batch->number = piece->batch;
     batch->origin = piece->origin;
     batch->effect = piece->effect;
-    batch->next = from->batches;
-    from->batches = batch;
+    mu__list_prepend(&from->batches, &batch->node);
     from->batches_count++;
     staging->batches++;
     return 0;
@@ -239,7 +236,6 @@ static struct piece *copy_of(const struct mu__store_write *write)
 
     if (piece == NULL)
         return NULL;
-    piece->next = NULL;
     piece->write = *write;
     piece->write.next = NULL;
     if (write->data.size > 0)
@@ -250,19 +246,17 @@ static struct piece *copy_of(const struct mu__store_write *write)
 
 static void append(struct staged_batch *batch, struct piece *piece)
 {
-    if (batch->last == NULL) {
+    if (batch->last == NULL)
         batch->first = piece;
-    } else {
-        batch->last->next = piece;
+    else
         batch->last->write.next = &piece->write;
-    }
     batch->last = piece;
     batch->pieces++;
 }
 
-/* To the batch that `from` has in front. */
 static int grow(struct mu__staging *staging, struct mu__staged_node *from,
-                const struct mu__store_write *write, mu_error *ret_error)
+                struct staged_batch *batch, const struct mu__store_write *write,
+                mu_error *ret_error)
 {
     uint64_t bytes = mu__effect_weight(write->data.size);
     struct piece *piece;
@@ -273,8 +267,8 @@ static int grow(struct mu__staging *staging, struct mu__staged_node *from,
     piece = copy_of(write);
     if (piece == NULL)
         return out_of_memory(ret_error);
-    append(from->batches, piece);
-    from->batches->bytes += bytes;
+    append(batch, piece);
+    batch->bytes += bytes;
     from->bytes += bytes;
     staging->bytes += bytes;
     return 0;
@@ -297,7 +291,7 @@ int mu__staging_add(struct mu__staging *staging, const struct mu__staging_piece 
         return mu_error_set(ret_error, -MU_EABORTED,
                             "piece %" PRIu32 " of a batch follows none", piece->before);
     }
-    rv = grow(staging, from, &piece->write, ret_error);
+    rv = grow(staging, from, batch, &piece->write, ret_error);
     if (rv != 0) {
         mu__staging_drop(staging, node, piece->batch);
         return rv;

@@ -1,4 +1,4 @@
-/* Opening and reading shards, and what concerns all of them. */
+/* Opening and reading shards, and the store as a whole. */
 #include "actors/ps/internal.h"
 
 #include <inttypes.h>
@@ -61,7 +61,7 @@ static int check_same(const struct variable *v, const struct mu__shape *requeste
                         expected);
 }
 
-/* Whether the requester is to make it. */
+/* Whether the requester is to create the shard. */
 static bool is_to_make(const struct variable *v, const struct mu__store_open *request)
 {
     if (request->existing)
@@ -186,21 +186,15 @@ int mu__store_read(struct mu__variable_store *store, const struct mu__store_read
     return 0;
 }
 
-/* ---- The rest ---- */
+/* ---- The store ---- */
 
 void mu__store_node_down(struct mu__variable_store *store, uint32_t node)
 {
-    struct transfer **link = &store->transfers;
     struct variable *next;
 
-    while (*link != NULL) {
-        if ((*link)->writer.node == node)
-            mu__shard_free_transfer(store, link);
-        else
-            link = &(*link)->next;
-    }
-    for (struct variable *v = store->first; v != NULL; v = next) {
-        next = v->next;
+    mu__shard_drop_transfers(store, NULL, node);
+    for (struct variable *v = oldest_shard(store); v != NULL; v = next) {
+        next = next_shard(v);
         mu__opener_stop_waiting(store, v, mu__opener_is_of_node, &node,
                                 mu__opener_drop_answer);
         if (mu__shard_has_creator(v) && v->creator.pid.node == node)
@@ -214,7 +208,7 @@ void mu__store_each(const struct mu__variable_store *store,
                     void (*visit)(void *user, const struct mu__store_info *info),
                     void *user)
 {
-    for (const struct variable *v = store->first; v != NULL; v = v->next) {
+    for (const struct variable *v = oldest_shard(store); v != NULL; v = next_shard(v)) {
         if (v->stage == ABSENT)
             continue;
         visit(user, &(struct mu__store_info){
@@ -256,10 +250,9 @@ void mu__store_free(struct mu__variable_store *store)
 
     if (store == NULL)
         return;
-    while (store->transfers != NULL)
-        mu__shard_free_transfer(store, &store->transfers);
-    for (struct variable *v = store->first; v != NULL; v = next) {
-        next = v->next;
+    for (struct variable *v = oldest_shard(store); v != NULL; v = next) {
+        next = next_shard(v);
+        mu__shard_drop_transfers(store, v, 0);
         mu__shard_free_variable(store, v);
     }
     free(store->spare);

@@ -2,15 +2,15 @@
  * initial content, staged assigns, versions. Plain data: no I/O, no clock. The actor
  * (ps.h) feeds it with requests and sends the answers.
  *
- * Whoever opens a shard that does not exist creates it, and owes its initial content: an
- * ASSIGN of all its bytes, or ZERO. Until then others who open it wait. When the creator
- * gives up (ABANDON) or is lost, the next one who waits becomes the creator; when nobody
- * waits, the shard goes. Openers that never create (`existing`) wait for one who does.
+ * The first opener of a shard creates it, and owes its initial content: an ASSIGN of all
+ * its bytes, or ZERO. Until then other openers wait. When the creator gives up (ABANDON)
+ * or is lost, the next opener that waits becomes the creator; when none waits, the shard
+ * is removed. Openers that never create (`existing`) wait for one that does.
  *
- * Shard 0 of a variable decides about all: who creates it creates the others too, and
- * fills it last. So shard 0 may be used once it has its content; the others, which may be
- * filled long before, once their creator has seen that (COMMIT), or, if it was lost,
- * once an opener says that it has (`existing`). */
+ * Shard 0 of a variable decides about all: its creator creates the others too, and fills
+ * it last. So shard 0 may be used once it has its content; the others, which may be
+ * filled long before, once their creator has seen that (COMMIT), or, if it was lost, once
+ * an opener says that it has (`existing`). */
 #ifndef MU_ACTORS_VARIABLE_STORE_H
 #define MU_ACTORS_VARIABLE_STORE_H
 
@@ -49,7 +49,7 @@ struct mu__variable_store *mu__store_new(const struct mu__store_limits *limits,
                                 uint64_t incarnation);
 void mu__store_free(struct mu__variable_store *store);
 
-/* Who asks, and the number under which the answer is awaited there. */
+/* The requester of an open, and its token for the answer. */
 struct mu__shard_requester {
     mu__pid pid;
     uint64_t token;
@@ -77,21 +77,20 @@ struct mu__store_opened {
     const char *reason;     /* for the code; static */
     uint64_t id;
     bool created;           /* the requester owes the content, as transfer `token` */
-    uint32_t shards;        /* -MU_EPRECONDITION: that it has, when nothing else differs;
-                               0: more does */
+    uint32_t shards;        /* -MU_EPRECONDITION: its number of shards, if only that
+                               differs; 0: more does */
 };
 
 /* Open a shard, creating it when there is none. On success an answer follows from
  * mu__store_next_opened: at once, or when the content is there. Before it there may be
- * notes (-MU_EAGAIN), one each time that the requester is found to wait for a shard that
- * nobody creates; for lack of memory one may be missing. -MU_EINVALID (name,
- * shape, size), -MU_ERANGE (shards, bytes), -MU_EPRECONDITION (another
- * shape), -MU_EEXHAUSTED, -MU_ENOMEM. */
+ * notes (-MU_EAGAIN), one each time that the shard has no creator; out of memory, one may
+ * be missing. -MU_EINVALID (name, shape, size), -MU_ERANGE (shards, bytes),
+ * -MU_EPRECONDITION (another shape), -MU_EEXHAUSTED, -MU_ENOMEM. */
 int mu__store_open(struct mu__variable_store *store, const struct mu__store_open *request,
                    mu_error *ret_error);
 
-/* The number of shards of what has that name, when nothing else differs from the shape
- * that is asked for; 0: more does, or there is none. */
+/* The number of shards of the existing variable, if nothing else differs from the
+ * requested shape; 0: more differs, or there is none. */
 uint32_t mu__store_shards(const struct mu__variable_store *store,
                           const struct mu__store_open *request);
 
@@ -105,8 +104,8 @@ struct mu__store_read {
     uint32_t size;          /* 0 asks for the version alone */
 };
 
-/* What is borrowed lasts until the next call with the store. -MU_ENOTFOUND (id),
- * -MU_ERANGE, -MU_EPRECONDITION (no content yet). */
+/* Read a part of a shard; `ret_data` is borrowed until the next call with the store.
+ * -MU_ENOTFOUND (id), -MU_ERANGE, -MU_EPRECONDITION (no content yet). */
 int mu__store_read(struct mu__variable_store *store, const struct mu__store_read *request,
                    mu_error *ret_error, struct mu__view *ret_data,
                    uint64_t *ret_version);
@@ -143,10 +142,10 @@ int mu__store_check_batch(struct mu__variable_store *store,
 void mu__store_apply_batch(struct mu__variable_store *store,
                            const struct mu__store_write *first);
 
-/* Forget what a lost node has begun or waits for. */
+/* A node is lost: drop what it has begun, and its opens that wait. */
 void mu__store_node_down(struct mu__variable_store *store, uint32_t node);
 
-/* What there is to know about one shard. */
+/* One shard, for the status. */
 struct mu__store_info {
     const char *name;
     const struct mu__shape *shape;
@@ -168,7 +167,7 @@ void mu__store_each(const struct mu__variable_store *store,
 /* Totals, for tests and status. */
 struct mu__store_totals {
     uint64_t bytes;         /* as bounded by bytes_max */
-    uint32_t variables;     /* that exist, not those that are only waited for */
+    uint32_t variables;     /* shards that exist, not ABSENT ones */
     uint32_t waiting;
     uint32_t transfers;
 };

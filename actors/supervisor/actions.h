@@ -6,10 +6,11 @@
 
 /* ---- supervisor.c ---- */
 
-/* An outcome for the status. */
+/* Count the end of a closure, for the status. */
 void mu__sup_count_outcome(struct supervisor *s, int code);
 
-/* The closure ends here, whatever becomes of the answer. */
+/* End a closure: answer its client, settle its effect, and remove it unless its result is
+ * pinned. It ends even if the answer cannot be sent. */
 void mu__sup_resolve(struct mu__ctx *ctx, struct supervisor *s,
                      struct mu__closure *closure, const struct closure_outcome *outcome);
 
@@ -18,15 +19,16 @@ void mu__sup_resolve_error(struct mu__ctx *ctx, struct supervisor *s,
                            struct mu__closure *closure, int code, uint32_t kind,
                            const char *text);
 
-/* Remove it, and release its function. */
+/* Remove a closure without an answer, and release its function's name. */
 void mu__sup_remove(struct supervisor *s, struct mu__closure *closure);
 
-/* Stops its timer and releases its inputs, too. */
+/* Free a closure's extra: its timer is cancelled, its inputs are released. */
 void mu__sup_drop_extra(struct mu__ctx *ctx, struct supervisor *s,
                         struct mu__closure *closure);
 
 /* ---- clients.c ---- */
 
+/* The client with a pid, a new one if there is none; NULL: too many, or no memory. */
 struct supervisor_client *mu__sup_client(struct supervisor *s, mu__pid pid);
 void mu__sup_forget_client(struct mu__ctx *ctx, struct supervisor *s,
                            struct supervisor_client *client);
@@ -35,22 +37,23 @@ void mu__sup_forget_client(struct mu__ctx *ctx, struct supervisor *s,
 struct mu__closure *mu__sup_closure_at(struct supervisor *s, mu__pid pid,
                                        uint64_t token);
 
-/* The client knows the closure no more. */
+/* The client's token no longer stands for the closure. */
 void mu__sup_forget_token(struct supervisor_client *client,
                           const struct mu__closure *closure);
 
-/* A closure that nobody waited for is this client's from now on. */
+/* Make a client the owner of a closure, which it knows by `token`. */
 void mu__sup_adopt(struct supervisor *s, struct supervisor_client *client,
                    struct mu__closure *closure, uint64_t token);
 
-/* Whether it is still to be run: somebody waits for it, or the journal has it. */
+/* Whether a closure is still to be run: its client waits for it, or the journal has
+ * it. */
 bool mu__sup_is_awaited(const struct supervisor *s, const struct mu__closure *closure);
 
-/* Answer a SCHEDULE whose closure is not queued here with an error. */
+/* Answer a SCHEDULE with an error; its closure is not queued. */
 void mu__sup_refuse(struct mu__ctx *ctx, mu__pid to, uint64_t token, int code,
                     uint32_t kind, const char *text);
 
-/* Tell every client of an error that is of no closure. */
+/* Tell every client of an error that belongs to no closure. */
 void mu__sup_fault(struct mu__ctx *ctx, struct supervisor *s, int code, uint32_t kind,
                    const char *task, const char *text);
 
@@ -59,7 +62,7 @@ void mu__sup_fault(struct mu__ctx *ctx, struct supervisor *s, int code, uint32_t
 /* Give out closures while there are any and a worker has room. */
 void mu__sup_dispatch(struct mu__ctx *ctx, struct supervisor *s);
 
-/* The worker with that number may have got room: for those that wait for it alone. */
+/* The same of the closures that are for one worker alone, while it has room. */
 void mu__sup_dispatch_affine(struct mu__ctx *ctx, struct supervisor *s, uint32_t number);
 
 /* The queue where a closure belongs; MU__LIST_NONE: out of memory. */
@@ -71,14 +74,14 @@ void mu__sup_queue_first(struct mu__ctx *ctx, struct supervisor *s,
 void mu__sup_queue_last(struct mu__ctx *ctx, struct supervisor *s,
                         struct mu__closure *closure);
 
-/* Move to the list of those that wait for a time or for inputs. */
+/* Move a closure to MU__LIST_HELD, where it waits for a time or for inputs. */
 void mu__sup_hold(struct supervisor *s, struct mu__closure *closure);
 
-/* An attempt at a worker has ended: its slot is free. */
+/* An attempt has ended: take it off its worker's load. */
 void mu__sup_unload(struct mu__ctx *ctx, struct supervisor *s, uint32_t number,
                     const struct abandoned_attempt *was);
 
-/* What the worker that it is in flight at is charged for it. */
+/* What a closure in flight, or its backup attempt, adds to the load of its worker. */
 static inline struct abandoned_attempt mu__sup_charge(const struct mu__closure *closure)
 {
     bool begun = (closure->marks & MU__MARK_BEGUN) != 0;
@@ -106,13 +109,14 @@ int mu__sup_send_run(struct mu__ctx *ctx, struct supervisor *s,
 void mu__sup_send_cancel(struct mu__ctx *ctx, uint32_t node, uint64_t closure,
                          uint32_t attempt);
 
-/* Windows are the supervisor's to find, not those of the configuration. */
+/* Whether windows follow run times, and not the configuration. */
 static inline bool mu__sup_is_adaptive(const struct supervisor *s)
 {
     return s->config.window == 0;
 }
 
-/* How many of what ran there last a worker may have in flight; for the status. */
+/* How many closures like those it ran last a worker may have in flight; for the
+ * status. */
 uint32_t mu__sup_window(const struct supervisor *s,
                         const struct mu__member_worker *worker);
 
@@ -125,14 +129,14 @@ enum mu__loss {
     MU__LOSS_REMOVED    /* it is not in the cluster any more */
 };
 
-/* A closure whose worker was lost: cancelled, given up, or back to the front. That a
- * worker was removed is not held against its closures. */
+/* The worker of a closure was lost: the closure ends, or goes back to the front of its
+ * queue. Only real losses count as crashes of the closure, not removals. */
 void mu__sup_take_back(struct mu__ctx *ctx, struct supervisor *s,
                        struct mu__closure *closure, struct mu__worker_id worker,
                        enum mu__loss loss);
 
-/* An attempt that was abandoned at a worker will not run there, if `returned`, or has
- * begun. False: there is none such. */
+/* A worker reports an abandoned attempt: it gives it back (`returned`), or the attempt
+ * has begun. False: there is no such attempt. */
 bool mu__sup_abandoned_reported(struct mu__ctx *ctx, struct supervisor *s,
                                 uint32_t number, uint64_t closure, uint32_t attempt,
                                 bool returned);
@@ -142,19 +146,21 @@ bool mu__sup_abandoned_reported(struct mu__ctx *ctx, struct supervisor *s,
 void mu__sup_finish_attempts(struct mu__ctx *ctx, struct supervisor *s,
                              struct mu__closure *closure, uint32_t answered);
 
-/* The next of a closure's times: to be called when one of them has changed. */
+/* Set a closure's timer for the earliest of its times; to be called when one of these has
+ * changed. */
 void mu__sup_arm(struct mu__ctx *ctx, struct supervisor *s, struct mu__closure *closure);
 
 /* ---- stragglers.c ---- */
 
-/* A backup attempt goes on as the attempt; false: there is none. */
+/* The backup attempt becomes the closure's attempt; false: there is none. */
 bool mu__sup_promote_backup(struct supervisor *s, struct mu__closure *closure);
 
 void mu__sup_forget_backup(struct supervisor *s, struct closure_extra *extra);
 
-/* The worker was lost: the backups that ran there end. Watch for stragglers from now
- * on. */
+/* A worker was lost: the backup attempts that ran there end. */
 void mu__sup_backups_lost(struct supervisor *s, uint32_t number);
+
+/* Start the timer that looks for stragglers. */
 void mu__sup_backup_watch(struct mu__ctx *ctx, struct supervisor *s);
 
 /* ---- workers.c ---- */
@@ -162,20 +168,25 @@ void mu__sup_backup_watch(struct mu__ctx *ctx, struct supervisor *s);
 void mu__sup_lose_worker(struct mu__ctx *ctx, struct supervisor *s,
                          const struct mu__member_worker *worker);
 
-/* Those that the cluster lists are missed from the start. False: out of memory. */
+/* The workers that the cluster spec lists count as missing from the start. False: out of
+ * memory. */
 bool mu__sup_expect_workers(struct mu__ctx *ctx, struct supervisor *s);
 
-/* Room for what is known of workers up to a number; false when out of memory. */
+/* Room for the state of workers up to `number`; false when out of memory. */
 bool mu__sup_need_worker_state(struct supervisor *s, uint32_t number);
 
-/* A worker that is away is waited for from now on, if it was not. */
+/* Begin to wait for an absent worker, for `recovery_ms`, unless it is waited for
+ * already. */
 void mu__sup_await_worker(struct mu__ctx *ctx, struct supervisor *s, uint32_t number);
 
-/* One that is to leave has nothing left: let it. */
+/* Let a draining worker leave if nothing is in flight there. */
 void mu__sup_leave_if_idle(struct mu__ctx *ctx, struct supervisor *s, uint32_t number);
+
+/* Answer a DRAIN or a FORGET. */
 void mu__sup_answer_drain(struct mu__ctx *ctx, mu__pid to, uint64_t token, int code,
                           const char *text);
-/* Tell a parameter server whose effects it may apply. */
+
+/* Send a parameter server a FENCE: it applies the effects of this supervisor only. */
 void mu__sup_fence(struct mu__ctx *ctx, const struct supervisor *s, uint32_t node);
 
 /* ---- builds.c ---- */
@@ -183,20 +194,21 @@ void mu__sup_fence(struct mu__ctx *ctx, const struct supervisor *s, uint32_t nod
 /* A worker has built a per-worker value, or failed to. */
 void mu__sup_built(struct mu__ctx *ctx, struct supervisor *s, const struct mu__msg *msg);
 
-/* A worker has joined: it builds what there is before it gets closures. It was lost. */
+/* A worker has joined: it builds the values there are before it gets closures. */
 void mu__sup_builds_begin(struct mu__ctx *ctx, struct supervisor *s, uint32_t number);
+
+/* A worker was lost: its builds end. */
 void mu__sup_builds_lost(struct mu__ctx *ctx, struct supervisor *s, uint32_t number,
                          enum mu__loss loss);
 
-/* False: on this worker a closure would wait long for one of its inputs. */
+/* False: one of the closure's inputs is being built slowly on this worker. */
 bool mu__sup_builds_suit(const struct supervisor *s, const struct closure_extra *extra,
                          const struct mu__member_worker *worker);
 
 /* ---- status.c ---- */
 
+/* How many closures are in flight; known to have begun, of these; waiting or held. */
 uint32_t mu__sup_in_flight(const struct supervisor *s);
-
-/* Of these, how many are known to have begun. */
 uint32_t mu__sup_running(const struct supervisor *s);
 uint32_t mu__sup_waiting(const struct supervisor *s);
 
@@ -212,7 +224,7 @@ void mu__sup_send_status(struct mu__ctx *ctx, mu__pid to, uint64_t token, mu_val
 /* Answer a STATUS_GET that asks about one closure. */
 void mu__sup_explain(struct mu__ctx *ctx, struct supervisor *s, struct mu__msg *msg);
 
-/* The workers that were there and are away. */
+/* The workers that are known and absent, each with the time for which it is missing. */
 mu_value *mu__sup_missing_value(const struct supervisor *s, uint64_t now_ms);
 
 /* Watch for closures that make no progress, from now on. */
@@ -223,14 +235,14 @@ void mu__sup_watchdog_watch(struct mu__ctx *ctx, struct supervisor *s);
 void mu__sup_drop_inputs(struct mu__ctx *ctx, struct supervisor *s,
                          struct closure_extra *extra);
 
-/* A pinned result is being computed again, and this is its closure: it has come (code 0)
- * or cannot. True when it was one, and has been handled. */
+/* The closure of a pinned result has run again, with a result (code 0) or an error.
+ * False: its result was not being recomputed. */
 bool mu__sup_recomputed(struct mu__ctx *ctx, struct supervisor *s,
                         struct mu__closure *closure,
                         const struct closure_outcome *outcome, uint32_t number);
 
-/* Around a walk over a list of closures or pinned results: what is unused is removed when
- * the last walk has ended, so that what comes next is still there. */
+/* Around a walk over a list of closures or pinned results: unused results are removed
+ * when the last walk has ended, so that the walk's next entry stays valid. */
 void mu__sup_inputs_pause(struct supervisor *s);
 void mu__sup_inputs_resume(struct mu__ctx *ctx, struct supervisor *s);
 mu_value *mu__sup_per_worker_value(const struct supervisor *s);

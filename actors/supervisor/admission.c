@@ -1,37 +1,31 @@
-/* A full chief is not an error of anybody's closure: its clients hold back what it has no
- * room for. Each is told how much it may have here at a time, in closures and in bytes,
- * and sends no more; so nothing is said for each closure. What is told changes when a
- * client says that it lacks something (ROOM_REQUEST), comes or goes, or when closures
- * of one that has more than its part are resolved.
+/* A full chief fails no closure: its clients hold back what it has no room for. Each is
+ * granted a number of closures and of bytes that it may have here at a time, and sends no
+ * more; so no closure needs a message of its own. Grants change when a client says that
+ * it lacks something (ROOM_REQUEST), joins or leaves, or when closures of one that has
+ * more than its part are resolved.
  *
- * A client that was told less may have sent more before it heard of that. So its former
- * part stays reserved until it answers. One that does not answer within ANSWER_MS is
- * taken at the chief's word: what it sends on top is refused. */
+ * A client whose grant shrinks may have sent more before it heard of that. So its former
+ * grant stays reserved until it answers. After ANSWER_MS without an answer it counts as
+ * told: what it sends beyond its grant is refused. */
 #include "actors/supervisor/actions.h"
 #include "actors/supervisor/handlers.h"
 
-#include <string.h>
-
 enum {
-    FLUSH_MS = 5,           /* what is free, but less than a step, is given after that */
-    ROTATE_MS = 20,         /* when there is not one for each, the next ones' turn */
-    NEED_MS = 50,           /* others go on for so long before all make room for one */
+    FLUSH_MS = 5,           /* after that free room below a step is granted too */
+    ROTATE_MS = 20,         /* fewer closures than clients: then the next clients get
+                               them */
+    NEED_MS = 50,           /* for so long a large closure waits before all others make
+                               room */
     ANSWER_MS = 60 * 1000,
-    AT_ONCE_PART = 64       /* so much of the bound, when free, is given at once */
+    AT_ONCE_PART = 64       /* this part of a bound, once free, is granted at once */
 };
-
-static uint32_t number_of(const struct supervisor *s,
-                          const struct supervisor_client *client)
-{
-    return (uint32_t)(client - s->clients.items);
-}
 
 static uint64_t limit(uint64_t size, uint64_t max)
 {
     return size < max ? size : max;
 }
 
-/* ---- what clients have ---- */
+/* ---- What clients hold ---- */
 
 void mu__sup_room_init(struct supervisor *s)
 {
@@ -39,7 +33,7 @@ void mu__sup_room_init(struct supervisor *s)
     s->admission.bounds[MU__BOUND_BYTES].max = s->config.queue_bytes_max;
 }
 
-/* One that is larger than the bound takes all of it. */
+/* A closure that is larger than the bound takes all of it. */
 static uint64_t size_in(const struct supervisor *s, int bound, uint64_t bytes)
 {
     return bound == MU__BOUND_CLOSURES
@@ -71,7 +65,7 @@ void mu__sup_own(struct supervisor *s, struct supervisor_client *client,
 {
     uint64_t bytes = mu__closure_bytes(closure);
 
-    closure->client = (uint16_t)number_of(s, client);
+    closure->client = (uint16_t)(client - s->clients.items);
     client->closures++;
     for (int i = 0; i < bounds_used(bytes); i++)
         mu__share_hold(&s->admission.bounds[i], &client->room.shares[i],
@@ -144,8 +138,8 @@ static uint32_t count_hungry(const struct supervisor *s, int bound)
     return hungry;
 }
 
-/* One with a large closure has to wait a little for the others, and they for it. True
- * when one waits. */
+/* Set which clients with a large closure may take room from the others: at once if nobody
+ * else lacks bytes, else after NEED_MS. True when one has to wait. */
 static bool note_needs(struct supervisor *s, uint64_t now_ms)
 {
     bool is_alone = count_hungry(s, MU__BOUND_BYTES) == 1;
@@ -171,7 +165,7 @@ static void acknowledge(struct supervisor *s, struct mu__client_room *room)
     }
 }
 
-/* Who has not answered for long holds to what it was told, or is refused. */
+/* Clients that have not answered for ANSWER_MS count as told. */
 static void assume_acknowledged(struct supervisor *s, uint64_t now_ms)
 {
     for (uint32_t i = 0; i < s->clients.count; i++) {
@@ -183,7 +177,7 @@ static void assume_acknowledged(struct supervisor *s, uint64_t now_ms)
     }
 }
 
-/* The earliest of several wishes counts. */
+/* Set the timer, unless it fires earlier already. */
 static void arm(struct mu__ctx *ctx, struct supervisor *s, uint64_t delay_ms)
 {
     struct mu__admission *a = &s->admission;
@@ -196,7 +190,7 @@ static void arm(struct mu__ctx *ctx, struct supervisor *s, uint64_t delay_ms)
     a->due_ms = due_ms;
 }
 
-/* For what no message tells of. */
+/* Set the timer for what has to change without a message. */
 static void arm_next(struct mu__ctx *ctx, struct supervisor *s, bool waits)
 {
     bool is_short = false;
@@ -245,7 +239,7 @@ void mu__sup_room_timer(struct mu__ctx *ctx, struct supervisor *s)
     divide(ctx, s, true);
 }
 
-/* ---- closures go ---- */
+/* ---- Closures that end ---- */
 
 void mu__sup_disown(struct mu__ctx *ctx, struct supervisor *s,
                     const struct mu__closure *closure)
@@ -264,7 +258,7 @@ void mu__sup_disown(struct mu__ctx *ctx, struct supervisor *s,
 
         mu__share_drop(bound, &client->room.shares[i], size_in(s, i, bytes));
         if (!bound->is_short && client->room.is_member)
-            continue;   /* it may have another one itself */
+            continue;   /* the client may use the room itself */
         free = mu__shares_free(bound);
         is_some = is_some || free > 0;
         is_much = is_much || free > bound->max / AT_ONCE_PART;
@@ -322,7 +316,7 @@ static void note_lack(struct mu__ctx *ctx, struct supervisor *s,
     bytes->need = limit(body->need_bytes, s->config.queue_bytes_max);
 }
 
-/* A client begins with number 0, as often as it opens a session. */
+/* A client begins each of its sessions with number 0. */
 void mu__sup_on_room_request(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
 {
     struct supervisor *s = state;

@@ -8,11 +8,11 @@
 #include <stdio.h>
 
 enum {
-    SLOW_MS = 1000,         /* a build that takes longer has closures run beside it; */
-    SLOW_EXCLUSIVE_MS = 30000   /* one under which workers were lost, after this */
+    SLOW_MS = 1000,         /* closures run beside a build that takes longer; */
+    SLOW_EXCLUSIVE_MS = 30000   /* beside a quarantined one after this */
 };
 
-/* ---- What there is ---- */
+/* ---- The builds of a value ---- */
 
 static struct build *build_at(const struct per_worker *pw, uint32_t number)
 {
@@ -55,21 +55,22 @@ static bool is_given_up(const struct supervisor *s, const struct per_worker *pw,
     return build->losses > 0 && pw->losses >= s->config.attempts_max;
 }
 
-/* ---- Whom a worker waits for ---- */
+/* ---- Holding a worker back ---- */
 
+/* The builds on one worker, by state. */
 struct sums {
-    uint32_t first;         /* that closures wait for */
+    uint32_t first;         /* closures wait for them */
     uint32_t waiting;
     uint32_t running;
-    uint32_t slow;          /* of these */
-    bool quarantined;           /* one of those that run, and are not slow */
+    uint32_t slow;          /* of the running ones */
+    bool quarantined;       /* one that runs and is not slow */
 };
 
 static struct sums sum_up(const struct supervisor *s, uint32_t number)
 {
     struct sums sums = {0};
 
-    for (const struct per_worker *pw = s->per_worker.first; pw != NULL; pw = pw->next) {
+    for (const struct per_worker *pw = first_value(s); pw != NULL; pw = next_value(pw)) {
         enum build_state state = state_at(pw, number);
 
         sums.waiting += state == WAITING;
@@ -83,8 +84,8 @@ static struct sums sum_up(const struct supervisor *s, uint32_t number)
     return sums;
 }
 
-/* Closures wait for the builds of a worker that has joined, for one that is on trial, and
- * when builds that do not end have all of its threads. */
+/* Closures wait for the builds of a worker that has joined, for a quarantined build, and
+ * when slow builds have all of its threads. */
 static void update_hold(struct supervisor *s, uint32_t number)
 {
     const struct mu__member_worker *worker = mu__membership_get(&s->members, number);
@@ -110,23 +111,19 @@ static void watch(struct mu__ctx *ctx, struct supervisor *s, uint32_t number)
 static int send_build(struct mu__ctx *ctx, const struct supervisor *s,
                       const struct per_worker *pw, uint32_t node)
 {
-    struct mu__msg *msg = mu__msg_new(ctx, MU__RUN);
-    struct mu__run *body;
+    const struct mu__run body = {
+        .closure = pw->number,
+        .attempt = 1,
+        .flags = MU__CLOSURE_BUILD,
+        .function = mu__names_view(&s->functions, pw->function),
+        .args = pw->args,
+    };
 
-    if (msg == NULL)
-        return -MU_ENOMEM;
-    body = mu__body(msg);
-    body->closure = pw->number;
-    body->attempt = 1;
-    body->flags = MU__CLOSURE_BUILD;
-    body->function = mu__names_view(&s->functions, pw->function);
-    body->args = pw->args;
-    if (pw->backing != NULL)
-        msg->backing = mu__buf_ref(pw->backing);
-    return mu__send(ctx, (mu__pid){node, MU__WORKER}, msg);
+    return mu__send_backed(ctx, (mu__pid){node, MU__WORKER}, MU__RUN, &body, sizeof body,
+                           pw->backing);
 }
 
-/* One that cannot be sent is lost with its worker, of whose end the news is coming. */
+/* If a build cannot be sent, the worker's NODE_DOWN is on its way. */
 static void begin_build(struct mu__ctx *ctx, struct supervisor *s, struct per_worker *pw,
                         uint32_t number)
 {
@@ -142,14 +139,13 @@ static void begin_build(struct mu__ctx *ctx, struct supervisor *s, struct per_wo
     watch(ctx, s, number);
 }
 
-/* All that wait at once, but quarantined ones: each of them when nothing else
- * runs. */
+/* Begins all waiting builds; a quarantined one only when nothing else runs. */
 static void begin_waiting(struct mu__ctx *ctx, struct supervisor *s, uint32_t number)
 {
     struct sums sums = sum_up(s, number);
-    struct per_worker *pw = s->per_worker.first;
+    struct per_worker *pw = first_value(s);
 
-    for (; pw != NULL && !sums.quarantined; pw = pw->next) {
+    for (; pw != NULL && !sums.quarantined; pw = next_value(pw)) {
         if (state_at(pw, number) != WAITING)
             continue;
         if (is_quarantined(pw) && sums.running > sums.slow)
@@ -163,7 +159,7 @@ void mu__sup_builds_begin(struct mu__ctx *ctx, struct supervisor *s, uint32_t nu
 {
     const struct mu__member_worker *worker = mu__membership_get(&s->members, number);
 
-    for (struct per_worker *pw = s->per_worker.first; pw != NULL; pw = pw->next) {
+    for (struct per_worker *pw = first_value(s); pw != NULL; pw = next_value(pw)) {
         struct build *build;
 
         if (pw->function == MU__NAME_NONE) {
@@ -274,7 +270,7 @@ bool mu__sup_build_given_up(const struct supervisor *s, const struct per_worker 
 void mu__sup_builds_lost(struct mu__ctx *ctx, struct supervisor *s, uint32_t number,
                          enum mu__loss loss)
 {
-    for (struct per_worker *pw = s->per_worker.first; pw != NULL; pw = pw->next) {
+    for (struct per_worker *pw = first_value(s); pw != NULL; pw = next_value(pw)) {
         struct build *build = build_at(pw, number);
         bool ran;
 
@@ -292,8 +288,7 @@ void mu__sup_builds_lost(struct mu__ctx *ctx, struct supervisor *s, uint32_t num
                     pw->number & ~MU__PER_WORKER_BIT,
                     mu__sup_task_of(s, build->id).text);
     }
-    if (s->worker_states.items[number].build_timer != 0)
-        mu__timer_cancel(ctx, s->worker_states.items[number].build_timer);
+    mu__timer_cancel(ctx, s->worker_states.items[number].build_timer);
     s->worker_states.items[number].build_timer = 0;
 }
 
@@ -318,8 +313,8 @@ bool mu__sup_builds_suit(const struct supervisor *s, const struct closure_extra 
     return s->per_worker.slow_builds == 0 || !uses_slow(s, extra, worker->number);
 }
 
-/* Closures that wait there for what takes long have not begun: others shall have their
- * places. Those that are for this worker alone stay. */
+/* Closures there that use a slow build have not begun: they are queued again, so that
+ * others get their places. Those for this worker alone stay. */
 static void take_back_users(struct mu__ctx *ctx, struct supervisor *s, uint32_t number)
 {
     uint32_t list = mu__list_in_flight(number);
@@ -363,7 +358,7 @@ void mu__sup_builds_timer(struct mu__ctx *ctx, struct supervisor *s, uint32_t nu
     s->worker_states.items[number].build_timer = 0;
     if (mu__membership_get(&s->members, number) == NULL)
         return;
-    for (struct per_worker *pw = s->per_worker.first; pw != NULL; pw = pw->next)
+    for (struct per_worker *pw = first_value(s); pw != NULL; pw = next_value(pw))
         if (build_at(pw, number) != NULL)
             note_slow(ctx, s, pw, number);
     take_back_users(ctx, s, number);

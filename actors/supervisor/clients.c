@@ -1,13 +1,9 @@
-/* Who schedules, and a closure's way from SCHEDULE into its queue. */
+/* Clients, and a closure's way from SCHEDULE into its queue. */
 #include "actors/supervisor/actions.h"
 #include "actors/supervisor/handlers.h"
 #include "actors/supervisor/inputs.h"
 #include "actors/supervisor/journaling.h"
 #include "actors/supervisor/roles.h"
-
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 enum { CLIENTS_MAX = 4096, SLOTS_FIRST = 256, COPY_SLACK_BYTES = 512 };
 
@@ -35,7 +31,8 @@ static struct supervisor_client *client_new(struct supervisor *s, mu__pid pid)
         s->clients.items[s->clients.count++] = (struct supervisor_client){.closures = 0};
     client = &s->clients.items[i];
     *client = (struct supervisor_client){.pid = pid, .present = true};
-    mu__map_seed(&client->tokens, s->functions.secret);     /* they choose tokens */
+    mu__map_seed(&client->tokens, s->functions.secret);     /* clients choose the
+                                                               tokens */
     return client;
 }
 
@@ -61,7 +58,7 @@ bool mu__sup_is_awaited(const struct supervisor *s, const struct mu__closure *cl
            (extra != NULL && extra->number != 0);
 }
 
-/* ---- Walking over all that wait ---- */
+/* ---- Walking over a client's closures ---- */
 
 typedef void (*visit_fn)(struct mu__ctx *ctx, struct supervisor *s,
                          struct mu__closure *closure);
@@ -97,7 +94,7 @@ static void visit_in_flight(struct mu__ctx *ctx, struct supervisor *s, uint32_t 
         visit_list(ctx, s, mu__list_in_flight(i), client, visit);
 }
 
-/* Those of the journal go on for nobody. */
+/* Closures in the journal go on without a client. */
 static void forget(struct mu__ctx *ctx, struct supervisor *s, struct mu__closure *closure)
 {
     const struct closure_extra *extra = mu__sup_extra(s, closure);
@@ -110,7 +107,7 @@ static void forget(struct mu__ctx *ctx, struct supervisor *s, struct mu__closure
     }
 }
 
-/* Nobody waits for these any more; what is in flight ends when its worker answers. */
+/* The client's closures are dropped; those in flight end when their workers answer. */
 void mu__sup_forget_client(struct mu__ctx *ctx, struct supervisor *s,
                            struct supervisor_client *client)
 {
@@ -182,8 +179,8 @@ static bool keep_args(struct mu__closure *closure, struct mu__msg *msg,
     return true;
 }
 
-/* Room for a client's tokens up to this one. Those of clients are small, since they are
- * used again: an array of twice what it is allowed suffices. */
+/* Room for a client's tokens up to this one. Clients use tokens again, which are
+ * therefore small: an array of twice the allowed closures suffices. */
 static bool has_slot(struct supervisor_client *client, uint64_t token)
 {
     uint64_t most = 2 * client->room.shares[MU__BOUND_CLOSURES].allowed;
@@ -199,8 +196,7 @@ static bool has_slot(struct supervisor_client *client, uint64_t token)
                            sizeof *client->slots);
 }
 
-/* So that a client can name a closure by its token, whatever number it takes for that.
- * Out of memory: it cannot. */
+/* Out of memory: the client cannot cancel the closure or ask about it. */
 static void note_token(struct supervisor_client *client,
                        const struct mu__closure *closure)
 {
@@ -213,7 +209,7 @@ static void note_token(struct supervisor_client *client,
                           (void *)((uintptr_t)closure->index + 1));
 }
 
-/* What stands in an array may stay: it is looked at again before it is believed. */
+/* Array entries may stay: mu__sup_closure_at checks what it finds. */
 void mu__sup_forget_token(struct supervisor_client *client,
                           const struct mu__closure *closure)
 {
@@ -222,7 +218,7 @@ void mu__sup_forget_token(struct supervisor_client *client,
         (void)mu__map_remove(&client->tokens, closure->token);
 }
 
-/* The index of the closure + 1; 0: it knows none by that token. */
+/* The index of the closure + 1; 0: there is none with that token. */
 static uint32_t find_token(const struct supervisor_client *client, uint64_t token)
 {
     uint32_t found = token == 0 || token > client->slots_count
@@ -290,15 +286,6 @@ static bool has_options(const struct mu__schedule *body)
            (body->deadline_ms | body->run_timeout_ms) != 0;
 }
 
-static char *copy_name(struct mu__view name)
-{
-    char *copy = NULL;
-
-    if (mu__grow_array((void **)&copy, name.size + 1, 1))
-        mu__view_copy(name, copy, name.size + 1);
-    return copy;
-}
-
 static int take_options(struct mu__ctx *ctx, struct supervisor *s,
                         struct mu__closure *closure, const struct mu__schedule *body,
                         mu_error *ret_error)
@@ -319,7 +306,7 @@ static int take_options(struct mu__ctx *ctx, struct supervisor *s,
     if (body->deadline_ms != 0)
         extra->deadline_ms = mu__now_ms(ctx) + body->deadline_ms;
     if (body->name.size > 0) {
-        extra->name = copy_name(body->name);
+        extra->name = mu__view_dup(body->name);
         if (extra->name == NULL)
             return mu_error_set(ret_error, -MU_ENOMEM, "out of memory");
     }

@@ -14,12 +14,10 @@
 #include "actors/supervisor/recall.h"
 #include "actors/supervisor/roles.h"
 
-#include <stdio.h>
-
 enum {
-    CONSTRAINED_LOOKS = 8,            /* constrained closures that are tried in one go */
-    EFFECTS_OUT_MAX = MU__ID_WINDOW_SPAN_MAX - (1 << 17),
-    EFFECTS_WAIT_MS = 20
+    CONSTRAINED_LOOKS = 8,      /* constrained closures that are tried at a time */
+    EFFECTS_OUT_MAX = MU__ID_WINDOW_SPAN_MAX - (1 << 17),   /* unsettled numbers */
+    EFFECTS_WAIT_MS = 20        /* before a closure without a number is tried again */
 };
 
 /* ---- Queues ---- */
@@ -150,8 +148,8 @@ bool mu__sup_has_effect_number(const struct supervisor *s)
     return s->effects.last < s->effects.window.base + EFFECTS_OUT_MAX;
 }
 
-/* The number under which servers know its effects. False: it must wait for one, since so
- * many are out beside one that does not end, or the journal cannot be written. */
+/* Give a closure its effect number, if its effects are applied once. False: it is held,
+ * since too many numbers are unsettled or the journal cannot be written. */
 static bool number_effect(struct mu__ctx *ctx, struct supervisor *s,
                           struct mu__closure *closure, struct closure_extra *extra)
 {
@@ -167,8 +165,8 @@ static bool number_effect(struct mu__ctx *ctx, struct supervisor *s,
     return false;
 }
 
-/* What is to be done before a closure that has an extra can go to a worker. False: it
- * waits elsewhere now. */
+/* Prepare a closure that has an extra for its worker. False: it is held, or was resolved
+ * with an error. */
 static bool prepare(struct mu__ctx *ctx, struct supervisor *s,
                     struct mu__closure *closure, struct mu__member_worker *worker)
 {
@@ -182,7 +180,7 @@ static bool prepare(struct mu__ctx *ctx, struct supervisor *s,
            mu__sup_bring_inputs(ctx, s, closure, worker) == 0;
 }
 
-/* To a worker's list, and into its account. */
+/* Move a closure to a worker's list, and add it to the worker's load. */
 static void charge(struct mu__ctx *ctx, struct supervisor *s,
                    struct mu__closure *closure, uint32_t number)
 {
@@ -195,7 +193,7 @@ static void charge(struct mu__ctx *ctx, struct supervisor *s,
                         closure->cost_us);
 }
 
-/* False when the news that this worker has gone is on its way. */
+/* False: the worker could not be reached; its NODE_DOWN is on its way. */
 static bool assign(struct mu__ctx *ctx, struct supervisor *s, struct mu__closure *closure,
                  uint32_t number)
 {
@@ -250,7 +248,7 @@ static uint32_t pick_suiting(struct supervisor *s, const struct closure_extra *e
                : mu__membership_pick_role(&s->members, extra->options.role - 1U);
 }
 
-/* A worker that has nothing to do and gets nothing else; 0 while there is none. */
+/* The idle worker that is reserved for quarantined closures; 0 while there is none. */
 static uint32_t pick_exclusive(struct supervisor *s, const struct closure_extra *extra)
 {
     const struct mu__member_worker *worker;
@@ -269,8 +267,8 @@ static uint32_t pick_exclusive(struct supervisor *s, const struct closure_extra 
                : 0;
 }
 
-/* Whether a worker that has a closure's inputs should run it: not behind what is long,
- * and not if it was taken back once because it waited. */
+/* Whether the worker that has a closure's inputs should run it: not behind long runs, and
+ * not if the closure was recalled before because it waited. */
 static bool is_near_enough(const struct mu__member_worker *near,
                            const struct closure_extra *extra)
 {
@@ -312,7 +310,7 @@ static bool dispatch_constrained(struct mu__ctx *ctx, struct supervisor *s)
     return given;
 }
 
-/* True when the worker that was kept free is not needed for it any more. */
+/* True: the worker that was reserved for a quarantined closure was released. */
 static bool release_unused(struct mu__ctx *ctx, struct supervisor *s)
 {
     uint32_t number = s->exclusive_worker;
@@ -328,7 +326,7 @@ static bool release_unused(struct mu__ctx *ctx, struct supervisor *s)
     return true;
 }
 
-/* The closure that is given out next, and a worker with room; NULL: there is none. */
+/* The next closure to give out, and a worker with room; NULL: there is none. */
 static inline struct mu__closure *next_queued(struct supervisor *s, uint32_t *ret_number)
 {
     if (s->roles.has_queued)
@@ -357,8 +355,8 @@ static bool dispatch_queued(struct mu__ctx *ctx, struct supervisor *s)
     return true;
 }
 
-/* A worker that could not be told is still there until the news of its end has come:
- * whoever tried again at once would choose it again. */
+/* Ends with the first message that cannot be sent: until its NODE_DOWN the worker stays
+ * in the lists, and would be picked again. */
 void mu__sup_dispatch(struct mu__ctx *ctx, struct supervisor *s)
 {
     do {

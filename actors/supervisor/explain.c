@@ -1,4 +1,4 @@
-/* Why a closure has not run; and the watchdog, which logs when nothing moves. */
+/* Why a closure has not run; and the watchdog, which logs when no closure is resolved. */
 #include "actors/supervisor/actions.h"
 #include "actors/supervisor/handlers.h"
 #include "actors/supervisor/journaling.h"
@@ -9,7 +9,10 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { WATCHDOG_LOOKS = 10, SHOWN_MAX = 4 };
+enum {
+    WATCHDOG_LOOKS = 10,        /* checks within watchdog_ms */
+    SHOWN_MAX = 4               /* entries that a text lists */
+};
 
 /* ---- What is missing ---- */
 
@@ -43,7 +46,7 @@ static const struct mu__member_worker *known(const struct supervisor *s, uint32_
                                                                            : NULL;
 }
 
-/* ", 1 of them leaves": those that get nothing, whatever room they have. */
+/* ", 1 leaving": how many workers are held back, for each reason. */
 static void describe_holds(const struct supervisor *s, uint32_t role, char *out,
                            size_t size)
 {
@@ -55,7 +58,7 @@ static void describe_holds(const struct supervisor *s, uint32_t role, char *out,
         {MU__HOLD_DRAIN, "leaving"},
         {MU__HOLD_START, "yet to be started"},
         {MU__HOLD_EXCLUSIVE, "reserved for a quarantined closure"},
-        {MU__HOLD_STUCK, "busy with what does not end"},
+        {MU__HOLD_STUCK, "busy with runs that do not end"},
     };
 
     for (size_t row = 0; row < sizeof rows / sizeof rows[0]; row++) {
@@ -73,7 +76,7 @@ static void describe_holds(const struct supervisor *s, uint32_t role, char *out,
     }
 }
 
-/* How many are up, and how many of these have room. */
+/* How many workers are up, and how many of these have room. */
 static uint32_t count_up(const struct supervisor *s, uint32_t role, uint32_t *ret_room)
 {
     uint32_t count = 0;
@@ -121,14 +124,6 @@ static void describe_workers(const struct supervisor *s, uint32_t role, uint64_t
 
 /* ---- One closure ---- */
 
-static const struct mu__member_worker *affine_worker(const struct supervisor *s,
-                                                 const struct mu__closure *closure)
-{
-    uint32_t number = (closure->list - MU__LIST_WORKERS) / 2;
-
-    return &s->members.workers[number];
-}
-
 static uint32_t queue_position(const struct supervisor *s,
                                const struct mu__closure *closure)
 {
@@ -171,7 +166,7 @@ static void name_workers(const struct supervisor *s, uint32_t role, char *out,
         (void)snprintf(out, size, "a task of type %s", mu__sup_role_name(s, role));
 }
 
-/* Those that only some workers may run. */
+/* Why a constrained closure waits. */
 static void describe_constrained(const struct supervisor *s,
                                  const struct mu__closure *closure,
                                  const struct closure_extra *extra, char *out,
@@ -192,10 +187,11 @@ static void describe_constrained(const struct supervisor *s,
                            .text);
 }
 
-static void describe_affine(const struct supervisor *s,
-                            const struct mu__member_worker *worker, char *out,
-                            size_t size)
+static void describe_affine(const struct supervisor *s, const struct mu__closure *closure,
+                            char *out, size_t size)
 {
+    const struct mu__member_worker *worker =
+        &s->members.workers[(closure->list - MU__LIST_WORKERS) / 2];
     const char *is = worker->present ? "busy" : "missing";
 
     if (worker->present && (worker->holds & MU__HOLD_DRAIN) != 0)
@@ -242,7 +238,7 @@ static void describe_in_front(const struct supervisor *s, uint32_t number,
                    (uint32_t)now_ms - oldest->started_ms);
 }
 
-/* Of one that is in flight. */
+/* What a closure in flight waits for. */
 static void describe_sent(const struct supervisor *s, const struct mu__closure *closure,
                      uint64_t now_ms, char *out, size_t size)
 {
@@ -275,7 +271,7 @@ static void describe_wait(const struct supervisor *s, const struct mu__closure *
     else if (closure->list == MU__LIST_CONSTRAINED)
         describe_constrained(s, closure, extra, out, size);
     else if (closure->list > MU__LIST_WORKERS)
-        describe_affine(s, affine_worker(s, closure), out, size);
+        describe_affine(s, closure, out, size);
     else
         describe_queued(s, closure, now_ms, out, size);
 }
@@ -289,7 +285,7 @@ static const char *state_of(const struct mu__closure *closure)
     return closure->list == MU__LIST_HELD ? "held" : "queued";
 }
 
-/* What went wrong with it last, and who else runs it. */
+/* The error of the last attempt that failed, and the backup attempt. */
 static void describe_extra(const struct supervisor *s, const struct closure_extra *extra,
                            mu_value *map)
 {
@@ -342,7 +338,7 @@ static mu_value *explanation(const struct supervisor *s,
     return map;
 }
 
-/* Of one that is not there: resolved, or never scheduled. */
+/* Of a closure that is not there: resolved, or never scheduled. */
 static mu_value *explanation_of_none(const struct supervisor *s, struct mu__view name)
 {
     mu_value *map = mu_value_map();

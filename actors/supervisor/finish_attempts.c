@@ -1,6 +1,6 @@
-/* What becomes of an attempt: its result, another attempt, a limit, a backup beside it.
+/* What becomes of an attempt: its result, another attempt, a timeout, a backup beside it.
  *
- * An attempt that its worker gave back has not been one: see supervisor/recall.h.
+ * An attempt that its worker gave back does not count as a run: see recall.h.
  *
  * What to do is decided from the code, the kind and the task of an error. An attempt that
  * is given up while its worker is alive stays in that worker's account as an abandoned
@@ -124,8 +124,7 @@ void mu__sup_arm(struct mu__ctx *ctx, struct supervisor *s, struct mu__closure *
         if (end_ms < next_ms)
             next_ms = end_ms;
     }
-    if (extra->timer != 0)
-        mu__timer_cancel(ctx, extra->timer);
+    mu__timer_cancel(ctx, extra->timer);
     extra->timer = 0;
     if (next_ms != UINT64_MAX)
         extra->timer = mu__timer_set(ctx, next_ms > now_ms ? next_ms - now_ms : 0,
@@ -168,28 +167,23 @@ static void give_up(struct mu__ctx *ctx, struct supervisor *s,
                    (int)outcome->message.size, (const char *)outcome->message.data,
                    mu__sup_runs(s, closure));
     last.message = mu__view_str(text);
-    /* Nobody had cancelled it: to its program that is a failure. */
+    /* Its program did not cancel it, so that the program sees a failure. */
     if (last.code == -MU_ECANCELLED)
         last.code = -MU_EABORTED;
     mu__sup_resolve(ctx, s, closure, &last);
 }
 
-/* For those who ask why it has not run. Out of memory: the task is not named. */
+/* For status requests. Out of memory: the task is not named. */
 static void note_failure(struct closure_extra *extra,
                          const struct closure_outcome *outcome)
 {
-    char *task = NULL;
-
     extra->failed_code = (uint8_t)-outcome->code;
     mu__free_array(extra->failed_task);
-    if (outcome->task.size > 0 &&
-        mu__grow_array((void **)&task, outcome->task.size + (size_t)1, 1))
-        mu__view_copy(outcome->task, task, outcome->task.size + (size_t)1);
-    extra->failed_task = task;
+    extra->failed_task = outcome->task.size > 0 ? mu__view_dup(outcome->task) : NULL;
 }
 
-/* The attempts of the closure have ended. `outcome` is what it comes to when it may not
- * run again. */
+/* The attempts of the closure have ended. `outcome` resolves it if it may not run
+ * again. */
 static void retry(struct mu__ctx *ctx, struct supervisor *s, struct mu__closure *closure,
                   const struct closure_outcome *outcome, uint64_t delay_ms)
 {
@@ -249,8 +243,8 @@ void mu__sup_take_back(struct mu__ctx *ctx, struct supervisor *s,
           closure->crashes < 2 ? 0 : backoff_ms(closure->crashes - 2U));
 }
 
-/* What the run itself ran on is lost, a process of its own, and the worker lives: nobody
- * else was hurt, so that the closure is not quarantined. Its attempts have ended. */
+/* The run's own process was lost, and its worker lives: no other closure was affected, so
+ * this one is not quarantined. Its attempts have ended. */
 static void lost_process(struct mu__ctx *ctx, struct supervisor *s,
                          struct mu__closure *closure,
                          const struct closure_outcome *outcome)
@@ -277,8 +271,8 @@ static void lost_process(struct mu__ctx *ctx, struct supervisor *s,
 
 /* ---- Results ---- */
 
-/* The closure that a result is of, and the worker that it comes from; NULL when nobody
- * waits for it. */
+/* The closure that a result is of, and the worker that ran it; NULL when the attempt is
+ * not its present one, nor its backup. */
 static struct mu__closure *attempt_of(struct supervisor *s, const struct mu__msg *msg,
                                       const struct mu__result *body, uint32_t *ret_number)
 {
@@ -315,9 +309,15 @@ static bool read_server(struct mu__view task, uint32_t *ret_index)
     return end != text + 13 && *end == '\0' && index < UINT32_MAX;
 }
 
-enum verdict { FINAL, AGAIN, AGAIN_SOON, LOST };
+/* What a result leads to. */
+enum verdict {
+    FINAL,          /* it resolves the closure */
+    AGAIN,          /* another attempt, after a delay */
+    AGAIN_SOON,     /* the first time without one */
+    LOST            /* the run's process was lost */
+};
 
-/* Whether an error is the closure's own, or passing trouble of what it ran on. */
+/* Whether an error is the closure's own, or transient trouble of what it ran on. */
 static enum verdict judge(struct mu__ctx *ctx, struct supervisor *s,
                           const struct mu__closure *closure,
                           const struct mu__member_worker *worker,
@@ -348,13 +348,13 @@ static enum verdict judge(struct mu__ctx *ctx, struct supervisor *s,
                    : AGAIN;
     if (outcome->code == -MU_EUNKNOWN && s->config.unknown_is_worker)
         return AGAIN;
-    /* Nobody had asked it to stop: its node is ending, or what it called was. */
+    /* It was not asked to stop: its node is ending, or what it called was cancelled. */
     if (outcome->code == -MU_ECANCELLED)
         return AGAIN_SOON;
     return FINAL;
 }
 
-/* How long functions take here, for people; and everywhere. */
+/* Update the worker's estimate, which only the status shows, and the function's mean. */
 static void note_time(struct supervisor *s, const struct mu__closure *closure,
                       const struct mu__member_worker *worker, uint32_t ran_us)
 {
@@ -387,7 +387,7 @@ static void note_result(struct mu__ctx *ctx, struct supervisor *s,
         note_time(s, closure, worker, body->ran_us);
 }
 
-/* Its attempts have ended, and this is the result. */
+/* Resolve a closure whose attempts have ended, by a worker's answer. */
 static void settle(struct mu__ctx *ctx, struct supervisor *s, struct mu__closure *closure,
                    struct closure_outcome *outcome, uint32_t number)
 {
@@ -405,7 +405,7 @@ static void settle(struct mu__ctx *ctx, struct supervisor *s, struct mu__closure
     if (outcome->code == 0 && extra != NULL &&
         (extra->options.flags & MU__CLOSURE_KEEP) != 0 &&
         s->clients.items[closure->client].present) {
-        outcome->pinned = mu__sup_pin_result(ctx, s, closure, number);
+        outcome->pinned = mu__sup_pin_result(s, closure, number);
         if (!outcome->pinned) {
             mu__sup_resolve_error(ctx, s, closure, -MU_ENOMEM, MU_ERROR_OTHER,
                                   "the result could not be kept: out of memory");
@@ -452,7 +452,7 @@ static void take_result(struct mu__ctx *ctx, struct supervisor *s, struct mu__ms
               verdict == AGAIN_SOON && mu__sup_runs(s, closure) < 2
                   ? 0
                   : backoff_ms(mu__sup_runs(s, closure) - 1U));
-    /* It was kept there for somebody who does not want it any more, perhaps. */
+    /* The worker has kept the result, perhaps for a closure that no longer needs it. */
     if (keeps && body->code == 0)
         mu__sup_drop_stale(ctx, s, msg->from.node, body->closure);
 }
@@ -478,7 +478,7 @@ void mu__sup_on_result(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
     mu__sup_dispatch(ctx, s);
 }
 
-/* ---- Limits of closures ---- */
+/* ---- Deadlines and timeouts of runs ---- */
 
 static void describe_where(const struct supervisor *s, const struct mu__closure *closure,
                       uint32_t now_ms, char *out, size_t size)
@@ -496,9 +496,9 @@ static void describe_where(const struct supervisor *s, const struct mu__closure 
                        mu__sup_task(s, worker).text, now_ms - closure->started_ms);
 }
 
-/* This closure is given up on its worker. If no thread is left there, those that were
- * given to it later would wait behind it for ever: they run elsewhere, and the worker
- * gets nothing until it has answered for one. */
+/* Give up a closure's attempt. If abandoned attempts have all threads of the worker, what
+ * was sent there later would wait for ever: it is recalled, and the worker gets nothing
+ * until it has answered for one of them. */
 static void give_up_on(struct mu__ctx *ctx, struct supervisor *s,
                        struct mu__closure *closure)
 {
@@ -552,8 +552,8 @@ static bool is_stuck(struct mu__ctx *ctx, const struct closure_extra *extra,
                extra->options.run_timeout_ms;
 }
 
-/* Of one that is not known to have begun its worker is asked first: it gives it back, or
- * says for how long it has run. */
+/* If the attempt is not known to have begun, its worker is asked first: it gives it back,
+ * or says for how long it has run. */
 static void give_up_stuck_or_request(struct mu__ctx *ctx, struct supervisor *s,
                                  struct mu__closure *closure)
 {

@@ -13,17 +13,10 @@
 void mu__sup_send_input(struct mu__ctx *ctx, uint32_t node, uint64_t number,
                        const struct mu__packed *content, struct mu__buf *backing)
 {
-    struct mu__msg *msg = mu__msg_new(ctx, MU__INPUT);
+    const struct mu__input body = {.input = number, .content = *content};
 
-    if (msg != NULL) {
-        struct mu__input *body = mu__body(msg);
-
-        body->input = number;
-        body->content = *content;
-        if (backing != NULL)
-            msg->backing = mu__buf_ref(backing);
-    }
-    (void)mu__send(ctx, (mu__pid){node, MU__WORKER}, msg);
+    (void)mu__send_backed(ctx, (mu__pid){node, MU__WORKER}, MU__INPUT, &body, sizeof body,
+                          backing);
 }
 
 void mu__sup_send_drop(struct mu__ctx *ctx, uint32_t node, uint64_t number)
@@ -158,7 +151,7 @@ static void bring_content(struct mu__ctx *ctx, struct pinned_result *pinned,
     mu__sup_send_input(ctx, node, pinned->number, &pinned->content, pinned->backing);
 }
 
-/* A closure that needs what its worker was not given a value for. */
+/* Whether an input is a per-worker value without an item for this worker. */
 static bool lacks_item(const struct supervisor *s, const struct closure_extra *extra,
                        const struct mu__member_worker *worker)
 {
@@ -173,7 +166,7 @@ static bool lacks_item(const struct supervisor *s, const struct closure_extra *e
     return false;
 }
 
-/* One that needs what is not built on its worker any more. */
+/* Whether an input is a per-worker value whose build was given up on this worker. */
 static bool lacks_build(const struct supervisor *s, const struct closure_extra *extra,
                         const struct mu__member_worker *worker, char *text, size_t size)
 {
@@ -235,7 +228,7 @@ int mu__sup_bring_inputs(struct mu__ctx *ctx, struct supervisor *s,
 
 void mu__sup_inputs_client_lost(struct mu__ctx *ctx, struct supervisor *s, mu__pid client)
 {
-    struct per_worker *pw = s->per_worker.first;
+    struct per_worker *pw = first_value(s);
 
     mu__sup_inputs_pause(s);
     for (size_t i = 0; i < s->pinned.by_number.capacity; i++) {
@@ -249,7 +242,7 @@ void mu__sup_inputs_client_lost(struct mu__ctx *ctx, struct supervisor *s, mu__p
     }
     mu__sup_inputs_resume(ctx, s);
     while (pw != NULL) {
-        struct per_worker *next = pw->next;
+        struct per_worker *next = next_value(pw);
 
         if (mu__pid_equal(pw->client, client)) {
             pw->released = true;

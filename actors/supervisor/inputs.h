@@ -1,5 +1,5 @@
-/* What closures get besides their arguments: results pinned on workers (pinning.c) and
- * per-worker values (per_worker_values.c); and how a closure uses them (inputs.c). */
+/* The inputs of closures: results pinned on workers (pinning.c) and per-worker values
+ * (per_worker_values.c); inputs.c: how closures use them. */
 #ifndef MU_ACTORS_SUPERVISOR_INPUTS_H
 #define MU_ACTORS_SUPERVISOR_INPUTS_H
 
@@ -13,7 +13,8 @@ int mu__sup_take_inputs(struct mu__ctx *ctx, struct supervisor *s,
                         mu_error *ret_error);
 
 /* Before a closure with inputs goes to a worker: 0 when all of them are there or on their
- * way; -MU_EAGAIN when it must wait for some, and was put where those wait. */
+ * way; -MU_EAGAIN when it must wait for some, and is held; other errors: it was resolved
+ * with an error. */
 int mu__sup_bring_inputs(struct mu__ctx *ctx, struct supervisor *s,
                          struct mu__closure *closure, struct mu__member_worker *worker);
 
@@ -32,22 +33,22 @@ void mu__sup_send_drop(struct mu__ctx *ctx, uint32_t node, uint64_t number);
 /* ---- pinning.c ---- */
 
 /* The result of a closure stays on a worker. False when out of memory. */
-bool mu__sup_pin_result(struct mu__ctx *ctx, struct supervisor *s,
-                        struct mu__closure *closure, uint32_t number);
+bool mu__sup_pin_result(struct supervisor *s, const struct mu__closure *closure,
+                        uint32_t number);
 
 /* A result that nobody waits for has come from a node: should it have been pinned there,
  * it is dropped. */
 void mu__sup_drop_stale(struct mu__ctx *ctx, struct supervisor *s, uint32_t node,
                         uint64_t number);
 
-/* The worker that had them is lost. */
+/* A worker is lost, and with it the results that were pinned there. */
 void mu__sup_pinned_lost(struct mu__ctx *ctx, struct supervisor *s, uint32_t number);
 
-/* Somebody needs it who cannot have it now: it is pulled to the chief, or computed. */
+/* Bring a result to the chief: it is pulled from its holder, or computed again. */
 void mu__sup_pinned_request(struct mu__ctx *ctx, struct supervisor *s,
                             struct pinned_result *pinned);
 
-/* Remove it if its client has released it and no closure uses it. */
+/* Remove a result if its client has released it and no closure uses it. */
 void mu__sup_pinned_remove_unused(struct mu__ctx *ctx, struct supervisor *s,
                                   struct pinned_result *pinned);
 
@@ -58,12 +59,12 @@ struct per_worker;
 /* NULL when there is none, or `number` is that of a pinned result. */
 struct per_worker *mu__sup_per_worker_find(const struct supervisor *s, uint64_t number);
 
-/* Its item for a worker; NULL: none. */
+/* The item of a worker in `values`; NULL: none. */
 const mu_value *mu__sup_per_worker_item(const struct supervisor *s,
                                         const mu_value *values,
                                         const struct mu__member_worker *worker);
 
-/* Remove it if its client has released it and no closure uses it. */
+/* Remove a value if its client has released it and no closure uses it. */
 void mu__sup_per_worker_remove_unused(struct mu__ctx *ctx, struct supervisor *s,
                                       struct per_worker *pw);
 void mu__sup_per_worker_done(struct supervisor *s);

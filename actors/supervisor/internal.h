@@ -37,12 +37,12 @@
 
 enum {
     STATUS_REQUESTS_MAX = 64,
-    QUARANTINE_CRASHES =
-        2 /* workers lost under a closure, after which it is quarantined */
+    QUARANTINE_CRASHES = 2  /* workers lost under a closure before it is quarantined */
 };
 
-/* Who schedules. An entry is used again when its client has left and none of its closures
- * is left. Entry 0 is the sentinel, the client of closures that nobody waits for. */
+/* A client that schedules closures. An entry is used again when its client has left and
+ * none of its closures is left. Entry 0 is the sentinel, the client of closures that
+ * nobody waits for. */
 struct supervisor_client {
     mu__pid pid;
     bool present;
@@ -57,17 +57,17 @@ struct supervisor_client {
 struct supervisor_clients {
     struct supervisor_client *items;
     uint32_t count;
-    uint32_t last;              /* most closures in a row come from one client */
+    uint32_t last;              /* index of the one found last: SCHEDULEs come in runs */
 };
 
-/* A STATUS_GET, and what the servers have answered so far. */
+/* A STATUS_GET that waits for the parameter servers, and what they have answered so
+ * far. */
 struct status_request {
-    bool open;
     mu__pid requester;
-    uint64_t token;
-    uint64_t number;
+    uint64_t token;         /* the requester's */
+    uint64_t number;        /* our token for the servers; 0: the entry is free */
     uint64_t timer;
-    uint32_t missing;
+    uint32_t missing;       /* servers that have not answered */
     mu_value *variables;
 };
 
@@ -84,19 +84,21 @@ struct failure_counts {
 
 /* RECALLs under way: see recall.h. */
 struct recalls {
-    uint64_t timer;         /* of the next look; 0: there is none */
-    uint64_t delay_ms;      /* before it */
-    bool is_late;           /* nothing may move now, as far as is known */
-    uint64_t sent;         /* RECALLs sent */
+    uint64_t timer;         /* of the next check; 0: not set */
+    uint64_t delay_ms;      /* until that check */
+    bool is_late;           /* nothing can move now: the check is LATE_MS away */
+    uint64_t sent;          /* RECALLs sent */
     uint64_t returned;      /* closures that came back, */
     uint64_t refused;       /* and those that had begun */
-    bool has_ranks;         /* a closure that is not as any other was queued */
+    bool has_ranks;         /* closures may differ in rank: one with a priority or worker
+                               of its own was queued */
 };
 
 /* Queues of closures for one task type alone: see roles.h. */
 struct role_queues {
-    bool has_queued;            /* a queue of a role may have one */
-    bool common_is_next;        /* of two that are as urgent */
+    bool has_queued;            /* a queue of a role may hold a closure */
+    bool common_is_next;        /* of two equally urgent closures, the one of the common
+                                   queues is next */
 };
 
 struct watchdog {
@@ -107,8 +109,7 @@ struct watchdog {
 
 struct per_worker_values {
     struct mu__map by_number;           /* -> struct per_worker */
-    struct per_worker *first;           /* in the order in which they were made */
-    struct per_worker *last;
+    struct mu__list all;                /* in the order in which they were made */
     uint64_t next;
     uint32_t slow_builds;               /* on all workers */
 };
@@ -122,7 +123,7 @@ struct supervisor_counts {
     uint64_t cancelled;
     uint64_t retried;
     uint64_t forgotten;     /* of clients that left */
-    uint64_t stale;         /* results of attempts that nobody waits for */
+    uint64_t stale;         /* results of attempts that are not awaited */
     uint64_t workers_lost;
     uint64_t stuck;
     struct mu__histogram execution;
@@ -155,7 +156,7 @@ struct supervisor {
     struct supervisor_counts counts;
 };
 
-/* What timers are for; the upper byte of their token. */
+/* The purpose of a timer: the upper byte of its token. */
 enum timer_purpose {
     TIMER_STATUS,       /* rest: the request's number */
     TIMER_CLOSURE,      /* rest: index of its closure_extra */
@@ -173,7 +174,7 @@ static inline uint64_t timer_token(enum timer_purpose purpose, uint64_t rest)
     return (uint64_t)purpose << 56 | rest;
 }
 
-/* What a closure came to. Strings may be empty; `result` borrows from `backing`. */
+/* How a closure ended. Strings may be empty; `result` borrows from `backing`. */
 struct closure_outcome {
     int code;           /* negative, or 0 */
     uint32_t kind;      /* enum mu_error_kind */

@@ -1,8 +1,8 @@
 /* Named closures over a restart of the chief.
  *
  * The journal says of each named closure that it was scheduled, and that it has finished
- * (with its result) or is gone. What it says is read when the chief starts: closures that
- * have not finished are queued again, for nobody at first; when the program schedules a
+ * (with its result) or was removed. It is read when the chief starts: closures that have
+ * not finished are queued again, at first without a client; when the program schedules a
  * name again it gets the result that is there, or joins the closure that is under way.
  *
  * What was appended is flushed before a RUN of it can leave, and before its client hears
@@ -17,8 +17,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Effects of closures that are still to be run may come; all others have had their
- * time. */
+/* Settle all effect numbers but those of closures that are still to be run. */
 static int settle_effects(struct supervisor *s)
 {
     struct mu__id_window pending;
@@ -48,7 +47,7 @@ static int settle_effects(struct supervisor *s)
     return rv;
 }
 
-/* Fills in what a closure asks for. */
+/* A mu__journal_describe_fn; `owner` is the supervisor. */
 static void describe(void *owner, uint64_t id, struct mu__journal_scheduled *record)
 {
     const struct supervisor *s = owner;
@@ -69,7 +68,7 @@ static void describe(void *owner, uint64_t id, struct mu__journal_scheduled *rec
     record->worker_type = mu__sup_role_view(s, extra);
 }
 
-/* A chief that cannot write goes on, and says so. */
+/* Log, and tell clients once, that the journal cannot be written. The chief goes on. */
 static void report_failure(struct mu__ctx *ctx, struct supervisor *s,
                            const mu_error *error)
 {
@@ -136,8 +135,8 @@ static int number_effect(struct mu__ctx *ctx, struct supervisor *s,
     return 0;
 }
 
-/* Where the file takes nothing more the closure runs all the same: it is written when
- * everything is written anew. What is wrong with the closure itself refuses it. */
+/* If the file takes nothing more, the closure runs all the same: its record comes with
+ * the next rewrite. An error of the closure itself is returned. */
 static int note_scheduled(struct mu__ctx *ctx, struct supervisor *s,
                           const struct named_closure *named, mu_error *ret_error)
 {
@@ -170,10 +169,10 @@ int mu__sup_journal_scheduled(struct mu__ctx *ctx, struct supervisor *s,
                             "with a journal, a named closure that has inputs cannot have "
                             "its effects once: the next chief would not know its number");
     named = mu__named_closures_add(&s->journal.named, mu__view_str(extra->name),
-                                   s->journal.number_next + 1);
+                                   s->journal.number_last + 1);
     if (named == NULL)
         return mu_error_set(ret_error, -MU_ENOMEM, "out of memory");
-    s->journal.number_next++;
+    s->journal.number_last++;
     named->closure = mu__closure_id(closure);
     named->function = closure->function;
     mu__names_hold(&s->functions, named->function);
@@ -192,7 +191,7 @@ int mu__sup_journal_scheduled(struct mu__ctx *ctx, struct supervisor *s,
     return 0;
 }
 
-/* What was scheduled in one turn is written together, also while no worker is there. */
+/* Writes together what was scheduled in one turn, also while there is no worker. */
 void mu__sup_journal_tick(struct mu__ctx *ctx, struct supervisor *s)
 {
     s->journal.timer = 0;
@@ -202,18 +201,10 @@ void mu__sup_journal_tick(struct mu__ctx *ctx, struct supervisor *s)
 static void answer_finished(struct mu__ctx *ctx, mu__pid to, uint64_t token,
                             const struct named_closure *named)
 {
-    struct mu__msg *msg = mu__msg_new(ctx, MU__RESOLVED);
+    const struct mu__resolved body = {
+        .token = token, .attempt = 1, .result = named->result};
 
-    if (msg != NULL) {
-        struct mu__resolved *body = mu__body(msg);
-
-        body->token = token;
-        body->attempt = 1;
-        body->result = named->result;
-        if (named->backing != NULL)
-            msg->backing = mu__buf_ref(named->backing);
-    }
-    (void)mu__send(ctx, to, msg);
+    (void)mu__send_backed(ctx, to, MU__RESOLVED, &body, sizeof body, named->backing);
 }
 
 static void join(struct mu__ctx *ctx, struct supervisor *s,
@@ -351,9 +342,9 @@ static int read_scheduled(struct supervisor *s, const struct mu__journal_schedul
         mu__closure_set_args(closure, &args, backing);
         mu__buf_unref(backing);
     }
-    if (!mu__grow_array((void **)&extra->name, body->name.size + 1, 1))
+    extra->name = mu__view_dup(body->name);
+    if (extra->name == NULL)
         return -MU_ENOMEM;
-    mu__view_copy(body->name, extra->name, body->name.size + 1);
     closure->function = function;
     mu__sup_own(s, &s->clients.items[0], closure);
     s->counts.args_bytes += mu__closure_bytes(closure);
@@ -377,14 +368,14 @@ static int read_scheduled(struct supervisor *s, const struct mu__journal_schedul
     named->closure = extra->closure;
     named->function = function;
     mu__names_hold(&s->functions, function);
-    if (body->number > s->journal.number_next)
-        s->journal.number_next = body->number;
+    if (body->number > s->journal.number_last)
+        s->journal.number_last = body->number;
     if (body->effect > s->effects.last)
         s->effects.last = body->effect;
     return 0;
 }
 
-/* No closure of it is queued: what it would need has gone with the former chief. */
+/* No closure is queued for it: its inputs went with the former chief. */
 static int read_late(struct supervisor *s, const struct mu__journal_scheduled *body)
 {
     struct named_closure *named =
@@ -394,8 +385,8 @@ static int read_late(struct supervisor *s, const struct mu__journal_scheduled *b
         return -MU_ENOMEM;
     named->is_late = true;
     named->function = mu__names_take(&s->functions, body->function);
-    if (body->number > s->journal.number_next)
-        s->journal.number_next = body->number;
+    if (body->number > s->journal.number_last)
+        s->journal.number_last = body->number;
     return named->function == MU__NAME_NONE ? -MU_ENOMEM : 0;
 }
 
@@ -404,7 +395,7 @@ static bool is_late(const struct named_closure *named)
     return named->is_late;
 }
 
-/* Take the closure of a name out again: it needs no further run. */
+/* Remove the closure that was queued for a name: it needs no further run. */
 static void unqueue(struct mu__ctx *ctx, struct supervisor *s,
                     struct named_closure *named)
 {
@@ -444,7 +435,8 @@ static int read_record(void *owner, struct mu__msg *msg)
     case MU__JOURNAL_SCHEDULED: {
         const struct mu__journal_scheduled *body = mu__body(msg);
 
-        /* Its end could not be written, but it had come: else the name was not free. */
+        /* The earlier closure has ended, since its name was free; that could not be
+         * written. */
         named = mu__named_closures_find(&s->journal.named, body->name);
         if (named != NULL) {
             unqueue(reading->ctx, s, named);
@@ -475,12 +467,12 @@ static int read_record(void *owner, struct mu__msg *msg)
         return 0;
     }
     default:
-        return -MU_EDATALOSS;   /* of another journal */
+        return -MU_EDATALOSS;   /* the file is another kind of journal */
     }
 }
 
-/* Under other worker_types there may be nobody for a closure, which is not dropped for
- * that: the chief does not begin. */
+/* With another option worker_types a closure may have no worker. It is not dropped: the
+ * chief does not start. */
 static int check_roles(const struct supervisor *s, mu_error *ret_error)
 {
     const struct mu__closure *closure = mu__closures_first(&s->closures, MU__LIST_QUEUE);

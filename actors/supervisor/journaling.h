@@ -4,14 +4,15 @@
 
 #include "actors/supervisor/internal.h"
 
-/* Before anything else is done with the journal: tells the part what it may use. */
+/* Connect the part `journal` with the rest of the supervisor; before any other use of
+ * it. */
 void mu__sup_journal_init(struct supervisor *s);
 
 /* Reads the journal of the configuration, if there is one, and queues what is left. */
 int mu__sup_journal_open(struct mu__ctx *ctx, struct supervisor *s);
 
-/* A closure with a name is being scheduled. True when it was seen to: answered because it
- * has finished, or joined with the one that is under way. */
+/* A closure with a name is being scheduled. True when nothing is left to do: it was
+ * answered because it has finished, or joined with the one that is under way. */
 bool mu__sup_journal_known(struct mu__ctx *ctx, struct supervisor *s,
                            struct supervisor_client *client,
                            const struct mu__schedule *body);
@@ -23,18 +24,19 @@ int mu__sup_journal_scheduled(struct mu__ctx *ctx, struct supervisor *s,
                               struct mu__closure *closure, bool has_inputs,
                               mu_error *ret_error);
 
-/* What was appended survives from here on; reports to clients when it does not. */
+/* Flush what was appended to the journal, or rewrite it; a failure is reported to
+ * clients. */
 void mu__sup_journal_secure(struct mu__ctx *ctx, struct supervisor *s);
 
-/* One more number of an effect may be given out, as far as those go that are out; and as
- * far as the journal goes: else -MU_EEXHAUSTED (it is full) or -MU_EUNAVAILABLE, and
- * s->journal.error says why. */
+/* Whether one more effect number may be given out: not while too many are unsettled.
+ * mu__sup_journal_reserve sees that the journal covers it: -MU_EEXHAUSTED (the file is
+ * full) or -MU_EUNAVAILABLE, and s->journal.error says why. */
 bool mu__sup_has_effect_number(const struct supervisor *s);
 int mu__sup_journal_reserve(struct mu__ctx *ctx, struct supervisor *s);
 
 /* A closure of the journal is resolved: write that down, answer those who joined it.
- * False when it could not be written: then its effect is not finished with, since the
- * next chief may run it again, and what it writes then must count if nothing else did. */
+ * False when it could not be written: then its effect is not settled, since the next
+ * chief may run it again, and must be able to apply it if this run did not. */
 bool mu__sup_journal_resolved(struct mu__ctx *ctx, struct supervisor *s,
                               struct mu__closure *closure,
                               const struct closure_outcome *outcome);

@@ -16,7 +16,7 @@ struct per_worker *mu__sup_per_worker_find(const struct supervisor *s, uint64_t 
     return mu__map_get(&s->per_worker.by_number, number);
 }
 
-/* A list for the workers of type "worker", or a map with one for each type. */
+/* Expected: a list for the workers of type "worker", or a map of such lists by type. */
 static int check_items(const struct supervisor *s, const mu_value *values,
                        mu_error *ret_error)
 {
@@ -137,7 +137,7 @@ void mu__sup_on_per_worker_make(struct mu__ctx *ctx, void *state, struct mu__msg
     mu_error error = {.code = 0};
     struct per_worker *pw;
 
-    /* So that it goes when its client does. */
+    /* The value is removed when its client leaves, which therefore must be known. */
     if (mu__sup_client(s, msg->from) == NULL)
         (void)mu_error_set(&error, -MU_EEXHAUSTED, "the chief has too many clients");
     pw = error.code != 0 ? NULL : per_worker_new(s, msg->from, body, &error);
@@ -145,26 +145,8 @@ void mu__sup_on_per_worker_make(struct mu__ctx *ctx, void *state, struct mu__msg
     if (pw == NULL)
         return;
     s->per_worker.next++;
-    if (s->per_worker.last == NULL)
-        s->per_worker.first = pw;
-    else
-        s->per_worker.last->next = pw;
-    s->per_worker.last = pw;
+    mu__list_append(&s->per_worker.all, &pw->node);
     mu__sup_builds_make(ctx, s, pw);
-}
-
-static void unlist(struct supervisor *s, struct per_worker *pw)
-{
-    struct per_worker **at = &s->per_worker.first;
-    struct per_worker *before = NULL;
-
-    while (*at != pw) {
-        before = *at;
-        at = &before->next;
-    }
-    *at = pw->next;
-    if (s->per_worker.last == pw)
-        s->per_worker.last = before;
 }
 
 void mu__sup_per_worker_remove_unused(struct mu__ctx *ctx, struct supervisor *s,
@@ -176,19 +158,17 @@ void mu__sup_per_worker_remove_unused(struct mu__ctx *ctx, struct supervisor *s,
         if (mu__membership_get(&s->members, i) != NULL)
             mu__sup_send_drop(ctx, s->members.workers[i].node, pw->number);
     mu__sup_builds_drop(ctx, s, pw);
-    unlist(s, pw);
+    mu__list_remove(&s->per_worker.all, &pw->node);
     (void)mu__map_remove(&s->per_worker.by_number, pw->number);
     per_worker_free(s, pw);
 }
 
 void mu__sup_per_worker_done(struct supervisor *s)
 {
-    while (s->per_worker.first != NULL) {
-        struct per_worker *next = s->per_worker.first->next;
+    struct mu__list_node *node;
 
-        per_worker_free(s, s->per_worker.first);
-        s->per_worker.first = next;
-    }
+    while ((node = mu__list_pop(&s->per_worker.all)) != NULL)
+        per_worker_free(s, MU__LIST_ENTRY(node, struct per_worker, node));
     mu__map_done(&s->per_worker.by_number);
 }
 
@@ -197,7 +177,7 @@ mu_value *mu__sup_per_worker_value(const struct supervisor *s)
     mu_value *list = mu_value_list();
     char name[MU__FUNCTION_NAME_MAX + 1];
 
-    for (const struct per_worker *pw = s->per_worker.first; pw != NULL; pw = pw->next) {
+    for (const struct per_worker *pw = first_value(s); pw != NULL; pw = next_value(pw)) {
         mu_value *map = mu_value_map();
 
         name[0] = '\0';

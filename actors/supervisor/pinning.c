@@ -1,8 +1,8 @@
 /* Results pinned on the workers that made them.
  *
  * A pinned result has a closure in list MU__LIST_PINNED, which can compute it again. It
- * is at its holder, or was pulled to the chief, or is lost; a lost one is computed
- * again when it is needed, and not before. Who needs it waits in its lists: closures by
+ * is at its holder, or was pulled to the chief, or is lost; a lost one is computed again
+ * when it is needed, and not before. Whatever waits for it is in its lists: closures by
  * their ids, fetches by their tokens. It is removed when its client has released it and
  * no closure has it among its inputs. */
 #include "actors/supervisor/actions.h"
@@ -11,14 +11,13 @@
 
 #include <inttypes.h>
 
-/* ---- Those who wait ---- */
+/* ---- Fetches and closures that wait ---- */
 
 static void answer_fetch(struct mu__ctx *ctx, mu__pid to, uint64_t token, uint64_t number,
                          const struct closure_outcome *outcome)
 {
     struct mu__fetched body = {
         .token = token, .input = number, .code = (uint32_t)-outcome->code};
-    struct mu__msg *msg;
 
     if (outcome->code != 0) {
         body.error_kind = outcome->kind;
@@ -28,13 +27,7 @@ static void answer_fetch(struct mu__ctx *ctx, mu__pid to, uint64_t token, uint64
         return;
     }
     body.content = outcome->result;
-    msg = mu__msg_new(ctx, MU__FETCHED);
-    if (msg != NULL) {
-        *(struct mu__fetched *)mu__body(msg) = body;
-        if (outcome->backing != NULL)
-            msg->backing = mu__buf_ref(outcome->backing);
-    }
-    (void)mu__send(ctx, to, msg);
+    (void)mu__send_backed(ctx, to, MU__FETCHED, &body, sizeof body, outcome->backing);
 }
 
 static void answer_fetchers(struct mu__ctx *ctx, struct pinned_result *pinned,
@@ -49,7 +42,8 @@ static void answer_fetchers(struct mu__ctx *ctx, struct pinned_result *pinned,
     }
 }
 
-/* Closures that waited for this one: `outcome` NULL when it is there. */
+/* Closures that waited for the result go on; with an `outcome` they end with that
+ * error. */
 static void serve_waiting(struct mu__ctx *ctx, struct supervisor *s,
                           struct pinned_result *pinned,
                           const struct closure_outcome *outcome)
@@ -91,8 +85,9 @@ static void pull(struct mu__ctx *ctx, struct supervisor *s, struct pinned_result
                         sizeof body);
 }
 
-/* Its closure goes to its queue, or waits for inputs of its own: at most one step of the
- * chain is taken here, the next one when that closure is about to be given out. */
+/* The result's closure is queued again. It may lack inputs of its own: these are
+ * requested when it is about to be given out, so that a chain is computed step by
+ * step. */
 static void compute(struct mu__ctx *ctx, struct supervisor *s,
                     struct pinned_result *pinned)
 {
@@ -120,10 +115,9 @@ void mu__sup_pinned_request(struct mu__ctx *ctx, struct supervisor *s,
 
 /* ---- Adding and removing ---- */
 
-bool mu__sup_pin_result(struct mu__ctx *ctx, struct supervisor *s,
-                        struct mu__closure *closure, uint32_t number)
+bool mu__sup_pin_result(struct supervisor *s, const struct mu__closure *closure,
+                        uint32_t number)
 {
-    (void)ctx;
     if (mu__pinned_results_add(&s->pinned, mu__closure_id(closure),
                                s->clients.items[closure->client].pid, number) == NULL)
         return false;
@@ -164,7 +158,7 @@ void mu__sup_inputs_pause(struct supervisor *s)
     s->pinned.walks++;
 }
 
-/* One that goes may be the last user of another: no recursion, chains may be long. */
+/* Removing one may release another: a loop and no recursion, since chains may be long. */
 void mu__sup_inputs_resume(struct mu__ctx *ctx, struct supervisor *s)
 {
     while (s->pinned.walks == 1 && s->pinned.releasing != NULL) {
@@ -248,7 +242,7 @@ void mu__sup_on_fetch(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
     mu__sup_dispatch(ctx, s);
 }
 
-/* An empty content has a buffer too, by which it is known to be there. */
+/* An empty content gets a buffer too: `backing` shows that the content is here. */
 static bool take_content(struct pinned_result *pinned, const struct mu__pulled *body)
 {
     if (body->content.head_size == 0 && body->content.tail_size == 0) {

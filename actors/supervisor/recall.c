@@ -5,10 +5,10 @@
 #include "actors/supervisor/roles.h"
 
 enum {
-    LOOK_MS = 5,                /* between looks while something may move, */
-    LOOK_MAX_MS = 40,           /* and while nothing did */
-    LATE_MS = 500,              /* what has not begun by then has no thread */
-    STEALS_MAX = 16,            /* workers that are asked in one look */
+    LOOK_MS = 5,                /* between checks while closures may move, */
+    LOOK_MAX_MS = 40,           /* and at most, while none did */
+    LATE_MS = 500,              /* an attempt that has not begun by then has no thread */
+    STEALS_MAX = 16,            /* workers that are asked in one check */
     ANSWER_MS = 1000,           /* a worker that has not answered is asked again */
     RETURNS_MAX = 10000         /* of one closure: attempts have 16 bits */
 };
@@ -23,7 +23,8 @@ uint32_t mu__sup_runs(const struct supervisor *s, const struct mu__closure *clos
 
 /* ---- Asking ---- */
 
-/* What could run elsewhere, and would be better off. */
+/* Whether a closure in flight may be taken back: it has not begun, and may run
+ * elsewhere. */
 static bool may_recall(const struct supervisor *s, const struct mu__closure *closure)
 {
     const struct closure_extra *extra = mu__sup_extra(s, closure);
@@ -34,7 +35,7 @@ static bool may_recall(const struct supervisor *s, const struct mu__closure *clo
                              extra->returns < RETURNS_MAX));
 }
 
-/* One RECALL, from its last entry to its first. */
+/* A RECALL in the making, filled from its last entry to its first. */
 struct request {
     struct mu__msg *msg;
     uint8_t *first;
@@ -68,7 +69,7 @@ static void request_add(struct request *request, const struct mu__closure *closu
     (void)mu__attempts_put(request->first, MU__ATTEMPT_BYTES, &attempt);
 }
 
-/* How many were asked for. */
+/* Returns how many were asked for. */
 static uint32_t request_send(struct mu__ctx *ctx, struct supervisor *s, uint32_t number,
                              struct request *request)
 {
@@ -95,8 +96,8 @@ static bool is_recalled(const struct supervisor *s, uint32_t number, uint64_t no
     return recalled_ms != 0 && now_ms - recalled_ms < ANSWER_MS;
 }
 
-/* What a worker has in flight, but for the first `stay` that are not known to have begun:
- * the first of these. NULL: there is nothing more. */
+/* The first closure in flight at a worker behind `stay` others, not counting those that
+ * are known to have begun. NULL: there is none. */
 static const struct mu__closure *behind(const struct supervisor *s, uint32_t number,
                                         uint32_t stay)
 {
@@ -113,8 +114,9 @@ static const struct mu__closure *behind(const struct supervisor *s, uint32_t num
 typedef bool (*suits_fn)(const struct supervisor *s, const struct mu__closure *closure,
                          void *arg);
 
-/* At most `most` of what a worker has in flight from `first` on and which `suits`: the
- * last ones. How many were asked for. `first` and `suits` may be NULL. */
+/* Ask a worker for the last ones, at most `most`, of the closures in flight there from
+ * `first` on that `suits` accepts. Returns how many were asked for. `first` (none) and
+ * `suits` (all) may be NULL. */
 static uint32_t recall_last(struct mu__ctx *ctx, struct supervisor *s, uint32_t number,
                             const struct mu__closure *first, uint32_t most,
                             suits_fn suits, void *arg)
@@ -152,17 +154,16 @@ void mu__sup_recall_one(struct mu__ctx *ctx, struct supervisor *s,
         request_add(&request, closure);
         (void)request_send(ctx, s, mu__list_worker(closure->list), &request);
     }
-    if (extra->timer != 0)
-        mu__timer_cancel(ctx, extra->timer);
+    mu__timer_cancel(ctx, extra->timer);
     if (extra->deadline_ms != 0 && extra->deadline_ms < now_ms + delay_ms)
         delay_ms = extra->deadline_ms > now_ms ? extra->deadline_ms - now_ms : 0;
     extra->timer =
         mu__timer_set(ctx, delay_ms, timer_token(TIMER_CLOSURE, closure->extra - 1));
 }
 
-/* ---- Behind something long ---- */
+/* ---- Closures behind long runs ---- */
 
-/* What this worker would not be given now goes where there is room, or waits here. */
+/* Take back what exceeds the work that this worker would be sent now. */
 static void recall_excess(struct mu__ctx *ctx, struct supervisor *s,
                           const struct mu__member_worker *worker)
 {
@@ -240,9 +241,9 @@ void mu__sup_on_begun(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
     mu__sup_dispatch(ctx, s);
 }
 
-/* ---- What comes back ---- */
+/* ---- Closures that come back ---- */
 
-/* It was sent, and that was all: it did not run, and nothing speaks against it. */
+/* The attempt did not run, and is not held against the closure. */
 static void give_back(struct mu__ctx *ctx, struct supervisor *s,
                       struct mu__closure *closure, uint32_t number)
 {
@@ -293,7 +294,8 @@ void mu__sup_on_recalled(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
     s->worker_states.items[number].recalled_ms = 0;
     s->recalls.refused += mu__attempts_count(body->begun, MU__ATTEMPT_TIMED_BYTES);
     note_all_begun(ctx, s, number, body->begun);
-    /* From the last one on, so that at the queue's front they keep their order. */
+    /* From the last to the first, so that they keep their order at the front of the
+     * queue. */
     for (uint32_t i = mu__attempts_count(body->returned, MU__ATTEMPT_BYTES); i-- > 0;) {
         struct mu__attempt reported =
             mu__attempts_at(body->returned, MU__ATTEMPT_BYTES, i);
@@ -308,9 +310,9 @@ void mu__sup_on_recalled(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
     mu__sup_dispatch(ctx, s);
 }
 
-/* ---- While another worker has nothing to do ---- */
+/* ---- Closures for idle workers ---- */
 
-/* What is at a worker and surely has no thread. */
+/* How many closures at a worker surely have no thread. */
 static uint32_t waiting_at(const struct mu__member_worker *worker)
 {
     uint32_t threads = mu__member_threads(worker);
@@ -319,8 +321,7 @@ static uint32_t waiting_at(const struct mu__member_worker *worker)
     return worker->load > running ? worker->load - running : 0;
 }
 
-/* A worker of a role that has a free thread, while nothing is queued that it could
- * run. */
+/* A worker of a role with a free thread; NULL: none, or a closure is queued for it. */
 static const struct mu__member_worker *idle_worker(struct supervisor *s, uint32_t role)
 {
     const struct mu__member_worker *worker;
@@ -363,7 +364,8 @@ static bool is_fuller(const struct mu__member_worker *a,
                                           : a->number < b->number;
 }
 
-/* Where most waits, of those that come after `last` in this order; NULL: of all. */
+/* The worker where most closures wait, of those after `last` in this order; `last` NULL:
+ * of all. */
 static const struct mu__member_worker *fullest(const struct supervisor *s,
                                                const struct mu__member_worker *last,
                                                uint64_t now_ms)
@@ -386,7 +388,7 @@ struct steal {
     bool is_stuck;              /* no thread is free where it waits */
 };
 
-/* What has its inputs where it waits stays there, unless that takes long. */
+/* A closure with inputs stays where it is, unless no thread is free there. */
 static bool suits_idle(const struct supervisor *s, const struct mu__closure *closure,
                        void *arg)
 {
@@ -413,7 +415,7 @@ static uint32_t steal_from(struct mu__ctx *ctx, struct supervisor *s,
                        suits_idle, &steal_from_to);
 }
 
-/* Sent so long ago that its worker would have said that it runs. */
+/* Sent so long ago that its worker would have reported its begin. */
 static bool is_overdue(const struct supervisor *s, const struct mu__closure *closure,
                        void *arg)
 {
@@ -421,8 +423,9 @@ static bool is_overdue(const struct supervisor *s, const struct mu__closure *clo
     return (uint32_t)(*(uint32_t *)arg - closure->started_ms) >= LATE_MS;
 }
 
-/* A worker's threads may have something that this chief knows nothing of: from before its
- * link broke, or for the chief before. */
+/* A worker's threads may be taken by runs unknown to this chief: from before its link
+ * broke, or of an earlier chief. Take back what waits there. Returns how many were asked
+ * for. */
 static uint32_t take_overdue(struct mu__ctx *ctx, struct supervisor *s)
 {
     uint64_t now_ms = mu__now_ms(ctx);
@@ -442,7 +445,8 @@ static uint32_t take_overdue(struct mu__ctx *ctx, struct supervisor *s)
     return sent;
 }
 
-/* For the workers of a role. How many were asked for. */
+/* Take back closures for the free threads of the role of `idle`. Returns how many were
+ * asked for. */
 static uint32_t steal_for(struct mu__ctx *ctx, struct supervisor *s,
                           const struct mu__member_worker *idle)
 {
@@ -477,9 +481,10 @@ static uint32_t steal(struct mu__ctx *ctx, struct supervisor *s)
     return has_idle ? sent + take_overdue(ctx, s) : 0;
 }
 
-/* ---- In front of something more urgent ---- */
+/* ---- Closures in front of more urgent ones ---- */
 
-/* The lower, the more urgent. What is for one worker alone comes before what is not. */
+/* The lower, the more urgent. At the same priority closures for one worker alone come
+ * first. */
 static uint32_t rank_of(const struct supervisor *s, const struct mu__closure *closure)
 {
     const struct closure_extra *extra = mu__sup_extra(s, closure);
@@ -489,8 +494,8 @@ static uint32_t rank_of(const struct supervisor *s, const struct mu__closure *cl
     return 2u * extra->options.priority + (extra->options.worker == 0);
 }
 
-/* Whether one that is further behind, or not even sent, is more urgent. `arg`: the rank
- * of the most urgent one so far. */
+/* Whether a closure further behind, or one not sent yet, is more urgent. `arg`: the
+ * lowest rank so far. */
 static bool is_in_front(const struct supervisor *s, const struct mu__closure *closure,
                         void *arg)
 {
@@ -504,8 +509,8 @@ static bool is_in_front(const struct supervisor *s, const struct mu__closure *cl
     return false;
 }
 
-/* The rank of the first that waits to be given to a worker. Those for any worker count
- * for as many workers as they need. */
+/* The lowest rank of the closures that wait to be sent to a worker. `left`: how many of
+ * the common queue no other worker has threads for. */
 static uint32_t best_waiting(struct supervisor *s, const struct mu__member_worker *worker,
                              uint32_t *left)
 {
@@ -526,7 +531,7 @@ static uint32_t best_waiting(struct supervisor *s, const struct mu__member_worke
     return best;
 }
 
-/* Whether what a worker has takes long enough for the order to matter. */
+/* Whether a worker's load takes long enough for the order to matter. */
 static bool takes_long(const struct mu__member_worker *worker)
 {
     return worker->load_us >
@@ -555,7 +560,7 @@ static uint32_t let_urgent_pass(struct mu__ctx *ctx, struct supervisor *s)
     return sent;
 }
 
-/* ---- Looking ---- */
+/* ---- The timer ---- */
 
 static bool may_move(struct supervisor *s)
 {

@@ -1,13 +1,14 @@
-/* Taking back what was sent to a worker and has not begun there.
+/* Taking back closures that were sent to a worker and have not begun there.
  *
- * A worker says what runs for some time (BEGUN). For the rest the supervisor knows only
- * that it was sent: RECALL asks for some of it back, and RECALLED says what will not run
- * there. What runs and what is given back is decided at the worker, for each attempt
- * once. What comes back goes to the front of its queue, and is nothing that failed.
+ * A worker reports runs that take some time (BEGUN). Of other closures the supervisor
+ * knows only that they were sent: RECALL asks for some of them back, and RECALLED lists
+ * those that will not run there. The worker decides, once for each attempt, whether it
+ * runs or is given back. What comes back goes to the front of its queue, and does not
+ * count as a failure.
  *
- * Taken back is what waits behind something long; what waits at one worker while another
- * has nothing to do; what is in front of something more urgent; and all that waits at a
- * worker that leaves. */
+ * Recalled are closures that wait behind a long run; that wait at one worker while
+ * another is idle; that are in front of a more urgent one; and all that wait at a worker
+ * that leaves. */
 #ifndef MU_ACTORS_SUPERVISOR_RECALL_H
 #define MU_ACTORS_SUPERVISOR_RECALL_H
 
@@ -24,7 +25,7 @@ void mu__sup_recall_all(struct mu__ctx *ctx, struct supervisor *s, uint32_t numb
 void mu__sup_recall_one(struct mu__ctx *ctx, struct supervisor *s,
                         const struct mu__closure *closure);
 
-/* After closures were given out, or could not be: look soon whether some should move. */
+/* After closures were given out, or could not be: check soon whether some should move. */
 void mu__sup_recall_watch(struct mu__ctx *ctx, struct supervisor *s);
 
 /* How often a closure was sent and not given back: so often it ran, or may have. */

@@ -4,7 +4,6 @@
 
 #include <inttypes.h>
 #include <stdio.h>
-#include <string.h>
 
 /* ---- Names ---- */
 
@@ -28,7 +27,7 @@ struct task_text mu__sup_task(const struct supervisor *s,
     return mu__sup_task_of(s, mu__member_id(worker));
 }
 
-/* ---- What a closure wants ---- */
+/* ---- The role of a closure ---- */
 
 uint32_t mu__sup_role(const struct closure_extra *extra)
 {
@@ -116,8 +115,8 @@ uint32_t mu__sup_role_queued(const struct supervisor *s, uint32_t role)
     return count;
 }
 
-/* Of what is in front of the queues of roles that have a worker with room: the most
- * urgent one. */
+/* The most urgent closure in front of a role's queue, of roles that have a worker with
+ * room. */
 static struct mu__closure *first_of_roles(struct supervisor *s, uint32_t *ret_number)
 {
     struct mu__closure *best = NULL;
@@ -170,7 +169,7 @@ uint32_t mu__sup_waiting_lists(const struct supervisor *s)
     return mu__list_of_role(s->config.types.count, 0);
 }
 
-/* ---- Tasks that are none of them ---- */
+/* ---- Tasks of other types ---- */
 
 void mu__sup_refuse_worker(struct mu__ctx *ctx, const struct supervisor *s,
                            mu__pid worker, const char *type, uint32_t index)

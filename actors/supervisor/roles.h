@@ -5,7 +5,6 @@
 #ifndef MU_ACTORS_SUPERVISOR_ROLES_H
 #define MU_ACTORS_SUPERVISOR_ROLES_H
 
-#include "actors/packing.h"
 #include "actors/supervisor/state/closures.h"
 #include "actors/supervisor/state/membership.h"
 
@@ -60,8 +59,8 @@ struct mu__closure *mu__sup_role_first(const struct supervisor *s, uint32_t role
 /* How many are queued for a role alone. */
 uint32_t mu__sup_role_queued(const struct supervisor *s, uint32_t role);
 
-/* The lists of closures that wait, but for those pinned to a worker, end before this
- * one. */
+/* The lists before this number hold the closures that wait, except those for one worker
+ * alone. */
 uint32_t mu__sup_waiting_lists(const struct supervisor *s);
 
 /* A task offered itself whose type runs no closures here: both sides log it. */

@@ -1,4 +1,4 @@
-/* What the supervisor tells about itself: numbers that were reported, and the status. */
+/* Reported metrics, and the status of the cluster as the supervisor knows it. */
 #include "actors/supervisor/actions.h"
 #include "actors/supervisor/handlers.h"
 #include "actors/supervisor/recall.h"
@@ -7,8 +7,6 @@
 
 #include "runtime/message/block_pool.h"
 
-#include <inttypes.h>
-#include <stdio.h>
 #include <string.h>
 
 enum {
@@ -16,7 +14,7 @@ enum {
     IN_FLIGHT_SHOWN_MAX = 16
 };
 
-/* ---- reports ---- */
+/* ---- Reported metrics ---- */
 
 void mu__sup_on_report(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
 {
@@ -56,16 +54,7 @@ void mu__sup_on_call(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
     mu__call_complete(&call->call, 0);
 }
 
-/* ---- status ---- */
-
-/* Reports of a parameter server that count now. */
-static uint32_t server_failures(const struct supervisor *s, const struct live_node *peer,
-                                uint64_t now_ms)
-{
-    if (s->failures.servers == NULL || strcmp(peer->type, "ps") != 0)
-        return 0;
-    return mu__server_failures_count(s->failures.servers, peer->index, now_ms);
-}
+/* ---- Status ---- */
 
 static mu_value *peer_value(const struct supervisor *s, const struct live_node *peer,
                             uint64_t now_ms)
@@ -73,7 +62,10 @@ static mu_value *peer_value(const struct supervisor *s, const struct live_node *
     const struct mu__member_worker *worker =
         mu__membership_by_node(&s->members, peer->node);
     mu_value *map = mu_value_map();
-    uint32_t failures = server_failures(s, peer, now_ms);
+    uint32_t failures =
+        strcmp(peer->type, "ps") != 0
+            ? 0
+            : mu__server_failures_count(s->failures.servers, peer->index, now_ms);
     uint32_t abandoned =
         worker == NULL ? 0 : s->worker_states.items[worker->number].abandoned_count;
 
@@ -126,14 +118,13 @@ uint32_t mu__sup_in_flight(const struct supervisor *s)
            mu__closures_count(&s->closures, MU__LIST_PINNED);
 }
 
-/* Known to have begun, of a worker's or of all that are in flight. */
+/* How many closures at a worker are known to have begun. */
 static uint32_t running_at(const struct supervisor *s, uint32_t number)
 {
     const struct mu__closure *closure =
         mu__closures_first(&s->closures, mu__list_in_flight(number));
     uint32_t count = 0;
 
-    /* Runs begin in the order in which they were sent, but for a few. */
     for (; closure != NULL; closure = mu__closures_next(&s->closures, closure))
         count += (closure->marks & MU__MARK_BEGUN) != 0;
     return count;
@@ -209,7 +200,7 @@ mu_value *mu__sup_running_value(const struct supervisor *s,
     return map;
 }
 
-/* The first few of each worker, the longest under way first. */
+/* The oldest closure in flight at each worker. */
 static mu_value *in_flight_value(const struct supervisor *s, uint64_t now_ms)
 {
     mu_value *list = mu_value_list();
@@ -270,16 +261,12 @@ static mu_value *memory_value(void)
 
 void mu__sup_send_status(struct mu__ctx *ctx, mu__pid to, uint64_t token, mu_value *map)
 {
-    struct mu__msg *msg = mu__msg_new(ctx, MU__STATUS);
+    struct mu__status body = {.token = token};
+    struct mu__buf *packed = mu__pack_value(map, &body.status);
 
-    if (msg != NULL) {
-        struct mu__status *body = mu__body(msg);
-
-        body->token = token;
-        msg->backing = mu__pack_value(map, &body->status);
-    }
+    (void)mu__send_backed(ctx, to, MU__STATUS, &body, sizeof body, packed);
+    mu__buf_unref(packed);
     mu_value_free(map);
-    (void)mu__send(ctx, to, msg);
 }
 
 static void answer(struct mu__ctx *ctx, struct supervisor *s,
@@ -289,7 +276,7 @@ static void answer(struct mu__ctx *ctx, struct supervisor *s,
     mu_value *map = mu_value_map();
 
     mu__timer_cancel(ctx, request->timer);
-    request->open = false;
+    request->number = 0;
     (void)mu_value_set(map, "tasks", peers_value(s, now_ms));
     (void)mu_value_set(map, "closures", closures_value(s));
     (void)mu_value_set(map, "in_flight", in_flight_value(s, now_ms));
@@ -305,10 +292,11 @@ static void answer(struct mu__ctx *ctx, struct supervisor *s,
     mu__sup_send_status(ctx, request->requester, request->token, map);
 }
 
-static struct status_request *status_request_new(struct supervisor *s)
+/* The request with a number; with 0 a free entry. NULL: there is none. */
+static struct status_request *find_request(struct supervisor *s, uint64_t number)
 {
     for (uint32_t i = 0; i < STATUS_REQUESTS_MAX; i++)
-        if (!s->status.requests[i].open)
+        if (s->status.requests[i].number == number)
             return &s->status.requests[i];
     return NULL;
 }
@@ -337,13 +325,12 @@ void mu__sup_on_status_get(struct mu__ctx *ctx, void *state, struct mu__msg *msg
         mu__sup_explain(ctx, s, msg);
         return;
     }
-    request = status_request_new(s);
+    request = find_request(s, 0);
     if (request == NULL) {
         mu__log(ctx, MU__LOG_WARN, "too many requests for the status: one was dropped");
         return;
     }
     *request = (struct status_request){
-        .open = true,
         .requester = msg->from,
         .token = body->token,
         .number = ++s->status.next,
@@ -357,19 +344,12 @@ void mu__sup_on_status_get(struct mu__ctx *ctx, void *state, struct mu__msg *msg
                                         timer_token(TIMER_STATUS, request->number));
 }
 
-static struct status_request *status_request_of(struct supervisor *s, uint64_t number)
-{
-    for (uint32_t i = 0; i < STATUS_REQUESTS_MAX; i++)
-        if (s->status.requests[i].open && s->status.requests[i].number == number)
-            return &s->status.requests[i];
-    return NULL;
-}
-
 void mu__sup_on_status(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
 {
     struct supervisor *s = state;
     struct mu__status *body = mu__body(msg);
-    struct status_request *request = status_request_of(s, body->token);
+    struct status_request *request =
+        body->token == 0 ? NULL : find_request(s, body->token);
     struct live_node *peer = mu__live_nodes_find(&s->nodes, msg->from.node);
     mu_value *part = NULL;
     char why[128] = "out of memory";
@@ -390,7 +370,7 @@ void mu__sup_on_status(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
 
 void mu__sup_status_timer(struct mu__ctx *ctx, struct supervisor *s, uint64_t number)
 {
-    struct status_request *request = status_request_of(s, number);
+    struct status_request *request = find_request(s, number);
 
     if (request != NULL)
         answer(ctx, s, request);

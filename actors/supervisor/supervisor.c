@@ -7,42 +7,8 @@
 #include "actors/supervisor/recall.h"
 
 #include <assert.h>
-#include <stdlib.h>
-#include <string.h>
 
 enum { SAME_REPORT_MS = 1000 };  /* a reporter's reports of a server count once in it */
-
-/* What it hears. */
-static void on_node_up(struct mu__ctx *ctx, void *state, struct mu__msg *msg);
-static void on_node_down(struct mu__ctx *ctx, void *state, struct mu__msg *msg);
-static void on_timer(struct mu__ctx *ctx, void *state, struct mu__msg *msg);
-
-static const struct mu__handler handlers[] = {
-    {MU__SCHEDULE, mu__sup_on_schedule},
-    {MU__ROOM_REQUEST, mu__sup_on_room_request},
-    {MU__RESULT, mu__sup_on_result},
-    {MU__BEGUN, mu__sup_on_begun},
-    {MU__RECALLED, mu__sup_on_recalled},
-    {MU__CANCEL_ALL, mu__sup_on_cancel_all},
-    {MU__CANCEL_CLOSURE, mu__sup_on_cancel_closure},
-    {MU__REGISTER, mu__sup_on_register},
-    {MU__DRAIN, mu__sup_on_drain},
-    {MU__PER_WORKER_MAKE, mu__sup_on_per_worker_make},
-    {MU__FETCH, mu__sup_on_fetch},
-    {MU__RELEASE, mu__sup_on_release},
-    {MU__PULLED, mu__sup_on_pulled},
-    {MU__FORGET, mu__sup_on_forget},
-    {MU__REPORT, mu__sup_on_report},
-    {MU__STATUS_GET, mu__sup_on_status_get},
-    {MU__STATUS, mu__sup_on_status},
-    {MU__CALL, mu__sup_on_call},
-    {MU__CLUSTER_ADDED, mu__sup_on_cluster_added},
-    {MU__CLUSTER_REMOVED, mu__sup_on_cluster_removed},
-    {MU__NODE_UP, on_node_up},
-    {MU__NODE_DOWN, on_node_down},
-    {MU__NODE_TROUBLE, mu__ignore},
-    {MU__TIMER, on_timer},
-};
 
 /* ---- The end of a closure ---- */
 
@@ -56,7 +22,7 @@ void mu__sup_count_outcome(struct supervisor *s, int code)
         s->counts.failed++;
 }
 
-/* Words of an error that are not in a backing buffer of their own get one. */
+/* Texts of an error get a backing buffer of the message's own. */
 static void copy_text(struct mu__msg *msg, struct mu__resolved *body,
                        const struct closure_outcome *outcome)
 {
@@ -119,7 +85,7 @@ static void answer(struct mu__ctx *ctx, struct supervisor *s,
         mu__log(ctx, MU__LOG_WARN, "an answer could not be sent to its client");
 }
 
-/* Its number among effects is finished with: no attempt of it will come any more. */
+/* Settle the closure's effect number: no attempt will use it any more. */
 static void settle_effect(struct supervisor *s, const struct closure_extra *extra)
 {
     if (extra == NULL || extra->effect == 0)
@@ -151,7 +117,7 @@ void mu__sup_resolve(struct mu__ctx *ctx, struct supervisor *s,
         s->counts.forgotten++;
     }
     if (outcome->pinned) {
-        /* It had been asked to stop, perhaps; computing it again is another matter. */
+        /* A CANCEL that came too late is not for a later recomputation. */
         closure->marks &= (uint8_t)~MU__MARK_CANCELLED;
         closure->marks |= MU__MARK_RESOLVED;
         mu__closures_move_last(&s->closures, closure, MU__LIST_PINNED);
@@ -261,7 +227,7 @@ static void on_timer(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
     }
 }
 
-/* ---- Life ---- */
+/* ---- Start and end ---- */
 
 void mu__supervisor_counts(const void *state, uint32_t *ret_queued,
                            uint32_t *ret_in_flight)
@@ -287,7 +253,7 @@ static void take_defaults(struct mu__supervisor_config *config)
            config->queue_max > 0 && config->window <= MU__WINDOW_MAX);
 }
 
-/* Client 0: of closures that run although nobody waits for them. */
+/* Client 0, the owner of closures that nobody waits for. */
 static bool init_sentinel_client(struct supervisor *s)
 {
     if (!mu__grow_array((void **)&s->clients.items, 1, sizeof *s->clients.items))
@@ -364,6 +330,33 @@ static int init(struct mu__ctx *ctx, void *state, const void *arg)
         done(ctx, s);
     return rv;
 }
+
+static const struct mu__handler handlers[] = {
+    {MU__SCHEDULE, mu__sup_on_schedule},
+    {MU__ROOM_REQUEST, mu__sup_on_room_request},
+    {MU__RESULT, mu__sup_on_result},
+    {MU__BEGUN, mu__sup_on_begun},
+    {MU__RECALLED, mu__sup_on_recalled},
+    {MU__CANCEL_ALL, mu__sup_on_cancel_all},
+    {MU__CANCEL_CLOSURE, mu__sup_on_cancel_closure},
+    {MU__REGISTER, mu__sup_on_register},
+    {MU__DRAIN, mu__sup_on_drain},
+    {MU__PER_WORKER_MAKE, mu__sup_on_per_worker_make},
+    {MU__FETCH, mu__sup_on_fetch},
+    {MU__RELEASE, mu__sup_on_release},
+    {MU__PULLED, mu__sup_on_pulled},
+    {MU__FORGET, mu__sup_on_forget},
+    {MU__REPORT, mu__sup_on_report},
+    {MU__STATUS_GET, mu__sup_on_status_get},
+    {MU__STATUS, mu__sup_on_status},
+    {MU__CALL, mu__sup_on_call},
+    {MU__CLUSTER_ADDED, mu__sup_on_cluster_added},
+    {MU__CLUSTER_REMOVED, mu__sup_on_cluster_removed},
+    {MU__NODE_UP, on_node_up},
+    {MU__NODE_DOWN, on_node_down},
+    {MU__NODE_TROUBLE, mu__ignore},
+    {MU__TIMER, on_timer},
+};
 
 const struct mu__behavior mu__supervisor = {
     .name = "supervisor",

@@ -1,11 +1,11 @@
 /* Schedules closures on workers. One on the chief.
  *
- * Hears: SCHEDULE, ROOM_REQUEST, CANCEL_ALL, STATUS_GET, REPORT from clients; REGISTER
- * and
- *         RESULT from workers; STATUS from parameter servers; CALL from the chief's own
- *         program; node news; CLUSTER_ADDED and CLUSTER_REMOVED of workers; its timer
- * Says:   RUN and CANCEL to workers; RESOLVED, ROOM_ALLOW, STATUS to clients;
- *         STATUS_GET to servers
+ * Hears:  SCHEDULE, ROOM_REQUEST, CANCEL_ALL, STATUS_GET, REPORT and others from
+ *         clients; REGISTER, RESULT, BEGUN and RECALLED from workers; STATUS from
+ *         parameter servers; CALL from the chief's own program; node news; CLUSTER_ADDED
+ *         and CLUSTER_REMOVED of workers; its timers
+ * Says:   RUN, CANCEL and RECALL to workers; RESOLVED, ROOM_ALLOW, STATUS to clients;
+ *         STATUS_GET and FENCE to servers
  * Owns:   every closure from SCHEDULE to RESOLVED
  * Fails:  never by itself. A lost worker's closures go back to the front of the queue; a
  *         lost client's are forgotten */
@@ -16,7 +16,7 @@
 #include "actors/supervisor/config.h"
 #include "runtime/kernel/kernel.h"
 
-/* What the chief's program asks: the last number reported under a name. */
+/* A call of the chief's program: the last number reported under a name. */
 struct mu__metric_call {
     struct mu__call call;
     const char *name;

@@ -1,5 +1,4 @@
-/* Workers: they come, are lost, are waited for, and leave. Each for itself: nobody's
- * return waits for another's. */
+/* Workers join, are lost, are waited for, and leave, each independently of the others. */
 #include "actors/supervisor/actions.h"
 #include "actors/supervisor/handlers.h"
 #include "actors/supervisor/inputs.h"
@@ -8,7 +7,6 @@
 
 #include <inttypes.h>
 #include <stdio.h>
-#include <string.h>
 
 enum { WINDOW_LARGE = 256 };
 
@@ -41,16 +39,15 @@ bool mu__sup_expect_workers(struct mu__ctx *ctx, struct supervisor *s)
     return true;
 }
 
-/* ---- Coming ---- */
+/* ---- Joining ---- */
 
 static void stop_timer(struct mu__ctx *ctx, struct worker_state *worker_state)
 {
-    if (worker_state->timer != 0)
-        mu__timer_cancel(ctx, worker_state->timer);
+    mu__timer_cancel(ctx, worker_state->timer);
     worker_state->timer = 0;
 }
 
-/* Workers begin one after the other, if that is asked for. */
+/* Workers begin one after the other, if the configuration has a start delay. */
 static void delay_start(struct mu__ctx *ctx, struct supervisor *s,
                         const struct mu__member_worker *worker)
 {
@@ -86,7 +83,7 @@ static void settle_in(struct mu__ctx *ctx, struct supervisor *s, uint32_t number
     mu__sup_builds_begin(ctx, s, number);
 }
 
-/* Closures; those that are measured by time are bounded by that. */
+/* In closures; a large one if the window follows run times, which then are the bound. */
 static uint32_t window_of(const struct supervisor *s, uint32_t threads)
 {
     if (s->config.window != 0)
@@ -131,7 +128,7 @@ void mu__sup_on_register(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
     mu__sup_dispatch(ctx, s);
 }
 
-/* ---- Being lost ---- */
+/* ---- Loss ---- */
 
 void mu__sup_await_worker(struct mu__ctx *ctx, struct supervisor *s, uint32_t number)
 {
@@ -147,28 +144,17 @@ void mu__sup_await_worker(struct mu__ctx *ctx, struct supervisor *s, uint32_t nu
 static void log_lost(struct mu__ctx *ctx, const char *task, uint32_t count,
                      enum mu__loss loss)
 {
-    static const struct {
-        enum mu__log_level level;
-        const char *how;
-    } text[] = {
-        [MU__LOSS] = {MU__LOG_WARN, "is lost"},
-        [MU__LOSS_DRAINED] = {MU__LOG_WARN, "is lost"},
-        [MU__LOSS_REMOVED] = {MU__LOG_INFO, "was removed from the cluster"},
-    };
+    bool is_removed = loss == MU__LOSS_REMOVED;
+    const char *how = is_removed ? "was removed from the cluster" : "is lost";
 
     if (count == 0 && loss == MU__LOSS_DRAINED)
         mu__log(ctx, MU__LOG_INFO, "%s has left, with nothing in flight", task);
     else if (count == 0)
-        mu__log(ctx, MU__LOG_INFO, "%s %s; nothing was in flight", task,
-                text[loss].how);
-    else if (count == 1)
-        mu__log(ctx, text[loss].level,
-                "%s %s with 1 closure in flight: it runs again elsewhere", task,
-                text[loss].how);
+        mu__log(ctx, MU__LOG_INFO, "%s %s; nothing was in flight", task, how);
     else
-        mu__log(ctx, text[loss].level, "%s %s with %" PRIu32
-                " closures in flight: they run again elsewhere", task, text[loss].how,
-                count);
+        mu__log(ctx, is_removed ? MU__LOG_INFO : MU__LOG_WARN,
+                "%s %s with %" PRIu32 " closure%s in flight: %s again elsewhere", task,
+                how, count, count == 1 ? "" : "s", count == 1 ? "it runs" : "they run");
 }
 
 static void answer_requester(struct mu__ctx *ctx, struct drain_requester *requester,
@@ -179,7 +165,7 @@ static void answer_requester(struct mu__ctx *ctx, struct drain_requester *reques
     requester->token = 0;
 }
 
-/* One that was to leave has done so. */
+/* A draining worker has left: answer all who asked for that. */
 static void has_left(struct mu__ctx *ctx, struct supervisor *s, uint32_t number)
 {
     struct worker_state *worker_state = &s->worker_states.items[number];
@@ -188,8 +174,8 @@ static void has_left(struct mu__ctx *ctx, struct supervisor *s, uint32_t number)
         answer_requester(ctx, &worker_state->drain_requesters[i], 0, "");
 }
 
-/* The last few who ask are told when it has left. Some of them may have gone or given up,
- * which nobody says: so the one who has waited longest gives way. */
+/* Keeps the last MU__DRAIN_REQUESTERS_MAX. The oldest gives way, since the chief does not
+ * hear which of them have given up. */
 static void add_requester(struct mu__ctx *ctx, struct worker_state *worker_state,
                           mu__pid pid, uint64_t token)
 {
@@ -202,7 +188,7 @@ static void add_requester(struct mu__ctx *ctx, struct worker_state *worker_state
     requesters[MU__DRAIN_REQUESTERS_MAX - 1] = (struct drain_requester){pid, token};
 }
 
-/* Nobody waits for it: it is away, and its number may be another one's. */
+/* An absent worker is not waited for any more; another one may get its number. */
 static void forget(struct supervisor *s, uint32_t number)
 {
     s->worker_states.items[number].lost_ms = 0;
@@ -210,8 +196,8 @@ static void forget(struct supervisor *s, uint32_t number)
     mu__membership_forget(&s->members, number);
 }
 
-/* One that was drained, or was removed from the cluster, is not expected back, unless
- * something waits for it alone: it may be listed again. */
+/* A worker that was drained or removed from the cluster is not expected back, unless
+ * closures wait for it alone: it may be listed again. */
 static void await_or_forget(struct mu__ctx *ctx, struct supervisor *s, uint32_t number,
                             enum mu__loss loss)
 {
@@ -244,7 +230,8 @@ static void lose(struct mu__ctx *ctx, struct supervisor *s,
     mu__sup_pinned_lost(ctx, s, lost.number);
     log_lost(ctx, mu__sup_task(s, &lost).text, count, loss);
     mu__sup_backups_lost(s, lost.number);
-    /* From the last one on, so that at the queue's front they keep their order. */
+    /* From the last to the first, so that they keep their order at the front of the
+     * queue. */
     while ((closure = mu__closures_last(&s->closures, list)) != NULL)
         mu__sup_take_back(ctx, s, closure, mu__member_id(&lost), loss);
     await_or_forget(ctx, s, lost.number, loss);
@@ -261,7 +248,8 @@ void mu__sup_lose_worker(struct mu__ctx *ctx, struct supervisor *s,
     lose(ctx, s, worker, is_drained ? MU__LOSS_DRAINED : MU__LOSS);
 }
 
-/* It was waited for long enough: everybody is told, and what only it may run fails. */
+/* A worker was absent for recovery_ms: tell all clients, and fail the closures that are
+ * for it alone. */
 static void not_recovered(struct mu__ctx *ctx, struct supervisor *s, uint32_t number)
 {
     const struct worker_state *worker_state = &s->worker_states.items[number];
@@ -305,7 +293,8 @@ void mu__sup_answer_drain(struct mu__ctx *ctx, mu__pid to, uint64_t token, int c
     (void)mu__send_body(ctx, to, MU__DRAINED, &body, sizeof body);
 }
 
-/* It leaves by itself once it knows that it has nothing; others hear when it has left. */
+/* Answers the worker's own DRAIN: it leaves then. Other requesters are answered when it
+ * has left. */
 static void answer_itself(struct mu__ctx *ctx, struct worker_state *worker_state,
                           uint32_t node)
 {
@@ -314,7 +303,6 @@ static void answer_itself(struct mu__ctx *ctx, struct worker_state *worker_state
             answer_requester(ctx, &worker_state->drain_requesters[i], 0, "");
 }
 
-/* It has nothing any more: its job is done, or it leaves by itself. */
 void mu__sup_leave_if_idle(struct mu__ctx *ctx, struct supervisor *s, uint32_t number)
 {
     const struct mu__member_worker *worker = mu__membership_get(&s->members, number);
@@ -399,8 +387,8 @@ void mu__sup_fence(struct mu__ctx *ctx, const struct supervisor *s, uint32_t nod
 
 /* ---- The cluster changes ---- */
 
-/* It is waited for as those are that were listed when the job began: without a limit,
- * until it has been there. */
+/* A new worker is waited for as those listed at the start: without a timeout until it has
+ * joined once. */
 void mu__sup_on_cluster_added(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
 {
     struct supervisor *s = state;
@@ -422,7 +410,7 @@ void mu__sup_on_cluster_added(struct mu__ctx *ctx, void *state, struct mu__msg *
     s->worker_states.items[number].lost_ms = mu__now_ms(ctx);
 }
 
-/* The links hang up on it: whatever it still says is not heard. */
+/* The link layer closes the worker's link: its later messages do not arrive. */
 void mu__sup_on_cluster_removed(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
 {
     struct supervisor *s = state;

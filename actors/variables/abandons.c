@@ -1,5 +1,5 @@
-/* What was begun on a server and is not wanted any more: the server is told, now or as
- * soon as its link has room. */
+/* What was begun on a server and was given up: the server is told, now or as soon as its
+ * link has room. */
 #include "actors/variables/actions.h"
 
 #include "actors/keep.h"
@@ -8,11 +8,11 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
-enum { ABANDONS_MAX = 4096 };  /* past it servers learn of it only when the node goes */
+enum { ABANDONS_MAX = 4096 };  /* beyond, servers learn it only when this node ends */
 
 /* An ABANDON that found no room in its link, and is owed to a server. */
 struct pending_abandon {
-    struct pending_abandon *next;
+    struct mu__list_node node;
     mu__pid to;
     uint64_t variable;
     uint64_t transfer;
@@ -29,12 +29,13 @@ static int try_abandon(struct mu__ctx *ctx, const struct pending_abandon *abando
     return mu__send_body(ctx, abandon->to, MU__VAR_WRITE, &body, sizeof body);
 }
 
-/* Nothing answers an ABANDON. Without it, others would wait for what we gave up for as
- * long as this node lives. A server that is not there any more has forgotten it. */
+/* Nothing answers an ABANDON. Without it, others would wait for a shard that we do not
+ * create for as long as this node lives. A server that is down forgets it anyway. */
 void mu__vars_send_abandon(struct mu__ctx *ctx, struct variables *v, mu__pid to,
                            uint64_t variable, uint64_t transfer)
 {
-    const struct pending_abandon abandon = {NULL, to, variable, transfer};
+    const struct pending_abandon abandon = {
+        .to = to, .variable = variable, .transfer = transfer};
     struct pending_abandon *stored;
     int rv = try_abandon(ctx, &abandon);
 
@@ -47,24 +48,28 @@ void mu__vars_send_abandon(struct mu__ctx *ctx, struct variables *v, mu__pid to,
         return;
     }
     *stored = abandon;
-    stored->next = v->abandons;
-    v->abandons = stored;
+    mu__list_prepend(&v->abandons, &stored->node);
     v->abandons_count++;
     mu__vars_retry_later(ctx, v);
 }
 
+static struct pending_abandon *take_first(struct mu__list *abandons)
+{
+    struct mu__list_node *node = mu__list_pop(abandons);
+
+    return node == NULL ? NULL : MU__LIST_ENTRY(node, struct pending_abandon, node);
+}
+
 void mu__vars_retry_abandons(struct mu__ctx *ctx, struct variables *v)
 {
-    struct pending_abandon *abandon = v->abandons;
+    struct mu__list due = v->abandons;
+    struct pending_abandon *at;
 
-    v->abandons = NULL;
+    v->abandons = (struct mu__list){NULL, NULL};
     v->abandons_count = 0;
-    while (abandon != NULL) {
-        struct pending_abandon *next = abandon->next;
-
-        mu__vars_send_abandon(ctx, v, abandon->to, abandon->variable, abandon->transfer);
-        free(abandon);
-        abandon = next;
+    while ((at = take_first(&due)) != NULL) {
+        mu__vars_send_abandon(ctx, v, at->to, at->variable, at->transfer);
+        free(at);
     }
 }
 
@@ -84,10 +89,8 @@ void mu__vars_abandon_part(struct mu__ctx *ctx, struct variables *v,
 
 void mu__vars_drop_abandons(struct variables *v)
 {
-    while (v->abandons != NULL) {
-        struct pending_abandon *next = v->abandons->next;
+    struct pending_abandon *at;
 
-        free(v->abandons);
-        v->abandons = next;
-    }
+    while ((at = take_first(&v->abandons)) != NULL)
+        free(at);
 }

@@ -1,4 +1,4 @@
-/* How an operation fails: what its error says, and whom it names. */
+/* How an operation fails: the text of its error, and the server that it names. */
 #include "actors/variables/actions.h"
 
 #include <inttypes.h>
@@ -10,7 +10,7 @@ enum {
     SERVER_TEXT_MAX = 384   /* a task and its address */
 };
 
-/* ---- Words ---- */
+/* ---- Texts ---- */
 
 static void task_text(uint32_t server, char *out, size_t size)
 {
@@ -29,7 +29,7 @@ static void server_text(const struct variables *v, uint32_t server, char *out,
         (void)snprintf(out, size, "/job:ps/task:%" PRIu32 " (%s)", server, address);
 }
 
-/* Appends to a text that is cut where it ends. */
+/* A text that is appended to, and cut at the size of a message. */
 struct line {
     char text[sizeof((mu_error *)NULL)->message];
     size_t length;
@@ -95,7 +95,7 @@ static void line_add_server(struct line *line, const struct variables *v, uint32
 
 /* ---- Failing ---- */
 
-/* Ends an operation with the error that its call has. */
+/* End an operation with the error that is in its call. */
 static void end(struct mu__ctx *ctx, struct variables *v, struct operation *op)
 {
     for (uint32_t i = 0; i < op->parts_count; i++)
@@ -143,7 +143,7 @@ void mu__vars_fail_forgotten(struct mu__ctx *ctx, struct variables *v,
                                          "created anew: it does not have it"));
 }
 
-/* The part's server is named between the words. */
+/* The text: `before`, the part's server, `after`. */
 static void fail_at(struct mu__ctx *ctx, struct variables *v, struct op_part *part,
                     int code, const char *before, const char *after)
 {
@@ -174,7 +174,7 @@ void mu__vars_fail_replaced(struct mu__ctx *ctx, struct variables *v,
             " before all of it was written: the outcome is unknown");
 }
 
-/* Its words, about this operation: "variable w: open: " is what they begin with. */
+/* The inner error's text without "variable w: open: ", with this operation's prefix. */
 void mu__vars_fail_as(struct mu__ctx *ctx, struct variables *v, struct operation *op,
                       const struct mu__variable_call *inner)
 {
@@ -211,7 +211,7 @@ void mu__vars_fail_lost(struct mu__ctx *ctx, struct variables *v, struct operati
     end_failed(ctx, v, op, server);
 }
 
-/* ---- Limits ---- */
+/* ---- Lost servers and timeouts ---- */
 
 bool mu__vars_needs_server(const struct variables *v, const struct op_part *part)
 {
@@ -280,7 +280,7 @@ void mu__vars_fail_by_loss(struct mu__ctx *ctx, struct variables *v, struct oper
     mu__vars_fail(ctx, v, op, server, -MU_EUNAVAILABLE, line.text);
 }
 
-/* Nobody has created what an open waits for. */
+/* The shards that an open waits for were not created. */
 static void fail_absent(struct mu__ctx *ctx, struct variables *v, struct operation *op)
 {
     struct line line = {.length = 0};
@@ -292,8 +292,7 @@ static void fail_absent(struct mu__ctx *ctx, struct variables *v, struct operati
     end_failed(ctx, v, op, server);
 }
 
-/* The limit has passed: missing servers are to blame before missing shards, and those
- * before servers that are slow. */
+/* Names missing servers before missing shards, and these before slow servers. */
 void mu__vars_fail_by_timeout(struct mu__ctx *ctx, struct variables *v,
                               struct operation *op)
 {

@@ -1,4 +1,4 @@
-/* Parts that wait for their turn with a server, and requests that are under way. */
+/* Queues of the parts that wait for their server, and requests that are under way. */
 #include "actors/variables/actions.h"
 
 #include <assert.h>

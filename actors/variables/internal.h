@@ -5,8 +5,8 @@
  *     opens.c              how an open goes from phase to phase
  *     servers.c            where the servers are; lost_servers.c: those that stay away
  *     failures.c           how an operation fails, and whom its error names
- *     abandons.c           telling servers what is not wanted any more
- *     reopen.c             what was opened on a server that has forgotten it
+ *     abandons.c           telling servers what was given up
+ *     reopen.c             variables that a server has lost
  *
  * What these files call of each other is in actions.h.
  *
@@ -26,15 +26,15 @@
 
 enum { TROUBLE_BYTES_MAX = 128 };
 
-/* What an operation is: how it writes (0: it reads) and whether what was asked of a lost
- * server may be asked again. */
+/* A kind of operation: how it writes (0: it reads), and whether its requests may be
+ * repeated after their server was lost. */
 struct rule {
     const char *verb;
     uint32_t write;
     bool repeats;
 };
 
-/* What a part can be. Those of an open take several turns.
+/* The steps of a part. Those of an open take several turns.
  *
  *     RESTING <--> OPENING
  *        ^------> MOVING          content, or a COMMIT */
@@ -49,8 +49,8 @@ enum step { RESTING, OPENING, MOVING };
  * FIND_HOME: shard 0 is opened. If it is not this open's to create, it has its content,
  * and so have the others. FIND: the others are opened; if shard 0 is this open's, as its
  * creations. CONFIRM: shard 0 still is the one that was found, so that the others belong
- * to it: all could have been made anew. FILL: they get their content, FILL_HOME: then
- * shard 0 does. COMMIT: the others are told so.
+ * to it: all could have been created anew meanwhile. FILL: they get their content,
+ * FILL_HOME: then shard 0 does. COMMIT: the others are told so.
  *
  * What is missing in FIND although shard 0 is there, or there although shard 0 was
  * missing, tells of a server that lost its memory. Back to FIND_HOME: the creation of
@@ -62,45 +62,46 @@ struct op_part {
     struct operation *op;
     enum step step;
     bool queued;
-    bool begun;             /* something of this step was sent */
+    bool begun;             /* a request of this step was sent */
     bool staged;            /* counts in its server's `staged` */
-    bool opened;            /* OPEN: the shard was found, or made, */
-    bool made;              /* which is: it is this operation's to fill; */
-    bool absent;            /* there is none, and nobody makes one */
-    bool stale;             /* its server does not know `id`: it waits for another one */
+    bool opened;            /* OPEN: the shard was found, or created */
+    bool made;              /* it was created: this operation fills it */
+    bool absent;            /* it does not exist, and has no creator */
+    bool stale;             /* its server does not know `id`: it waits for a new id */
     uint32_t shard;
     uint32_t server;
     uint32_t write;         /* while MOVING: what is written, 0 for a read */
-    uint64_t offset;        /* of the shard in the whole */
+    uint64_t offset;        /* of the shard in the variable */
     uint64_t shard_bytes;
     uint64_t bytes;         /* to move in this step, */
-    uint64_t sent;          /* of these: asked for or sent, */
+    uint64_t sent;          /* of these: requested or sent, */
     uint64_t done;          /* and answered */
-    uint64_t transfer;      /* the server knows this open, creation or assign by it */
-    uint64_t replaces;      /* OPENING: the shard to drop for it, 0: none */
-    uint64_t id;            /* but of an open: of the shard, as it is asked for now */
-    uint64_t version;       /* as the last answer has it */
+    uint64_t transfer;      /* by which the server knows this open, creation or assign */
+    uint64_t replaces;      /* OPENING: the shard that it replaces; 0: none */
+    uint64_t id;            /* of the shard, as it is used now; not of an open */
+    uint64_t version;       /* from the last answer */
 };
 
 struct operation {
-    struct operation *next;
+    struct mu__list_node node;
     struct mu__variable_call *call;
-    struct operation *inner;    /* reopens its variable; NULL: none */
-    struct operation *outer;    /* of an inner one */
-    struct mu__reopen *request; /* of one that a VAR_REOPEN asked for; NULL: of others */
-    mu__pid requester;      /* who did */
+    struct operation *inner;    /* the open that reopens its variable; NULL: none */
+    struct operation *outer;    /* the operation that an inner one is for */
+    struct mu__reopen *request; /* of a VAR_REOPEN; NULL: none */
+    mu__pid requester;      /* of the VAR_REOPEN */
     unsigned reopens;
     const struct rule *rule;
     uint64_t id;
     uint64_t began_ms;
     uint32_t flights;
-    uint32_t parts_left;    /* that do not rest */
+    uint32_t parts_left;    /* parts that do not rest */
     enum open_phase phase;  /* this and below: OPEN. */
-    bool creates;           /* shard 0 is ours to fill */
+    bool creates;           /* shard 0 is this open's to fill */
     bool recreates;         /* lost shards are made anew, with all others */
     uint64_t home;          /* the id of shard 0, as found in FIND_HOME */
-    struct op_part *parked; /* one that is absent, and whose server tells when it is made;
-                               to wait for all would fill the table of flights */
+    struct op_part *parked; /* an absent part whose open stays on its server, which
+                               answers when the shard is created; waiting for all would
+                               fill the table of flights */
     uint32_t parts_count;
     struct op_part parts[];
 };
@@ -108,7 +109,7 @@ struct operation {
 struct variable_server {
     uint32_t node;
     bool up;
-    bool was_up;            /* at any time: before that it is waited for */
+    bool was_up;            /* at any time; before that it is waited for */
     uint64_t down_ms;       /* since when, if not up */
     char *address;          /* NULL: not known */
     char trouble[TROUBLE_BYTES_MAX];
@@ -119,16 +120,14 @@ struct variable_server {
 
 struct flight {
     uint64_t token;         /* 0: free */
-    struct op_part *part;   /* NULL: nobody waits for the answer any more */
+    struct op_part *part;   /* NULL: the answer is ignored */
     uint64_t offset;        /* in the part */
     uint32_t size;
     uint32_t server;
     uint16_t answer;        /* kind of message that ends it */
 };
 
-struct pending_abandon;     /* an ABANDON that still has to be sent */
-
-/* What it remembers. */
+/* The actor's state. */
 struct variables {
     struct variable_server *servers; /* by task index */
     uint32_t servers_count;
@@ -137,18 +136,29 @@ struct variables {
     uint32_t opens_count;
     uint64_t token_last;
     uint64_t id_last;
-    struct operation *operations;
+    struct mu__list operations; /* the latest first */
     uint64_t retry_timer;
     uint32_t server_lost_ms;    /* 0: servers are never lost */
     uint32_t away_count;        /* servers that were up and are not */
     uint64_t lost_timer;        /* for the next server to be lost; 0: not set */
-    struct pending_abandon *abandons;
+    struct mu__list abandons;   /* of struct pending_abandon, the latest first */
     uint32_t abandons_count;
-    bool pump_all_due;       /* any server's queue may go on: an operation failed, or the
-                               bounds of all servers together were reached, or an open
-                               goes on with other servers */
-    uint32_t pumped_first;  /* where pump_all() began last, so that all come first once */
+    bool pump_all_due;       /* pump all servers after this event: an operation failed,
+                                the bounds of all servers together were reached, or an
+                                open goes on with other servers */
+    uint32_t pumped_first;  /* where pump_all() began last: each server comes first in
+                               turn */
 };
+
+static inline struct operation *first_operation(const struct variables *v)
+{
+    return MU__LIST_FIRST(&v->operations, struct operation, node);
+}
+
+static inline struct operation *next_operation(const struct operation *op)
+{
+    return MU__LIST_NEXT(op, struct operation, node);
+}
 
 static inline bool is_open(const struct operation *op)
 {

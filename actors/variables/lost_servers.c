@@ -1,9 +1,9 @@
-/* Servers that were up and are away for `server_lost_ms`: whatever needs one fails with
- * -MU_EUNAVAILABLE, now and until it is back. One that was never up is waited for: tasks
+/* Servers that were up and are away for `server_lost_ms`: operations that need one fail
+ * with -MU_EUNAVAILABLE, until it is back. One that was never up is waited for: tasks
  * start in any order. */
 #include "actors/variables/actions.h"
 
-enum { LOOK_AGAIN_MS = 1000 };  /* at operations that came to need a lost server later */
+enum { LOOK_AGAIN_MS = 1000 };  /* for operations that need a lost server later */
 
 static uint64_t lost_at_ms(const struct variables *v,
                            const struct variable_server *server)
@@ -34,7 +34,7 @@ bool mu__vars_end_if_lost(struct mu__ctx *ctx, struct variables *v, struct opera
     return false;
 }
 
-/* Nobody is told of a lost server while nothing needs it. */
+/* Without operations no timer is set. */
 void mu__vars_watch_lost(struct mu__ctx *ctx, struct variables *v)
 {
     uint64_t now_ms = mu__now_ms(ctx);
@@ -50,20 +50,19 @@ void mu__vars_watch_lost(struct mu__ctx *ctx, struct variables *v)
         if (due_ms < next_ms)
             next_ms = due_ms;
     }
-    if (v->lost_timer != 0)
-        mu__timer_cancel(ctx, v->lost_timer);
+    mu__timer_cancel(ctx, v->lost_timer);
     v->lost_timer = 0;
-    if (next_ms != UINT64_MAX && v->operations != NULL)
+    if (next_ms != UINT64_MAX && !mu__list_is_empty(&v->operations))
         v->lost_timer = mu__timer_set(ctx, next_ms - now_ms, LOST_TOKEN);
 }
 
-/* The end of one operation may be that of another, too. */
+/* After an operation has ended the walk begins again, since its end may end another. */
 void mu__vars_lost_tick(struct mu__ctx *ctx, struct variables *v)
 {
-    struct operation *op = v->operations;
+    struct operation *op = first_operation(v);
 
     v->lost_timer = 0;
     while (op != NULL)
-        op = mu__vars_end_if_lost(ctx, v, op) ? v->operations : op->next;
+        op = mu__vars_end_if_lost(ctx, v, op) ? first_operation(v) : next_operation(op);
     mu__vars_watch_lost(ctx, v);
 }

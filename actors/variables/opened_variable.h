@@ -1,6 +1,6 @@
-/* What a handle of a variable and the writes that were made with it share: which variable
- * it is, and by which ids its shards are known. Any thread; the ids change when it had to
- * be reopened (reopen.c), each of them by itself. */
+/* Shared by a handle of a variable and the writes made with it: the variable's name and
+ * shape, and the ids of its shards. Any thread; an id changes when the variable was
+ * reopened (reopen.c), each by itself. */
 #ifndef MU_ACTORS_VARIABLES_OPENED_VARIABLE_H
 #define MU_ACTORS_VARIABLES_OPENED_VARIABLE_H
 

@@ -33,7 +33,7 @@ static void begin_step(struct variables *v, struct op_part *part, enum step step
     v->pump_all_due = true;
 }
 
-/* In place of the shard with the id `replaces`, if that is not 0. */
+/* `replaces`, if not 0: the id of the shard to be replaced. */
 static void open_part(struct variables *v, struct op_part *part, uint64_t replaces)
 {
     begin_step(v, part, OPENING);
@@ -79,8 +79,8 @@ static void find_again(struct mu__ctx *ctx, struct variables *v, struct operatio
     mu__vars_begin_open(v, op, replaces);
 }
 
-/* Some servers have their shards and others have not. Who waits for a creator looks
- * again once one of them has what it had not. */
+/* Some servers have their shards and others have not. An open with MU_VARIABLE_EXISTING
+ * begins anew, and waits for the missing ones. */
 static void take_loss(struct mu__ctx *ctx, struct variables *v, struct operation *op)
 {
     if (op->recreates || has_flag(op, MU_VARIABLE_EXISTING))
@@ -89,7 +89,7 @@ static void take_loss(struct mu__ctx *ctx, struct variables *v, struct operation
         mu__vars_fail_lost(ctx, v, op);
 }
 
-/* Shard 0 is ours, and yet somebody else's shards are there. */
+/* Shard 0 is this open's creation, and yet others' shards exist. */
 static bool finds_remains(const struct operation *op)
 {
     for (uint32_t i = 1; i < op->parts_count; i++)
@@ -98,7 +98,7 @@ static bool finds_remains(const struct operation *op)
     return false;
 }
 
-/* What follows a phase: false when that was the last, or the open begins anew. */
+/* What follows a phase; false when the open has ended or begins anew. */
 static bool after_find_home(struct mu__ctx *ctx, struct variables *v,
                             struct operation *op)
 {
@@ -152,7 +152,7 @@ static bool after_fill(struct mu__ctx *ctx, struct variables *v, struct operatio
 }
 
 /* From here on others find the variable. A shard that is lost before the end of this open
- * is made anew, and with it all others: we have their content still. */
+ * is made anew, and with it all others: the call still has their content. */
 static bool after_fill_home(struct mu__ctx *ctx, struct variables *v,
                             struct operation *op)
 {
@@ -220,8 +220,8 @@ void mu__vars_take_opened(struct mu__ctx *ctx, struct variables *v, struct op_pa
         mu__vars_rest(ctx, v, part);
 }
 
-/* Not an answer yet, and perhaps none before the limit: one part of an open waits for it,
- * if that never creates; the others have heard enough. */
+/* One part of an open that never creates waits for the server's answer (`parked`); the
+ * opens of the others are given up. */
 void mu__vars_take_absent(struct mu__ctx *ctx, struct variables *v, struct flight *flight)
 {
     struct op_part *part = flight == NULL ? NULL : flight->part;
@@ -245,7 +245,7 @@ void mu__vars_take_absent(struct mu__ctx *ctx, struct variables *v, struct fligh
     mu__vars_rest(ctx, v, part);
 }
 
-/* A shard that was being opened or made on a lost server. */
+/* Open again a shard that was being opened or made on a lost server. */
 static void open_over(struct variables *v, struct op_part *part)
 {
     if (part->op->phase == FILL_HOME) {
@@ -256,8 +256,8 @@ static void open_over(struct variables *v, struct op_part *part)
     open_part(v, part, part->step == OPENING ? part->replaces : 0);
 }
 
-/* An open whose creation of shard 0 is lost begins anew: somebody else may create now.
- * What was found is not asked for again, nor is what was committed. */
+/* An open whose creation of shard 0 is lost begins anew: another one may create now.
+ * Shards that were found or committed are not opened again. */
 void mu__vars_lose_in_open(struct mu__ctx *ctx, struct variables *v, struct operation *op,
                            uint32_t server)
 {

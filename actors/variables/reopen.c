@@ -1,17 +1,19 @@
-/* What was opened on a server that has forgotten it: it was restarted, or somebody has
- * created the variable anew. The operation looks for the variable by its name, as an open
- * that never creates and never waits for a creator, and goes on with what is there: what
- * was restored from a checkpoint, say. What is not there gives -MU_ENOTFOUND, and another
- * dtype or shape -MU_EPRECONDITION.
+/* Shards that their server has lost, since it was restarted or the variable was created
+ * anew. The operation opens the variable by its name, without creating it or waiting for
+ * a creator, and goes on with the shards that exist now: restored from a checkpoint, say.
+ * A variable that does not exist gives -MU_ENOTFOUND, another dtype or shape
+ * -MU_EPRECONDITION.
  *
- * Reads and assigns do again what was done with the former shards. An add or a gradient
- * goes on only with shards that have refused it as a whole; if a former shard has taken
- * it, or may have, its outcome is unknown. */
+ * Reads and assigns are repeated. An add or a gradient goes on only for shards that have
+ * refused it as a whole; if a former shard has applied it, or may have, its outcome is
+ * unknown. */
 #include "actors/variables/actions.h"
+
+#include "actors/keep.h"
 
 #include <stdlib.h>
 
-enum { REOPENS_MAX = 8 };       /* of one operation: who creates it anew all the time? */
+enum { REOPENS_MAX = 8 };       /* of one operation; more are not expected */
 
 struct inner {
     struct mu__variable_call call;  /* first: the operation's call points here */
@@ -20,7 +22,7 @@ struct inner {
 
 /* ---- The open ---- */
 
-/* The limit is the outer one's. */
+/* It has no timeout of its own: the outer operation ends it. */
 static struct mu__variable_call *inner_call(const struct operation *outer)
 {
     const struct mu__variable_call *call = outer->call;
@@ -60,7 +62,7 @@ static int begin_inner(struct mu__ctx *ctx, struct variables *v, struct operatio
 
 /* ---- The parts ---- */
 
-/* From its first piece, with the shard that there is now. */
+/* Send a part again from its first piece, to the present shard. */
 static void restart(struct variables *v, struct op_part *part)
 {
     mu__vars_disown_flights(v, part->op, part);
@@ -118,8 +120,8 @@ void mu__vars_reopen(struct mu__ctx *ctx, struct variables *v, struct op_part *p
         mu__vars_fail(ctx, v, op, part->server, rv, "it cannot be reopened");
 }
 
-/* False: it has failed, and with it the operation. What is under way and may not be
- * repeated has an answer to come. */
+/* Let a part go on with the new id. False: the operation has failed. A request under way
+ * that must not be repeated keeps waiting for its answer. */
 static bool take_over(struct mu__ctx *ctx, struct variables *v, struct op_part *part)
 {
     bool repeats = part->op->rule->repeats;
@@ -142,12 +144,10 @@ static bool take_over(struct mu__ctx *ctx, struct variables *v, struct op_part *
 
 static void answer_request(struct mu__ctx *ctx, const struct operation *op, int code)
 {
-    struct mu__msg *msg = mu__msg_new(ctx, MU__VAR_REOPENED);
+    const struct mu__var_reopened body = {.request = op->request};
 
     op->call->call.code = code;
-    if (msg != NULL)
-        ((struct mu__var_reopened *)mu__body(msg))->request = op->request;
-    if (mu__send(ctx, op->requester, msg) != 0)
+    if (mu__send_body(ctx, op->requester, MU__VAR_REOPENED, &body, sizeof body) != 0)
         mu__log(ctx, MU__LOG_ERROR, "nobody hears that variable %s was reopened",
                 op->call->name);
 }
@@ -183,7 +183,7 @@ void mu__vars_reopened(struct mu__ctx *ctx, struct variables *v,
     free(op->call);
 }
 
-/* ---- For others ---- */
+/* ---- VAR_REOPEN ---- */
 
 void mu__vars_on_reopen(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
 {

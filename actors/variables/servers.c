@@ -1,4 +1,4 @@
-/* The servers: where each one is, and what is to be done when one is lost. */
+/* The servers: where each one is, and what happens when a link goes down. */
 #include "actors/variables/actions.h"
 
 #include <inttypes.h>
@@ -23,9 +23,9 @@ int mu__vars_need_servers(struct mu__ctx *ctx, struct variables *v, uint32_t cou
     return 0;
 }
 
-/* ---- Lost ---- */
+/* ---- Servers that go down ---- */
 
-/* What the server may have forgotten is sent again. Not for parts of an open. */
+/* Send again what the server may have forgotten. Not for parts of an open. */
 static void start_over(struct variables *v, struct op_part *part)
 {
     if (part->op->call->call.operation == MU__VARIABLE_ASSIGN)
@@ -64,12 +64,12 @@ static void lose_server(struct mu__ctx *ctx, struct variables *v, uint32_t serve
         else
             mu__vars_fail_unknown(ctx, v, part);
     }
-    for (struct operation *op = v->operations; op != NULL; op = op->next)
+    for (struct operation *op = first_operation(v); op != NULL; op = next_operation(op))
         if (is_open(op))
             mu__vars_lose_in_open(ctx, v, op, server);
 }
 
-/* ---- News ---- */
+/* ---- Node news ---- */
 
 void mu__vars_on_node_up(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
 {
@@ -93,9 +93,7 @@ void mu__vars_on_node_up(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
     server->node = body->node;
     server->trouble[0] = '\0';
     free(server->address);
-    server->address = malloc(body->address.size + 1);
-    if (server->address != NULL)
-        mu__view_copy(body->address, server->address, body->address.size + 1);
+    server->address = mu__view_dup(body->address);
     mu__vars_pump_all(ctx, v);
 }
 
@@ -124,7 +122,7 @@ void mu__vars_on_node_trouble(struct mu__ctx *ctx, void *state, struct mu__msg *
     mu__view_copy(body->reason, v->servers[body->index].trouble, TROUBLE_BYTES_MAX);
 }
 
-/* Only messages have the address: the links know where to dial. */
+/* The address is for error messages only: the links know where to dial. */
 void mu__vars_on_cluster_moved(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
 {
     struct variables *v = state;
@@ -133,7 +131,7 @@ void mu__vars_on_cluster_moved(struct mu__ctx *ctx, void *state, struct mu__msg 
 
     if (!mu__view_is(body->type, "ps") || body->index >= v->servers_count)
         return;
-    address = strndup(body->address.data, body->address.size);
+    address = mu__view_dup(body->address);
     if (address == NULL) {
         mu__log(ctx, MU__LOG_ERROR, "out of memory: messages have the former address of "
                 "/job:ps/task:%" PRIu32, body->index);
@@ -143,9 +141,9 @@ void mu__vars_on_cluster_moved(struct mu__ctx *ctx, void *state, struct mu__msg 
     v->servers[body->index].address = address;
 }
 
-/* ---- start and end ---- */
+/* ---- Start and end ---- */
 
-/* The server on this node, which no news tells of. */
+/* The server on this node, of which there is no node news. */
 static int learn_own(struct mu__ctx *ctx, struct variables *v,
                      const struct mu__variables_options *options)
 {

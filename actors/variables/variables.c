@@ -1,6 +1,5 @@
-/* What every operation does: it is planned, sent piece by piece and answered. See
- * internal.h for what it is made of. The way of reads and writes is in this file
- * alone, since it is the one that has to be fast. */
+/* The course of every operation: it is planned, sent piece by piece and answered. The
+ * path of reads and writes, which has to be fast, is in this file alone. */
 #include "actors/variables/variables.h"
 
 #include "actors/variables/actions.h"
@@ -11,26 +10,6 @@
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>
-
-/* What it hears. */
-static void on_call(struct mu__ctx *ctx, void *state, struct mu__msg *msg);
-static void on_opened(struct mu__ctx *ctx, void *state, struct mu__msg *msg);
-static void on_data(struct mu__ctx *ctx, void *state, struct mu__msg *msg);
-static void on_written(struct mu__ctx *ctx, void *state, struct mu__msg *msg);
-static void on_timer(struct mu__ctx *ctx, void *state, struct mu__msg *msg);
-
-static const struct mu__handler handlers[] = {
-    {MU__CALL, on_call},
-    {MU__VAR_OPENED, on_opened},
-    {MU__VAR_DATA, on_data},
-    {MU__VAR_WRITTEN, on_written},
-    {MU__TIMER, on_timer},
-    {MU__VAR_REOPEN, mu__vars_on_reopen},
-    {MU__NODE_UP, mu__vars_on_node_up},
-    {MU__NODE_DOWN, mu__vars_on_node_down},
-    {MU__NODE_TROUBLE, mu__vars_on_node_trouble},
-    {MU__CLUSTER_MOVED, mu__vars_on_cluster_moved},
-};
 
 enum { RETRY_MS = 5 };      /* after a link had no room */
 
@@ -51,21 +30,12 @@ void mu__vars_retry_later(struct mu__ctx *ctx, struct variables *v)
         v->retry_timer = mu__timer_set(ctx, RETRY_MS, 0);
 }
 
-static void unlist(struct variables *v, struct operation *op)
-{
-    struct operation **link = &v->operations;
-
-    while (*link != op)
-        link = &(*link)->next;
-    *link = op->next;
-    mu__vars_disown_flights(v, op, NULL);
-}
-
-/* Out of all lists, with what it has begun for itself. */
+/* Take an operation out of all lists, and cancel its timer. */
 static void take_out(struct mu__ctx *ctx, struct variables *v, struct operation *op)
 {
     mu__timer_cancel(ctx, op->call->call.timer);
-    unlist(v, op);
+    mu__list_remove(&v->operations, &op->node);
+    mu__vars_disown_flights(v, op, NULL);
     for (uint32_t i = 0; i < op->parts_count; i++) {
         mu__vars_dequeue(v, &op->parts[i]);
         mu__vars_unstage(v, &op->parts[i]);
@@ -107,7 +77,7 @@ static bool will_stage(const struct op_part *part)
            part->bytes > MU__PIECE_BYTES_MAX;
 }
 
-/* Those who wait for a creator leave room for it. */
+/* Opens that wait for a creator leave room for the creator's. */
 static uint32_t opens_max(const struct operation *op)
 {
     return has_flag(op, MU_VARIABLE_EXISTING) ? MU__OPENS_MAX / 4 * 3 : MU__OPENS_MAX;
@@ -258,7 +228,7 @@ void mu__vars_pump_all(struct mu__ctx *ctx, struct variables *v)
         pump(ctx, v, (v->pumped_first + i) % v->servers_count);
 }
 
-/* After every event: go on with the server it came from, or with all. */
+/* After every event: send on to the server that it came from, or to all. */
 static void go_on(struct mu__ctx *ctx, struct variables *v, uint32_t server)
 {
     if (v->pump_all_due)
@@ -306,12 +276,11 @@ static struct operation *operation_new(struct variables *v,
     op->recreates = has_flag(op, MU_VARIABLE_RECREATE);
     for (uint32_t i = 0; i < count; i++)
         plan_part(op, i);
-    op->next = v->operations;
-    v->operations = op;
+    mu__list_prepend(&v->operations, &op->node);
     return op;
 }
 
-/* The timer is set first: a call that cannot be bounded is refused. */
+/* A call whose timer cannot be set is refused. */
 int mu__vars_plan(struct mu__ctx *ctx, struct variables *v,
                   struct mu__variable_call *call, struct operation **ret_op)
 {
@@ -372,7 +341,7 @@ static void on_call(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
 
 /* ---- Answers ---- */
 
-/* The lowest of its shards. */
+/* The call's version is the lowest of the shards'. */
 static void note_version(const struct operation *op)
 {
     for (uint32_t i = 0; i < op->parts_count; i++)
@@ -396,7 +365,7 @@ void mu__vars_rest(struct mu__ctx *ctx, struct variables *v, struct op_part *par
     }
 }
 
-/* One more piece of a part is answered. */
+/* A piece of a part was answered. */
 static void advance(struct mu__ctx *ctx, struct variables *v, const struct flight *flight,
                     uint64_t version)
 {
@@ -424,7 +393,7 @@ static void on_opened(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
     }
     was_flying = mu__vars_end_answered_flight(v, msg, body->token, &flight);
     part = flight.part;
-    /* Made ours after we gave up: somebody else shall fill it. */
+    /* Created for this node after the open was given up: another one shall fill it. */
     if (part == NULL && body->created)
         mu__vars_send_abandon(ctx, v, msg->from, body->variable, body->token);
     if (!was_flying)
@@ -438,7 +407,7 @@ static void on_opened(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
     go_on(ctx, v, flight.server);
 }
 
-/* A server that came back has forgotten what was opened on it. */
+/* -MU_ENOTFOUND: the server was restarted, and does not know the shard any more. */
 static void take_refusal(struct mu__ctx *ctx, struct variables *v, struct op_part *part,
                          uint32_t code, struct mu__view reason)
 {
@@ -490,13 +459,13 @@ static void on_written(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
     go_on(ctx, v, flight.server);
 }
 
-/* ---- start and end ---- */
+/* ---- Start and end ---- */
 
 static void on_timer(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
 {
     struct variables *v = state;
     const struct mu__timer *body = mu__body(msg);
-    struct operation *op = v->operations;
+    struct operation *op = first_operation(v);
 
     if (body->token == 0) {
         v->retry_timer = 0;
@@ -505,7 +474,7 @@ static void on_timer(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
         mu__vars_lost_tick(ctx, v);
     } else {
         while (op != NULL && op->id != body->token)
-            op = op->next;
+            op = next_operation(op);
         if (op != NULL)
             mu__vars_fail_by_timeout(ctx, v, op);
     }
@@ -534,17 +503,18 @@ static int init(struct mu__ctx *ctx, void *state, const void *arg)
     return rv;
 }
 
-/* Servers need not be told: they notice that the node goes. */
+/* Servers are not told: their links to this node go down. */
 static void done(struct mu__ctx *ctx, void *state)
 {
     struct variables *v = state;
 
-    while (v->operations != NULL) {
-        struct operation *op = v->operations;
+    struct operation *op;
+
+    while ((op = first_operation(v)) != NULL) {
         struct mu__variable_call *call = op->call;
 
         if (op->request != NULL) {
-            v->operations = op->next;
+            mu__list_remove(&v->operations, &op->node);
             free(op);
             continue;
         }
@@ -555,6 +525,19 @@ static void done(struct mu__ctx *ctx, void *state)
     }
     free_memory(v);
 }
+
+static const struct mu__handler handlers[] = {
+    {MU__CALL, on_call},
+    {MU__VAR_OPENED, on_opened},
+    {MU__VAR_DATA, on_data},
+    {MU__VAR_WRITTEN, on_written},
+    {MU__TIMER, on_timer},
+    {MU__VAR_REOPEN, mu__vars_on_reopen},
+    {MU__NODE_UP, mu__vars_on_node_up},
+    {MU__NODE_DOWN, mu__vars_on_node_down},
+    {MU__NODE_TROUBLE, mu__vars_on_node_trouble},
+    {MU__CLUSTER_MOVED, mu__vars_on_cluster_moved},
+};
 
 const struct mu__behavior mu__variables = {
     .name = "variables",

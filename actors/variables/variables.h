@@ -5,20 +5,20 @@
  *         node; VAR_OPENED, VAR_DATA, VAR_WRITTEN from servers; node news
  * Says:   VAR_OPEN, VAR_READ, VAR_WRITE to servers; VAR_REOPENED
  * Owns:   nothing of a call but the right to touch it until it is completed
- * Fails:  never by itself; a call ends with an error, at its limit at the latest
+ * Fails:  never by itself; a call ends with an error, at its timeout at the latest
  *
- * An open goes to shard 0 first, and to the others when that has its content or is this
- * node's to create. So two who create a variable at once never share it, and shards that
- * a server has lost are found out: see variable.h for what is done about them.
+ * An open goes to shard 0 first, and to the others when shard 0 has its content or is
+ * this node's to create. So two nodes that create a variable at once never share the
+ * creation, and shards that a server has lost are detected: variable.h says what follows.
  *
- * A server that is not there is waited for. When its link goes down, what it owed is
- * asked again once it is back (opens, reads, and assigns from their first piece); an add
- * or a gradient without answer fails at once, since nobody knows whether it was applied.
- * One that came back without what was opened on it is asked by name: what was restored
- * meanwhile is used from then on (reopen.c).
+ * A server that is not up is waited for. When its link goes down, requests without answer
+ * are sent again once it is back (opens, reads, and assigns from their first piece); an
+ * add or a gradient without answer fails at once, since nobody knows whether it was
+ * applied. A server that came back without a shard is asked for the variable by name:
+ * what was restored meanwhile is used from then on (reopen.c).
  *
- * One that was up and is away for `server_lost_ms` is lost: whatever needs it fails, and
- * so does each call that comes until it is back. */
+ * A server that was up and is away for `server_lost_ms` is lost: operations that need it
+ * fail, and so do new ones until it is back. */
 #ifndef MU_ACTORS_VARIABLES_H
 #define MU_ACTORS_VARIABLES_H
 
@@ -27,7 +27,7 @@
 #include "muster/variable.h"
 #include "runtime/kernel/kernel.h"
 
-/* What is asked: `operation` of the call. */
+/* The `operation` of a call. */
 enum mu__variable_operation {
     MU__VARIABLE_OPEN = 1,
     MU__VARIABLE_READ,
@@ -53,12 +53,12 @@ struct mu__variable_call {
     double rate;                    /* APPLY */
     double momentum;
     uint64_t version;               /* set by READ, VERSION and writes */
-    uint32_t found_shards;          /* set by an OPEN that fails: so many are there, and
-                                       nothing else differs; 0: not so */
+    uint32_t found_shards;          /* set by an OPEN that fails: the number of shards
+                                       there are, if only that differs; else 0 */
     bool reopened;                  /* set by all but OPEN: the ids are other ones now */
 };
 
-/* Beside MU_VARIABLE_EXISTING: what is not there now gives -MU_ENOTFOUND. */
+/* With MU_VARIABLE_EXISTING: a variable that does not exist now gives -MU_ENOTFOUND. */
 enum { MU__VARIABLE_REOPEN = 1 << 16 };
 
 /* What a VAR_REOPEN message points to: an OPEN with both flags. Lent to the actor until
@@ -88,11 +88,11 @@ enum { MU__SERVERS_MAX = 1 << 16 };
 /* Spawned as MU__VARIABLES. */
 extern const struct mu__behavior mu__variables;
 
-/* Its argument: what messages call servers that were never reached, and whether this node
- * is one itself. May be NULL. */
+/* Its argument: the addresses of servers, for error messages, and whether this node is a
+ * server itself. May be NULL. */
 struct mu__variables_options {
     size_t addresses_count;
-    const char *const *addresses;   /* by task index; NULL: not known. Copied. */
+    const char *const *addresses;   /* by task index; NULL: unknown. Copied */
     bool is_server;                 /* MU__PS is an actor of this node, */
     uint32_t index;                 /* with this task index */
     uint32_t server_lost_ms;        /* away for so long after it was up: lost; 0: never */

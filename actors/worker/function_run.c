@@ -14,7 +14,7 @@
 
 enum { LINE_BYTES_MAX = 511 };
 
-/* Many functions do not ask: nil is only made for those that do. Without memory it is
+/* Nil is made on demand, since many functions do not read their arguments. Out of memory:
  * NULL, which reads as nil. */
 const mu_value *mu_run_args(mu_run *run)
 {
@@ -103,7 +103,8 @@ void mu__run_set_failure(struct mu_run *run, const mu_error *error)
         *run->failure = *error;
 }
 
-/* What can go wrong with a server is told by its task; the rest is the function's. */
+/* An error that names a parameter server as its task is the server's; any other is the
+ * function's. */
 static int kind_of(const mu_error *error)
 {
     static const char servers[] = "/job:ps/";
@@ -133,7 +134,7 @@ int mu_run_fail_with(mu_run *run, const mu_error *error)
     return own.code;
 }
 
-/* ---- Words ---- */
+/* ---- Stack traces and log lines ---- */
 
 static struct mu__run_extra *extra_of(struct mu_run *run)
 {
@@ -142,7 +143,7 @@ static struct mu__run_extra *extra_of(struct mu_run *run)
     return run->extra;
 }
 
-/* Without memory it has no name. The thread that runs has the run to itself. */
+/* Out of memory: "". May write to the run, since its thread has it to itself. */
 const char *mu_run_closure_name(const mu_run *run)
 {
     MU__REQUIRE_OR(NULL, run);
@@ -160,7 +161,7 @@ const char *mu_run_closure_name(const mu_run *run)
     return extra->name;
 }
 
-/* How many bytes of a text there is room for, without cutting a character in two. */
+/* The length of a text cut to `room` bytes, without splitting a UTF-8 character. */
 static size_t cut(const char *text, size_t room)
 {
     size_t size = strlen(text);
@@ -186,7 +187,7 @@ void mu_run_set_stack_trace(mu_run *run, const char *text)
     extra->stack[size] = '\0';
 }
 
-/* Without the line's end. The oldest lines make room. */
+/* Append a line, given without its end; the oldest lines make room. */
 static void remember_line(struct mu__run_extra *extra, const char *line, size_t size)
 {
     while (extra->lines_size + size + 1 > MU__DETAIL_BYTES_MAX) {
@@ -201,7 +202,7 @@ static void remember_line(struct mu__run_extra *extra, const char *line, size_t 
     extra->lines_size += size + 1;
 }
 
-/* The line stands behind the message's body, in the same memory. */
+/* A RUN_LOG; the line is stored behind the body, in the same allocation. */
 static struct mu__msg *line_msg(struct mu__registered *function, const char *line,
                                 size_t size)
 {
@@ -269,14 +270,14 @@ struct mu__view mu__run_detail(const struct mu_run *run)
 
 /* ---- Objects ---- */
 
-/* What the reference value of a kept object holds. */
+/* The holder of the reference value of a kept object. */
 struct object {
     void *object;
     void (*drop)(void *object);
     const void *kind;
 };
 
-/* On the thread of whoever held the reference last. */
+/* Runs on the thread that releases the last reference. */
 static void drop_object(void *holder)
 {
     struct object *own = holder;
@@ -362,7 +363,7 @@ static uint32_t sort_and_thin(struct mu__run_input *items, uint32_t count)
     return pinned;
 }
 
-/* Something that does not exist, or comes out of the run itself. */
+/* Number 0, and the result of the run itself. */
 static bool is_no_input(const struct mu_run *run, uint64_t number)
 {
     return number == 0 || (number == run->closure && mu__run_makes(run));
@@ -426,7 +427,7 @@ static int unpack_args(struct mu_run *run)
     return mu__value_replace_references(&run->args_value, replace_input, run);
 }
 
-/* An object can only come from an input or be the result itself. */
+/* Only a result that is a reference, or a run that has inputs, can have an object. */
 static int check_objects(struct mu_run *run)
 {
     if (mu_value_type(run->result) != MU_VALUE_REFERENCE && run->inputs == NULL)
@@ -458,7 +459,7 @@ static int pack_result(struct mu_run *run)
     return run->result_buf != NULL ? 0 : fail_too_large(run);
 }
 
-/* It stays here; somebody may want to have it sent later. */
+/* Of a result that stays here; the sizes are needed if it is sent later. */
 static int measure_result(struct mu_run *run)
 {
     struct mu__packed *packed = &run->result_packed;
@@ -522,7 +523,7 @@ static void free_inputs(struct mu__run_inputs *inputs)
     free(inputs);
 }
 
-/* Of runs that failed, wrote, said something or had inputs. */
+/* What only runs have that failed, wrote, logged or had inputs. */
 static void clear_rest(struct mu_run *run)
 {
     mu__effects_clear(&run->effects);

@@ -22,8 +22,8 @@ typedef int (*mu__post_fn)(mu_node *node, uint32_t actor_number, struct mu__msg 
 /* Lines of one function that wait for the loop; more are dropped, and counted. */
 enum { MU__RUN_LINES_MAX = 256 };
 
-/* A function, and all that its runs need of their worker: it stays in memory for a run
- * that does not end. */
+/* A function, and all that its runs need of their worker. It stays in memory while a run
+ * does not end, even after the worker. */
 struct mu__registered {
     struct mu__text_node named;     /* first: in the table of functions */
     mu_function_fn function;
@@ -37,32 +37,33 @@ struct mu__registered {
     char name[64];
 };
 
-/* One reference among the arguments. */
+/* One input of a run. */
 struct mu__run_input {
     struct mu__pinned_wait wait;      /* first: the store's pointer is ours */
     struct mu_run *run;
     uint64_t number;
-    mu_value *value;                /* once it is there */
+    mu_value *value;                /* NULL until it is there */
 };
 
 struct mu__run_inputs {
     uint32_t count;
     uint32_t missing;
-    struct mu__run_input items[];   /* by number, each once */
+    struct mu__run_input items[];   /* sorted by number, each once */
 };
 
-/* What few runs have. */
+/* What few runs need. */
 struct mu__run_extra {
     char name[MU__CLOSURE_NAME_MAX + 1];
     char stack[MU__DETAIL_BYTES_MAX + 1];
-    char lines[MU__DETAIL_BYTES_MAX + 1];   /* the last ones, each with its line end */
+    char lines[MU__DETAIL_BYTES_MAX + 1];   /* the last lines logged, each with its line
+                                               end */
     size_t lines_size;
 };
 
 struct mu_run {
     struct mu__work work;           /* first: the executor's pointer is ours */
     struct mu__list_node listed;
-    struct mu__list *list;          /* that it is in; NULL: none */
+    struct mu__list *list;          /* the list that it is in; NULL: none */
     struct mu__registered *registered;
     mu_node *node;
     mu__pid requester;
@@ -72,10 +73,9 @@ struct mu_run {
     struct mu__msg *msg;            /* the RUN message */
     mu_value *args_value;           /* unpacked by the thread that runs; NULL: nil */
     mu_value *result;
-    struct mu__buf *result_buf;     /* the result, packed by the thread that ran; NULL:
-                                       nil, or it stays here, with its sizes in */
-    struct mu__packed result_packed; /* this */
-    char *text;                    /* of an error */
+    struct mu__buf *result_buf;     /* the packed result; NULL: nil, or it stays here */
+    struct mu__packed result_packed;    /* what is in there; if it stays: its sizes */
+    char *text;                    /* of the error of mu_run_fail */
     struct mu__effects effects;     /* what it writes when it has returned 0 */
     mu_error *failure;              /* with mu_run_fail_with, or of its writes; NULL: the
                                        function's own error, if any */
@@ -85,7 +85,7 @@ struct mu_run {
     bool reported_begun;                /* the chief was told that it has begun */
     bool skipped;                   /* it was cancelled when its thread took it */
     bool began;                     /* the function was called */
-    bool no_memory;                 /* for what it wanted to return */
+    bool no_memory;                 /* for its return value */
 };
 
 static inline struct mu_run *mu__run_first(const struct mu__list *list)
@@ -98,7 +98,7 @@ static inline struct mu_run *mu__run_next(const struct mu_run *run)
     return MU__LIST_NEXT(run, struct mu_run, listed);
 }
 
-/* The message that asked for it. */
+/* The RUN message's body. */
 static inline const struct mu__run *mu__run_request(const struct mu_run *run)
 {
     return (const struct mu__run *)(const void *)run->msg->body;
@@ -121,7 +121,7 @@ void mu__run_execute(struct mu__work *work);
 /* Free what the run holds, but not the run and its message. Nothing of it waits. */
 void mu__run_clear(struct mu_run *run);
 
-/* The numbers of RUN's `inputs`, sorted, each once. -MU_EINVALID when they make no sense,
+/* Read the numbers of RUN's `inputs`. -MU_EINVALID (not a list of valid numbers),
  * -MU_ENOMEM. */
 int mu__run_take_inputs(struct mu_run *run);
 
@@ -133,8 +133,8 @@ struct mu__view mu__run_detail(const struct mu_run *run);
 void mu__run_set_failure(struct mu_run *run, const mu_error *error);
 
 /* mu_run_return_object, for one of `kind`: mu__run_find_object then finds it, and
- * mu_run_object does not. NULL is the kind of the program's own. `drop` may be NULL.
- * -MU_ENOMEM: `object` was dropped, and the run will fail. */
+ * mu_run_object does not. NULL is the kind of the program's own objects. `drop` may be
+ * NULL. -MU_ENOMEM: `object` was dropped, and the run will fail. */
 int mu__run_keep_object(struct mu_run *run, void *object, void (*drop)(void *object),
                         const void *kind);
 void *mu__run_find_object(const mu_value *argument, const void *kind);

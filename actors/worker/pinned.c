@@ -70,7 +70,7 @@ bool mu__pinned_take_note(struct mu__pinned *pinned, uint32_t owner, uint64_t nu
 
 /* ---- items ---- */
 
-/* The content goes, the item stays. */
+/* Drops an item's content. */
 static void empty(struct mu__pinned *pinned, struct mu__pinned_item *item)
 {
     mu_value *value = item->value;
@@ -177,7 +177,8 @@ void mu__pinned_forget(struct mu__pinned *pinned, struct mu__pinned_item *item)
     item->state = MU__PINNED_EXPECTED;
 }
 
-/* One that is only expected may be on its way, as one that nobody has heard of. */
+/* An item that is only expected may be on its way, as may an unknown one: so it is
+ * noted. */
 void mu__pinned_drop(struct mu__pinned *pinned, uint32_t owner, uint64_t number)
 {
     struct mu__pinned_item *item = mu__pinned_find(pinned, owner, number);

@@ -22,7 +22,7 @@
 #include <stdbool.h>
 
 enum mu__pinned_state {
-    MU__PINNED_EXPECTED,      /* somebody waits for it; gone as soon as nobody does */
+    MU__PINNED_EXPECTED,      /* somebody waits for it; removed when nobody does */
     MU__PINNED_BUILDING,      /* a run of this worker makes it */
     MU__PINNED_READY,
     MU__PINNED_FAILED
@@ -30,25 +30,25 @@ enum mu__pinned_state {
 
 struct mu__pinned_owner;
 
-/* One thing that somebody waits for; embedded in what the waiting one has. */
+/* A wait for one item; embedded in the struct of who waits. */
 struct mu__pinned_wait {
     struct mu__list_node node;      /* first */
-    struct mu__pinned_item *item;     /* NULL: waits for nothing */
+    struct mu__pinned_item *item;     /* NULL: it does not wait */
 };
 
 struct mu__pinned_item {
     struct mu__pinned_owner *owner;
     uint64_t number;
     enum mu__pinned_state state;
-    const void *builder;            /* BUILDING: who makes it; only compared */
+    const void *builder;            /* BUILDING: its run; only compared */
     mu_value *value;                /* READY */
     uint64_t bytes;                 /* READY: what the value would need on the wire */
     mu_error *error;                /* FAILED; NULL: there was no memory for it */
-    struct mu__list waits;          /* who waits, in the order of coming */
+    struct mu__list waits;          /* in the order in which they began */
 };
 
-/* Numbers that were dropped before they came are remembered, so many for each owner, and
- * the latest ones. */
+/* Numbers that were dropped before they came are remembered, the latest so many of each
+ * owner. */
 enum { MU__PINNED_NOTES_MAX = 64 };
 
 /* Zeroed memory is an empty one. */
@@ -58,7 +58,7 @@ struct mu__pinned {
     uint64_t seed;                  /* of maps of numbers that peers choose */
 };
 
-/* Everything goes. Nobody may wait any more. */
+/* Frees all. There may be no waits left. */
 void mu__pinned_done(struct mu__pinned *pinned);
 
 /* NULL when there is none. */
@@ -70,38 +70,37 @@ struct mu__pinned_item *mu__pinned_find(const struct mu__pinned *pinned, uint32_
 struct mu__pinned_item *mu__pinned_expect(struct mu__pinned *pinned, uint32_t owner,
                                       uint64_t number);
 
-/* `builder` makes it from now on; what was there is dropped. */
+/* `builder` makes it from now on; an earlier value or error is dropped. */
 void mu__pinned_build(struct mu__pinned *pinned, struct mu__pinned_item *item,
                     const void *builder);
 
-/* It is READY; takes `value`. */
+/* Make an item READY; takes `value`. */
 void mu__pinned_succeed(struct mu__pinned *pinned, struct mu__pinned_item *item,
                         mu_value *value, uint64_t bytes);
 
-/* It is FAILED; copies `error`. */
+/* Make an item FAILED; copies `error`. */
 void mu__pinned_fail(struct mu__pinned *pinned, struct mu__pinned_item *item,
                    const mu_error *error);
 
-/* Nobody makes it any more, and it is not there: EXPECTED if somebody waits for it, else
- * gone. */
+/* Drop an item's content: it is EXPECTED if somebody waits for it, and removed
+ * otherwise. */
 void mu__pinned_forget(struct mu__pinned *pinned, struct mu__pinned_item *item);
 
 /* The owner does not need it any more. One that is not there is noted. */
 void mu__pinned_drop(struct mu__pinned *pinned, uint32_t owner, uint64_t number);
 
-/* Whether it was dropped and never came; asked once, the note is gone. */
+/* Whether a number was dropped before it came; forgets the note. */
 bool mu__pinned_take_note(struct mu__pinned *pinned, uint32_t owner, uint64_t number);
 
-/* All of an owner, with its notes. Nobody may wait for any of it any more. */
+/* Remove all items and notes of an owner. There may be no waits for them left. */
 void mu__pinned_drop_owner(struct mu__pinned *pinned, uint32_t owner);
 
-/* Wait for an item, behind those who do already; and no more, which is fine for who does
- * not. */
+/* Begin to wait for an item, behind earlier waits; stop waiting, which is fine for a wait
+ * that has not begun. */
 void mu__pinned_wait(struct mu__pinned_item *item, struct mu__pinned_wait *wait);
 void mu__pinned_unwait(struct mu__pinned *pinned, struct mu__pinned_wait *wait);
 
-/* The first of those who wait, who then waits no more; NULL: nobody does. The item stays,
- * whatever its state. */
+/* The first wait, which ends; NULL: there is none. The item stays, whatever its state. */
 struct mu__pinned_wait *mu__pinned_take_wait(struct mu__pinned_item *item);
 
 #endif

@@ -90,14 +90,14 @@ struct mu_run *mu__recall_find(const struct mu__list *list, struct mu_run **at,
     return run;
 }
 
-/* ---- What has begun ---- */
+/* ---- Runs that have begun ---- */
 
 static bool may_report(const struct mu_run *run, uint64_t now_ms, uint64_t least_ms)
 {
     return !run->reported_begun && attempt_of(run, now_ms).for_ms >= least_ms;
 }
 
-/* The runs of one chief that may be told of, from `run` on. */
+/* How many runs of one chief may be reported, from `run` on. */
 static uint32_t count_of(const struct mu_run *run, mu__pid requester, uint64_t now_ms,
                          uint64_t least_ms)
 {
@@ -110,7 +110,7 @@ static uint32_t count_of(const struct mu_run *run, mu__pid requester, uint64_t n
     return count;
 }
 
-/* False: out of memory; it is tried again. */
+/* Report the runs of one chief from `run` on. False: out of memory. */
 static bool report(struct mu__ctx *ctx, struct mu_run *run, uint64_t now_ms,
                  uint64_t least_ms)
 {

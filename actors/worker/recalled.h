@@ -1,5 +1,5 @@
-/* What a worker tells a chief about runs that it was sent: which have begun, and which it
- * gives back. Functions over lists of runs; the worker actor owns the runs. */
+/* What a worker tells a chief about its runs: which have begun, and which it gives back.
+ * Functions over lists of runs; the worker actor owns the runs. */
 #ifndef MU_ACTORS_WORKER_RECALLED_H
 #define MU_ACTORS_WORKER_RECALLED_H
 
@@ -31,16 +31,16 @@ int mu__recall_answer_send(struct mu__ctx *ctx, struct mu__recall_answer *answer
 struct mu_run *mu__recall_find(const struct mu__list *list, struct mu_run **at,
                                mu__pid requester, const struct mu__attempt *target);
 
-/* Whether a thread has taken it. */
+/* Whether a thread has taken the run. */
 static inline bool mu__run_has_begun(const struct mu_run *run)
 {
     return atomic_load_explicit(&run->work.begun_ms, memory_order_relaxed) != 0;
 }
 
-/* Tell chiefs of the runs of `running` that have been with a thread for `least_ms` and
- * were not told of. Returns whether there are such that have not been for so long, or
- * that one of the `threads` is about to take: the system may be slow to wake it. Runs
- * begin in the list's order. */
+/* Report to chiefs the runs of `running` that have been with a thread for `least_ms` and
+ * were not reported. Returns whether to check again: some have been for less, or one of
+ * the `threads` is about to take one (the system may be slow to wake it). Runs begin in
+ * the list's order. */
 bool mu__recall_report_begun(struct mu__ctx *ctx, const struct mu__list *running,
                            uint32_t threads, uint64_t least_ms);
 

@@ -8,8 +8,8 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Inputs below LATE_BYTES come in the order in which they were sent: only larger ones
- * travel in pieces, which what is sent later may overtake. */
+/* Inputs below LATE_BYTES arrive in the order in which they were sent; larger ones travel
+ * in pieces, and later messages may overtake them. */
 enum { LATE_BYTES = 1 << 20 };
 
 void mu__worker_forget_inputs(struct worker *w, struct mu_run *run)
@@ -26,7 +26,8 @@ static void move_run(struct mu__list *list, struct mu_run *run)
     mu__worker_list_run(list, run);
 }
 
-/* Words for what failed, once: an input's own input keeps its words. */
+/* Fail a run for an input that failed. If the input failed for an input of its own, the
+ * error's text stays as it is. */
 static void fail_for_input(struct mu_run *run, const struct mu__pinned_item *item)
 {
     bool per_worker = (item->number & MU__PER_WORKER_BIT) != 0;
@@ -49,7 +50,7 @@ static void fail_for_input(struct mu_run *run, const struct mu__pinned_item *ite
     run->code = error.code;
 }
 
-/* A run that waited has something, or will never have it. */
+/* Give a run that waited the input's value, or its error. */
 static void answer_wait(struct worker *w, struct mu__run_input *input,
                         const struct mu__pinned_item *item)
 {
@@ -101,13 +102,13 @@ static int look_for_inputs(struct worker *w, struct mu_run *run)
     int rv = mu__run_take_inputs(run);
 
     if (rv == -MU_EINVALID)
-        return mu_run_fail(run, rv, "the list of inputs makes no sense");
+        return mu_run_fail(run, rv, "the list of inputs is malformed");
     for (uint32_t i = 0; rv == 0 && run->inputs != NULL && i < run->inputs->count; i++)
         rv = look_for_input(w, run, &run->inputs->items[i]);
     return rv;
 }
 
-/* From now on its result is awaited. */
+/* Expect the run's own result. */
 static int begin_making(struct worker *w, struct mu_run *run)
 {
     struct mu__pinned_item *item;
@@ -135,7 +136,7 @@ void mu__worker_prepare(struct worker *w, struct mu_run *run)
     mu__worker_list_run(is_ready ? &w->ready : &w->waiting, run);
 }
 
-/* What the error of a run is for those who need its result. */
+/* The error of a run, for runs that need its result. */
 static mu_error error_of(const struct worker *w, const struct mu_run *run)
 {
     struct mu__result reported = {0};
@@ -177,7 +178,6 @@ void mu__worker_settle(struct worker *w, struct mu_run *run)
     answer_waits(w, item);
 }
 
-/* Nobody will make it, so nobody shall wait for it. */
 void mu__worker_fail_unknown(struct mu__ctx *ctx, struct worker *w, mu__pid requester,
                          const struct mu__run *request, const char *text)
 {
@@ -263,26 +263,18 @@ static int send_pulled_error(struct mu__ctx *ctx, mu__pid to, uint64_t number,
 static int send_pulled(struct mu__ctx *ctx, mu__pid to,
                        const struct mu__pinned_item *item)
 {
-    struct mu__packed packed;
-    struct mu__buf *buf = mu__pack_value(item->value, &packed);
-    struct mu__msg *msg;
-    struct mu__pulled *body;
+    struct mu__pulled body = {.input = item->number};
+    struct mu__buf *packed = mu__pack_value(item->value, &body.content);
+    int rv;
 
-    if (buf == NULL)
+    if (packed == NULL)
         return -MU_ENOMEM;
-    msg = mu__msg_new(ctx, MU__PULLED);
-    if (msg == NULL) {
-        mu__buf_unref(buf);
-        return -MU_ENOMEM;
-    }
-    body = mu__body(msg);
-    body->input = item->number;
-    body->content = packed;
-    msg->backing = buf;
-    return mu__send(ctx, to, msg);
+    rv = mu__send_backed(ctx, to, MU__PULLED, &body, sizeof body, packed);
+    mu__buf_unref(packed);
+    return rv;
 }
 
-/* 0 when it can be sent; else the words for the one who asked. */
+/* 0 when the item can be sent; else the error for the chief. */
 static int check_pull(const struct worker *w, const struct mu__pinned_item *item,
                       mu_error *error)
 {

@@ -1,4 +1,4 @@
-/* RESULT of a run, and of one that could not begin. */
+/* RESULT messages: of runs, and of closures that could not be run. */
 #include "actors/keep.h"
 #include "actors/worker/internal.h"
 
@@ -59,8 +59,7 @@ static int send_result(struct mu__ctx *ctx, struct mu_run *run)
     return mu__send(ctx, run->requester, msg);
 }
 
-/* A RESULT that cannot be sent, because its chief has gone, is a run that nobody
- * wants. */
+/* A RESULT that cannot be sent because its chief is gone is dropped. */
 void mu__worker_send_outcome(struct mu__ctx *ctx, struct mu_run *run)
 {
     int rv = send_result(ctx, run);

@@ -7,45 +7,13 @@
 #include <assert.h>
 #include <inttypes.h>
 #include <stdio.h>
-#include <string.h>
-
-/* What it hears. */
-static void on_run(struct mu__ctx *ctx, void *state, struct mu__msg *msg);
-static void on_cancel(struct mu__ctx *ctx, void *state, struct mu__msg *msg);
-static void on_recall(struct mu__ctx *ctx, void *state, struct mu__msg *msg);
-static void on_work_done(struct mu__ctx *ctx, void *state, struct mu__msg *msg);
-static void on_effects_sent(struct mu__ctx *ctx, void *state, struct mu__msg *msg);
-static void on_timer(struct mu__ctx *ctx, void *state, struct mu__msg *msg);
-static void on_run_log(struct mu__ctx *ctx, void *state, struct mu__msg *msg);
-static void on_register_refused(struct mu__ctx *ctx, void *state, struct mu__msg *msg);
-static void on_call(struct mu__ctx *ctx, void *state, struct mu__msg *msg);
-static void on_node_up(struct mu__ctx *ctx, void *state, struct mu__msg *msg);
-static void on_node_down(struct mu__ctx *ctx, void *state, struct mu__msg *msg);
-
-static const struct mu__handler handlers[] = {
-    {MU__RUN, on_run},
-    {MU__CANCEL, on_cancel},
-    {MU__RECALL, on_recall},
-    {MU__INPUT, mu__worker_on_input},
-    {MU__DROP, mu__worker_on_drop},
-    {MU__PULL, mu__worker_on_pull},
-    {MU__WORK_DONE, on_work_done},
-    {MU__EFFECTS_SENT, on_effects_sent},
-    {MU__TIMER, on_timer},
-    {MU__RUN_LOG, on_run_log},
-    {MU__REGISTER_REFUSED, on_register_refused},
-    {MU__CALL, on_call},
-    {MU__NODE_UP, on_node_up},
-    {MU__NODE_DOWN, on_node_down},
-    {MU__NODE_TROUBLE, mu__ignore},
-};
 
 enum {
     SPARE_MAX = 1024,
-    LOOK_MS = 10            /* BEGUN is sent of a run that takes at least this */
+    LOOK_MS = 10            /* a run that takes at least this is reported in BEGUN */
 };
 
-/* ---- chiefs ---- */
+/* ---- Chiefs ---- */
 
 static void offer(struct mu__ctx *ctx, const struct worker *w, uint32_t chief)
 {
@@ -56,7 +24,7 @@ static void offer(struct mu__ctx *ctx, const struct worker *w, uint32_t chief)
         mu__log(ctx, MU__LOG_WARN, "could not offer this worker to the chief");
 }
 
-/* The chief decides which types run closures. */
+/* The chief's option worker_types decides which task types run closures. */
 static void on_register_refused(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
 {
     const struct worker *w = state;
@@ -162,9 +130,10 @@ static void cancel(struct mu_run *run)
     atomic_store_explicit(&run->cancelled, true, memory_order_relaxed);
 }
 
-/* ---- runs ---- */
+/* ---- Runs ---- */
 
-/* In no list any more. Those who needed its result may be ready then. */
+/* End a run that is in no list any more. Runs that needed its result may be ready
+ * then. */
 static void finish(struct mu__ctx *ctx, struct worker *w, struct mu_run *run)
 {
     if (mu__run_makes(run)) {
@@ -176,7 +145,7 @@ static void finish(struct mu__ctx *ctx, struct worker *w, struct mu_run *run)
     run_free(ctx, w, run);
 }
 
-/* The effects actor may read the run's writes until it answers. */
+/* The effects actor uses the run's writes until EFFECTS_SENT. */
 static int send_effects(struct mu__ctx *ctx, struct mu_run *run)
 {
     const struct mu__run *request = mu__run_request(run);
@@ -190,7 +159,7 @@ static int send_effects(struct mu__ctx *ctx, struct mu_run *run)
     return mu__send(ctx, (mu__pid){MU__NODE_SELF, MU__EFFECTS}, msg);
 }
 
-/* Its function has returned. What nobody wants any more writes nothing. */
+/* The function has returned. A cancelled run writes nothing. */
 static void end_or_send(struct mu__ctx *ctx, struct worker *w, struct mu_run *run)
 {
     int rv;
@@ -214,7 +183,7 @@ static void end_or_send(struct mu__ctx *ctx, struct worker *w, struct mu_run *ru
     finish(ctx, w, run);
 }
 
-/* Look soon which runs take long: but only once after something has changed. */
+/* Check soon which runs take long; one timer at a time. */
 static void watch_begun(struct mu__ctx *ctx, struct worker *w)
 {
     if (w->look_timer == 0)
@@ -231,7 +200,7 @@ static void on_timer(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
         watch_begun(ctx, w);
 }
 
-/* In no list: run it, or let the executor. */
+/* Start a run that is in no list: here if it is inline, else on the executor. */
 static void start(struct mu__ctx *ctx, struct worker *w, struct mu_run *run)
 {
     if ((run->registered->flags & MU_FUNCTION_INLINE) != 0) {
@@ -330,28 +299,20 @@ static void on_effects_sent(struct mu__ctx *ctx, void *state, struct mu__msg *ms
     mu__worker_start_ready(ctx, w);
 }
 
-static bool is_run(const struct mu_run *run, const struct mu__msg *msg,
-                   const struct mu__cancel *target)
-{
-    return run->closure == target->closure && run->attempt == target->attempt &&
-           mu__pid_equal(run->requester, msg->from);
-}
-
-static struct mu_run *find_run(const struct mu__list *list, const struct mu__msg *msg,
+static struct mu_run *find_run(const struct mu__list *list, mu__pid requester,
                                const struct mu__cancel *target)
 {
-    struct mu_run *run = mu__run_first(list);
+    const struct mu__attempt attempt = {target->closure, target->attempt, 0};
+    struct mu_run *at = NULL;
 
-    while (run != NULL && !is_run(run, msg, target))
-        run = mu__run_next(run);
-    return run;
+    return mu__recall_find(list, &at, requester, &attempt);
 }
 
-/* One that waits for inputs has not begun, and never will. */
+/* A run that waits for inputs ends at once. */
 static void cancel_waiting(struct mu__ctx *ctx, struct worker *w,
                            const struct mu__msg *msg, const struct mu__cancel *target)
 {
-    struct mu_run *run = find_run(&w->waiting, msg, target);
+    struct mu_run *run = find_run(&w->waiting, msg->from, target);
 
     if (run == NULL)
         return;
@@ -361,11 +322,12 @@ static void cancel_waiting(struct mu__ctx *ctx, struct worker *w,
     finish(ctx, w, run);
 }
 
-/* One that waits for a thread, the same. */
+/* A run that waits for a thread ends at once; a running function sees
+ * mu_run_cancelled. */
 static void cancel_running(struct mu__ctx *ctx, struct worker *w,
                            const struct mu__msg *msg, const struct mu__cancel *target)
 {
-    struct mu_run *run = find_run(&w->running, msg, target);
+    struct mu_run *run = find_run(&w->running, msg->from, target);
 
     if (run == NULL)
         return;
@@ -381,19 +343,18 @@ static void on_cancel(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
 {
     struct worker *w = state;
     struct mu__cancel *body = mu__body(msg);
+    struct mu_run *sending = find_run(&w->sending, msg->from, body);
 
     cancel_running(ctx, w, msg, body);
-    for (struct mu_run *run = mu__run_first(&w->sending); run != NULL;
-         run = mu__run_next(run))
-        if (is_run(run, msg, body))
-            cancel(run);
+    if (sending != NULL)
+        cancel(sending);
     cancel_waiting(ctx, w, msg, body);
     mu__worker_start_ready(ctx, w);
 }
 
 /* ---- Recall ---- */
 
-/* It will not run here. What it was to make is nobody's to wait for here any more. */
+/* Drop a run that will not run here, and what it was to make. */
 static void drop_run(struct mu__ctx *ctx, struct worker *w, struct mu_run *run)
 {
     struct mu__pinned_item *item =
@@ -407,8 +368,8 @@ static void drop_run(struct mu__ctx *ctx, struct worker *w, struct mu_run *run)
     run_free(ctx, w, run);
 }
 
-/* Either an attempt is given back, or it runs here: whoever is with the executor is asked
- * there. */
+/* Each attempt is either given back or runs here; for one that is with the executor
+ * mu__withdraw decides. */
 static void on_recall(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
 {
     struct worker *w = state;
@@ -457,7 +418,7 @@ static void on_run_log(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
                 function->name, lost);
 }
 
-/* ---- a lost chief ---- */
+/* ---- A lost chief ---- */
 
 static void cancel_of(struct mu__list *list, uint32_t node)
 {
@@ -466,7 +427,8 @@ static void cancel_of(struct mu__list *list, uint32_t node)
             cancel(run);
 }
 
-/* It runs these elsewhere, and needs nothing of what was kept for it. */
+/* A lost chief's runs are withdrawn or cancelled, and all that was kept for it is
+ * dropped. */
 static void on_node_down(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
 {
     struct worker *w = state;
@@ -491,7 +453,7 @@ static void on_node_down(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
     mu__pinned_drop_owner(&w->pinned, body->node);
 }
 
-/* ---- life ---- */
+/* ---- Start and end ---- */
 
 bool mu__worker_running(const void *state, char *out, size_t size)
 {
@@ -578,6 +540,24 @@ static void done(struct mu__ctx *ctx, void *state)
         mu__free_array(run);
     }
 }
+
+static const struct mu__handler handlers[] = {
+    {MU__RUN, on_run},
+    {MU__CANCEL, on_cancel},
+    {MU__RECALL, on_recall},
+    {MU__INPUT, mu__worker_on_input},
+    {MU__DROP, mu__worker_on_drop},
+    {MU__PULL, mu__worker_on_pull},
+    {MU__WORK_DONE, on_work_done},
+    {MU__EFFECTS_SENT, on_effects_sent},
+    {MU__TIMER, on_timer},
+    {MU__RUN_LOG, on_run_log},
+    {MU__REGISTER_REFUSED, on_register_refused},
+    {MU__CALL, on_call},
+    {MU__NODE_UP, on_node_up},
+    {MU__NODE_DOWN, on_node_down},
+    {MU__NODE_TROUBLE, mu__ignore},
+};
 
 const struct mu__behavior mu__worker = {
     .name = "worker",

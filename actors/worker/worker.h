@@ -1,5 +1,5 @@
 /* Runs functions for supervisors. One on every node, because functions are registered on
- * every node; only on workers does it offer itself.
+ * every node; only on workers does it offer itself to chiefs.
  *
  * Hears:  RUN, CANCEL and RECALL from the supervisor; INPUT, DROP and PULL about what
  *         is kept here; WORK_DONE from the executor; EFFECTS_SENT from the effects actor;
@@ -38,7 +38,7 @@ struct mu__worker_config {
     const char *task;       /* "/job:worker/task:1", for messages, */
     const char *type;       /* and "worker"; both outlive the actor */
     mu_node *node;          /* for mu_run_node; not looked into */
-    mu__post_fn post;       /* how lines of functions come here; may be NULL */
+    mu__post_fn post;       /* posts log lines of functions to this actor; may be NULL */
 };
 
 enum mu__worker_operation {
@@ -46,7 +46,7 @@ enum mu__worker_operation {
     MU__WORKER_SERVE        /* the functions are there: offer this worker to chiefs */
 };
 
-/* The program registers a function. */
+/* A call of the program that registers a function. */
 struct mu__function_call {
     struct mu__call call;
     const char *name;
@@ -61,22 +61,21 @@ extern const struct mu__behavior mu__worker;    /* init takes the config */
  * shutdown. */
 bool mu__worker_running(const void *state, char *out, size_t size);
 
-/* Tell every run that nobody wants it any more. */
+/* Cancel every run that is with the executor. */
 void mu__worker_cancel_all(void *state);
 
-/* The node said goodbye, so others run what it has not begun: no run is started any
- * more, and those of `unstarted`, the works that the executor gave back (a list of
+/* The node leaves, and other workers run what it has not begun: no run is started any
+ * more; those of `unstarted`, the works that the executor gave back (a list of
  * mu__work.node), are freed, as are those that wait for inputs. Messages go to the
  * kernel's `pool`. */
 void mu__worker_leave(void *state, struct mu__pool *pool, struct mu__list unstarted);
 
-/* Free the runs of an executor that has forgotten its works and will not touch them any
- * more, as one whose process was killed, and those that the effects actor has: both
- * actors end before any message is handled. Messages go to the kernel's `pool`. */
+/* Free the runs of an executor that will not touch its works any more, such as one whose
+ * process was killed, and those that the effects actor has: both actors end before any
+ * message is handled. Messages go to the kernel's `pool`. */
 void mu__worker_forget_runs(void *state, struct mu__pool *pool);
 
-/* Bytes of all values that are kept here, as they would be sent. Of objects nothing is
- * known. */
+/* Bytes of all values that are kept here, as they would be sent. Objects do not count. */
 uint64_t mu__worker_pinned_bytes(const void *state);
 
 #endif

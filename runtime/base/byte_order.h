@@ -38,4 +38,20 @@ static inline uint64_t mu__load_big(const uint8_t *data, size_t size)
     return number;
 }
 
+/* The same, least significant first. */
+static inline uint64_t mu__load_little(const uint8_t *data, size_t size)
+{
+    uint64_t number = 0;
+
+    for (size_t i = size; i > 0; i--)
+        number = number << 8 | data[i - 1];
+    return number;
+}
+
+static inline void mu__store_little(uint8_t *out, uint64_t number, size_t size)
+{
+    for (size_t i = 0; i < size; i++)
+        out[i] = (uint8_t)(number >> (8 * i));
+}
+
 #endif

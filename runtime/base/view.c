@@ -1,5 +1,6 @@
 #include "runtime/base/view.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 struct mu__view mu__view_str(const char *text)
@@ -32,6 +33,15 @@ void mu__view_copy(struct mu__view view, char *out, size_t size)
     if (length > 0)
         memcpy(out, view.data, length);
     out[length] = '\0';
+}
+
+char *mu__view_dup(struct mu__view view)
+{
+    char *copy = malloc((size_t)view.size + 1);
+
+    if (copy != NULL)
+        mu__view_copy(view, copy, (size_t)view.size + 1);
+    return copy;
 }
 
 bool mu__view_is(struct mu__view view, const char *text)

@@ -18,6 +18,9 @@ struct mu__view mu__view_str(const char *text);
 /* Copy a view into a zero-terminated array, cut to fit. */
 void mu__view_copy(struct mu__view view, char *out, size_t size);
 
+/* A copy that ends with a zero, to be freed with free(). NULL: out of memory. */
+char *mu__view_dup(struct mu__view view);
+
 bool mu__view_is(struct mu__view view, const char *text);
 
 /* FNV-1a, 32 bits: for tables of names. */

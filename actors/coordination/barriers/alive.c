@@ -15,33 +15,32 @@ enum {
     OVER_MAX = 16       /* rounds whose answers are remembered */
 };
 
-/* One request. */
 struct alive_request {
     struct alive_request *next;
     struct member *member;
     uint64_t incarnation;
     uint64_t token;
-    uint64_t due_ms;        /* 0: it has no limit */
+    uint64_t due_ms;        /* 0: it has no timeout */
     uint64_t timeout_ms;
 };
 
 struct member {
     uint32_t slot;
-    uint32_t requests;          /* of it that wait */
-    uint64_t last;              /* the highest token of all that it asked */
-    bool connected;             /* connected */
+    uint32_t requests;          /* its waiting requests */
+    uint64_t last;              /* the highest token of its requests */
+    bool connected;
 };
 
-/* All requests about one set that are answered together. Once they are, it is kept for a
- * while: an answer may be lost with a link, and who has it will not ask with it again. */
+/* The requests about one set that are answered together. The answered round is kept for a
+ * while, for requests that are repeated because the answer was lost with a link. */
 struct round {
     struct round *next;
-    mu_value *list;         /* the answer, when it is over */
-    uint64_t version;       /* of the roster, then */
+    mu_value *list;         /* the answer; NULL: the round is not over */
+    uint64_t version;       /* of the roster at the answer */
     char *set;              /* canonical */
     struct member *members; /* in the set's order */
     uint32_t count;
-    uint32_t missing;       /* connected, and have not asked */
+    uint32_t missing;       /* connected members without a request */
     struct mu__map by_slot; /* slot + 1 -> member */
     struct alive_request *request;    /* the last one first */
 };
@@ -98,7 +97,7 @@ void mu__coord_alive_free(struct coord_alive *alive)
     free(alive);
 }
 
-/* It is none of those that run any more: the caller's. */
+/* Take the round out of those that run; it is the caller's. */
 static void take_round(struct coord_alive *alive, struct round *round)
 {
     struct round **at = &alive->rounds;
@@ -118,7 +117,8 @@ static void end_round(struct coord_alive *alive, struct round *round)
     free_round(round);
 }
 
-/* It was answered with this list, which it takes; the oldest of too many is forgotten. */
+/* Keep a round that was answered with this list, which it takes; beyond OVER_MAX the
+ * oldest is forgotten. */
 static void keep_round(const struct coordination *c, struct coord_alive *alive,
                        struct round *round, mu_value *list)
 {
@@ -141,7 +141,7 @@ static bool is_missing(const struct member *member)
     return member->connected && member->requests == 0;
 }
 
-/* Whether a member is connected, and how many requests of it wait. */
+/* Note whether a member is connected, and how many of its requests wait. */
 static void count_member(struct round *round, struct member *member, bool connected,
                          uint32_t requests)
 {
@@ -225,7 +225,8 @@ static void say(struct mu__ctx *ctx, struct coordination *c,
     mu__coord_answer(ctx, c, task->link.node, request->token, &error);
 }
 
-/* All the same, once nobody is missing. One whose link is down will ask again. */
+/* The same list for all, once no member is missing. A task whose link is down will repeat
+ * its request. */
 static void answer_when_complete(struct mu__ctx *ctx, struct coordination *c,
                                  struct coord_alive *alive, struct round *round)
 {
@@ -242,8 +243,9 @@ static void answer_when_complete(struct mu__ctx *ctx, struct coordination *c,
         end_round(alive, round);
 }
 
-/* The round in which this request was answered already. Those who ask for the first time
- * have a higher token than before, and are not looked for among ten thousand. */
+/* The round in which this request was answered already; NULL: none. A new request has a
+ * higher token than its task's former ones, so the many requests of a round are searched
+ * for repeated ones only. */
 static const struct round *find_over(const struct coord_alive *alive,
                                      const struct mu__roster_task *task, uint64_t token)
 {
@@ -260,7 +262,7 @@ static const struct round *find_over(const struct coord_alive *alive,
     return NULL;
 }
 
-/* ---- asking ---- */
+/* ---- requests ---- */
 
 static struct round *find_round(const struct coord_alive *alive, const char *set)
 {
@@ -301,7 +303,7 @@ static int begin_round(const struct coordination *c, struct coord_alive *alive,
 
     if (alive->rounds_count >= MU__ALIVE_ROUNDS_MAX)
         return mu_error_set(ret_error, -MU_EEXHAUSTED,
-                            "%d different sets of tasks are being asked for already",
+                            "requests for %d different sets of tasks wait already",
                             MU__ALIVE_ROUNDS_MAX);
     rv = mu__coord_set_slots(c, set, ret_error, &slots, &count);
     if (rv != 0)
@@ -336,7 +338,7 @@ static bool has_requested(const struct round *round, const struct member *member
     return false;
 }
 
-/* A request waits; one that is asked again is the same. */
+/* Add a waiting request, unless it is a repeated one. */
 static int add_request(struct mu__ctx *ctx, struct coordination *c,
                        struct coord_alive *alive, struct round *round,
                        struct member *member, const struct mu__tasks_get *get,
@@ -349,11 +351,11 @@ static int add_request(struct mu__ctx *ctx, struct coordination *c,
         return 0;
     if (alive->requests_count >= MU__ALIVE_REQUESTS_MAX)
         return mu_error_set(ret_error, -MU_EEXHAUSTED,
-                            "%d questions of who is alive wait already",
+                            "%d requests for live tasks wait already",
                             MU__ALIVE_REQUESTS_MAX);
     request = calloc(1, sizeof *request);
     if (request == NULL)
-        return mu_error_set(ret_error, -MU_ENOMEM, "no memory for a question");
+        return mu_error_set(ret_error, -MU_ENOMEM, "no memory for a request");
     request->member = member;
     request->incarnation = c->roster->tasks[member->slot]->incarnation;
     request->token = get->token;
@@ -413,7 +415,7 @@ void mu__coord_alive_request(struct mu__ctx *ctx, struct coordination *c,
         mu__coord_answer(ctx, c, task->link.node, get->token, &error);
 }
 
-/* ---- tasks that go and come; limits ---- */
+/* ---- tasks that leave or join; timeouts ---- */
 
 void mu__coord_alive_left(struct mu__ctx *ctx, struct coordination *c,
                           struct coord_alive *alive, const struct mu__roster_task *task)

@@ -1,5 +1,5 @@
-/* Who is alive: requests that each member of a set asks, and that all are answered with
- * the same list once each one has asked, or is not connected. */
+/* Rounds of requests for the tasks that are alive: each connected member of a set makes
+ * one, and all get the same list once the last has. */
 #ifndef MU_ACTORS_COORDINATION_ALIVE_H
 #define MU_ACTORS_COORDINATION_ALIVE_H
 
@@ -18,15 +18,15 @@ struct coord_alive;
 struct coord_alive *mu__coord_alive_new(void);
 void mu__coord_alive_free(struct coord_alive *alive);
 
-/* Nobody is answered: all will ask again. */
+/* Forget all without answers: the requests will be repeated. */
 void mu__coord_alive_forget(struct coord_alive *alive);
 
-/* `get` names its tasks. */
+/* `get->tasks` is not empty. */
 void mu__coord_alive_request(struct mu__ctx *ctx, struct coordination *c,
                              struct coord_alive *alive, struct mu__roster_task *task,
                              const struct mu__tasks_get *get);
 
-/* A task is not CONNECTED any more, or is. */
+/* A task is not CONNECTED any more; a task has become CONNECTED. */
 void mu__coord_alive_left(struct mu__ctx *ctx, struct coordination *c,
                           struct coord_alive *alive, const struct mu__roster_task *task);
 void mu__coord_alive_joined(struct coord_alive *alive,

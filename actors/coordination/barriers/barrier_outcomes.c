@@ -1,4 +1,4 @@
-/* How a generation of a barrier ends: its outcome in the store, and the answers. */
+/* The end of a generation of a barrier: its outcome in the store, and the answers. */
 #include "actors/coordination/barriers/alive.h"
 #include "actors/coordination/barriers/barrier_requests.h"
 #include "actors/coordination/barriers/barrier_table.h"
@@ -24,7 +24,7 @@ static bool is_plain(unsigned char byte)
            byte == ':';
 }
 
-/* A name has any bytes, a key has not: "a/b" is "a%2Fb" there. */
+/* A name may have bytes that a key may not: "a/b" is "a%2Fb" in a key. */
 static void key_of(const struct coordination *c, struct mu__view name, char out[1024])
 {
     const unsigned char *at = name.data;
@@ -53,7 +53,7 @@ static bool take_hex(const char *at, const char *end, unsigned char *ret_byte)
     return true;
 }
 
-/* The name behind a key, which has `skip` bytes before it; false: it is none of ours. */
+/* The name in a key, behind `skip` bytes; false: the key is of another form. */
 static bool name_of(struct mu__view key, size_t skip, char out[MU__BARRIER_NAME_MAX],
                     struct mu__view *ret_name)
 {
@@ -176,8 +176,8 @@ mu__coord_barrier_answer_of(const struct mu__barrier_outcome *outcome, uint64_t 
     };
 }
 
-/* To all who have arrived, with one copy of the words. One whose link is down asks again
- * when it is back. */
+/* Answer all arrivals, with one copy of the texts. A task whose link is down repeats its
+ * arrival when the link is back. */
 static void send_to_all(struct mu__ctx *ctx, struct coordination *c,
                         const struct mu__barrier *barrier,
                         const struct mu__barrier_outcome *outcome)
@@ -292,7 +292,8 @@ void mu__coord_barrier_explain_removed(const struct mu__barrier *barrier,
                    is_own && error->task[0] != '\0' ? error->task : task->name);
 }
 
-/* One that is not recoverable, or says itself that it has failed, is not waited for. */
+/* Whether barriers fail without this task: it is not recoverable, or has itself reported
+ * a failure. */
 static bool is_fatal(const struct mu__roster_task *task)
 {
     return !task->recoverable ||
@@ -318,9 +319,9 @@ void mu__coord_barriers_task_left(struct mu__ctx *ctx, struct coordination *c,
     struct mu__barrier *next;
     mu_error error;
 
-    for (struct mu__barrier *at = c->barriers->table.running.first; at != NULL;
-         at = next) {
-        next = at->next;
+    for (struct mu__barrier *at = mu__barrier_first(&c->barriers->table.running);
+         at != NULL; at = next) {
+        next = mu__barrier_next(at);
         if (mu__barrier_seat(at, task->slot) == NULL)
             continue;
         if (!is_fatal(task)) {

@@ -1,9 +1,9 @@
-/* Barriers: arrivals, who is missing, and the outcome of each generation.
+/* Barriers: arrivals, cancels, timeouts, and changes of the cluster.
  *
- * No outcome is sent before it is safe in a store that lasts, as a key of the
- * service's own. The next host reads it there, so those who have not heard of it, and ask
- * again, get the same: but no process that came to the service when it was over already.
- * What had not ended begins anew there, as the agents ask again. */
+ * No outcome is sent before it is safe in a persistent store, as a key of the service's
+ * own. The next host reads it there, so that repeated arrivals get the same outcome, but
+ * not processes that registered after the end. A generation that had not ended begins
+ * anew there, since the agents repeat their arrivals. */
 #include "actors/coordination/barriers/barrier_requests.h"
 #include "actors/coordination/tasks.h"
 #include "actors/coordination/barriers/alive.h"
@@ -18,7 +18,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Generations and limits of more are nonsense. */
+/* The largest generation and timeout. */
 #define NUMBER_MAX (UINT64_C(1) << 62)
 
 /* ---- arriving ---- */
@@ -29,13 +29,13 @@ struct arriving {
     uint32_t node;
     uint64_t timeout_ms;          /* 0: none */
     struct mu__view tasks;
-    struct coord_set set;         /* read when it is needed */
+    struct coord_set set;         /* of `tasks`, if it was read */
     struct mu__barrier_arrival arrival;
 };
 
-/* Something is wrong with an arrival. Unless it is wrong for itself alone, what runs ends
- * for everybody with the same error; that is this arrival's outcome, too, if it was for
- * that generation. Otherwise its generation is to come, and it is told which one is. */
+/* Refuse an arrival. Unless `alone`, the generation that runs ends for all with the same
+ * error, which is this arrival's outcome, too, if it was for that generation. Otherwise
+ * the answer tells which generation is to come. */
 static void refuse(struct mu__ctx *ctx, struct arriving *a, int code, bool alone,
                    const char *message)
 {
@@ -92,7 +92,7 @@ static void refuse_set(struct mu__ctx *ctx, struct arriving *a)
     refuse(ctx, a, -MU_EINVALID, false, message);
 }
 
-/* Ten thousand tasks may come or go at once: their text is made when it is wanted. */
+/* Many tasks may be added or removed at once: their text is made when it is needed. */
 static int renew_all(struct coordination *c, mu_error *ret_error)
 {
     struct coord_barriers *barriers = c->barriers;
@@ -109,7 +109,7 @@ static int renew_all(struct coordination *c, mu_error *ret_error)
     return 0;
 }
 
-/* Whether it names the same tasks as those who have come to what runs. */
+/* Whether the arrival names the same tasks as the generation that runs. */
 static bool names_the_same(const struct arriving *a, const struct mu__barrier *barrier)
 {
     if (barrier == NULL || !barrier->running ||
@@ -120,7 +120,7 @@ static bool names_the_same(const struct arriving *a, const struct mu__barrier *b
                : !a->arrival.of_all && mu__view_is(a->tasks, barrier->set);
 }
 
-/* The tasks that it names. What the first has named already is not read again. */
+/* The set of the arrival. A text that equals the first arrival's is not read again. */
 static int read_set(struct arriving *a, mu_error *ret_error)
 {
     const struct coord_barriers *barriers = a->c->barriers;
@@ -151,11 +151,11 @@ static void warn_of_many(struct mu__ctx *ctx, struct coord_barriers *barriers)
     if (count <= barriers->warn_at)
         return;
     barriers->warn_at *= 2;
-    mu__log(ctx, MU__LOG_WARN, "%" PRIu32 " barriers run at once: does everybody come to "
+    mu__log(ctx, MU__LOG_WARN, "%" PRIu32 " barriers run at once: do all tasks arrive at "
             "all of them?", count);
 }
 
-/* The first one comes: who takes part, and until when. False: it was answered. */
+/* Begin a generation with its first arrival. False: the arrival was refused. */
 static bool begin(struct mu__ctx *ctx, struct arriving *a)
 {
     struct coordination *c = a->c;
@@ -182,7 +182,7 @@ static bool begin(struct mu__ctx *ctx, struct arriving *a)
     return true;
 }
 
-/* An earlier call of the same task: another one waits in its place. */
+/* Answer an earlier call of the same task, which this arrival replaces. */
 static void send_replaced(struct mu__ctx *ctx, struct arriving *a, uint64_t token)
 {
     const struct mu__barrier *barrier = mu__barriers_find(&a->c->barriers->table,
@@ -198,7 +198,7 @@ static void send_replaced(struct mu__ctx *ctx, struct arriving *a, uint64_t toke
     });
 }
 
-/* It is there. Whoever cannot come is found when the first has. */
+/* The arrival has counted. With the first one, a failed participant ends the barrier. */
 static void count_in(struct mu__ctx *ctx, struct arriving *a, bool is_first, bool is_last)
 {
     struct mu__barrier *barrier = mu__barriers_find(&a->c->barriers->table,
@@ -243,7 +243,7 @@ static void arrive(struct mu__ctx *ctx, struct arriving *a)
     }
 }
 
-/* Names end up in messages and logs. */
+/* Names are shown in messages and logs: no control characters. */
 static bool is_name(struct mu__view name)
 {
     const unsigned char *at = name.data;
@@ -282,8 +282,7 @@ void mu__coord_on_arrive(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
     a.arrival.incarnation = task->incarnation;
     if (!is_name(body->name) || body->generation > NUMBER_MAX) {
         refuse(ctx, &a, -MU_EINVALID, true, "a name of 1 to 255 bytes, none below 32, "
-                                            "and "
-               "a generation below 2^62 are expected");
+               "and a generation below 2^62 are expected");
         return;
     }
     mu__coord_barrier_read_outcomes(ctx, c);
@@ -308,7 +307,7 @@ static void cancel(struct mu__ctx *ctx, struct coordination *c,
     (void)mu__coord_barrier_finish(ctx, c, barrier, &error);
 }
 
-/* Why there is nothing that this task could cancel. */
+/* Why this task cannot cancel. */
 static void explain_no_cancel(const struct mu__barrier *barrier, uint64_t generation,
                               mu_error *ret_error)
 {
@@ -325,7 +324,7 @@ static void explain_no_cancel(const struct mu__barrier *barrier, uint64_t genera
                            PRIu64, barrier->name, generation);
 }
 
-/* One that is asked again, because its answer was lost, finds what it did. */
+/* Whether this is a repeated request, whose answer was lost. */
 static bool was_cancelled(const struct mu__barrier *barrier, uint64_t generation,
                           const struct mu__roster_task *task)
 {
@@ -367,9 +366,9 @@ void mu__coord_barriers_tick(struct mu__ctx *ctx, struct coordination *c)
     uint64_t now_ms = mu__coord_clock(ctx, c);
     struct mu__barrier *next;
 
-    for (struct mu__barrier *at = c->barriers->table.running.first; at != NULL;
-         at = next) {
-        next = at->next;
+    for (struct mu__barrier *at = mu__barrier_first(&c->barriers->table.running);
+         at != NULL; at = next) {
+        next = mu__barrier_next(at);
         if (at->timeout_ms != 0 && now_ms - at->since_ms >= at->timeout_ms) {
             mu__coord_barrier_time_out(ctx, c, at);
             continue;
@@ -394,7 +393,8 @@ uint64_t mu__coord_barriers_forget_over(struct mu__ctx *ctx, struct coordination
 
 /* ---- the service's begin and end ---- */
 
-/* Nobody is answered: agents ask the next host, which may be this one, again. */
+/* Nothing is answered: agents repeat their requests at the next host, which may be this
+ * one. */
 void mu__coord_barriers_lost(struct mu__ctx *ctx, struct coordination *c)
 {
     (void)ctx;
@@ -416,7 +416,7 @@ static char *canonical(const char *tasks)
     return text;
 }
 
-/* It is of all. */
+/* A barrier of all gets a participant more or less. */
 static int follow(struct mu__ctx *ctx, struct coordination *c,
                   struct mu__barrier *barrier, const struct mu__roster_task *task)
 {
@@ -449,8 +449,9 @@ void mu__coord_barriers_cluster(struct mu__ctx *ctx, struct coordination *c,
     int rv;
 
     barriers->all_is_old = true;
-    for (struct mu__barrier *at = barriers->table.running.first; at != NULL; at = next) {
-        next = at->next;
+    for (struct mu__barrier *at = mu__barrier_first(&barriers->table.running);
+         at != NULL; at = next) {
+        next = mu__barrier_next(at);
         if (at->of_all) {
             rv = follow(ctx, c, at, task);
             if (rv == 0)

@@ -6,7 +6,7 @@
 #include "actors/coordination/barriers/alive.h"
 #include "actors/coordination/barriers/barrier_table.h"
 
-/* `task` is not CONNECTED any more: it failed (its error says how), left or was reset. */
+/* `task` is not CONNECTED any more: it failed, left or was reset. */
 void mu__coord_barriers_task_left(struct mu__ctx *ctx, struct coordination *c,
                                   struct mu__roster_task *task, bool failed);
 void mu__coord_barriers_task_joined(struct mu__ctx *ctx, struct coordination *c,
@@ -19,39 +19,39 @@ void mu__coord_barriers_tick(struct mu__ctx *ctx, struct coordination *c);
 void mu__coord_barriers_lost(struct mu__ctx *ctx, struct coordination *c);
 const struct mu__barriers *mu__coord_barriers_table(const struct coordination *c);
 
-/* Forget outcomes; what runs goes on. How many names were forgotten. */
+/* Forget the names that do not run, with their outcomes. Returns how many. */
 uint64_t mu__coord_barriers_forget_over(struct mu__ctx *ctx, struct coordination *c);
 
 /* TASKS_GET with MU__TASKS_ALIVE. */
 void mu__coord_alive(struct mu__ctx *ctx, struct coordination *c,
                      struct mu__roster_task *task, const struct mu__tasks_get *get);
 
-/* A task is one of the coordinated jobs from now on, or is not any more: barriers of all
- * that run wait for it, or not; those that name it, and it has gone, are over. */
+/* A task was added to the coordinated jobs, or removed from them. Running barriers of all
+ * follow; running barriers that name a removed task end with an error. */
 void mu__coord_barriers_cluster(struct mu__ctx *ctx, struct coordination *c,
                                 const struct mu__roster_task *task);
 
 enum {
-    BARRIER_NAMED_MAX = 3,
-    RUNNING_WARN = 20       /* barriers at once: more may be some that nobody ends */
+    BARRIER_NAMED_MAX = 3,  /* tasks that are named in a message */
+    RUNNING_WARN = 20       /* barriers at once; with more, a warning is logged */
 };
 
 struct coord_barriers {
     struct mu__barriers table;
     char *all;              /* the canonical set of the coordinated jobs, */
-    bool all_is_old;        /* before the cluster changed */
-    bool is_read;           /* what the store has of former hosts */
-    uint32_t warn_at;
+    bool all_is_old;        /* as it was before the cluster changed */
+    bool is_read;           /* the outcomes of former hosts */
+    uint32_t warn_at;       /* barriers at once */
     struct coord_alive *alive;
-    struct mu__ctx *calling;    /* while names may be dropped */
+    struct mu__ctx *calling;    /* for mu__coord_barrier_on_dropped */
     struct coordination *owner;
 };
 
-/* One arrival's: which generation it was for, and what came of it. */
+/* The answer to one arrival: its generation, and the outcome. */
 struct barrier_answer {
     uint64_t token;
     uint64_t generation;
-    bool stays;
+    bool stays;                 /* the task's count does not pass this generation */
     int code;
     int kind;
     struct mu__view message;
@@ -61,20 +61,19 @@ struct barrier_answer {
 
 /* ---- task_sets.c: sets of tasks as agents name them ---- */
 
-/* One that was read. `text` is canonical. */
 struct coord_set {
     struct mu__task_set set;
-    char *text;
+    char *text;                 /* canonical */
 };
 
-/* Read it, and look whether `task` is in it. -MU_EINVALID, -MU_ERANGE, -MU_ENOMEM; with
- * words. */
+/* Read a set, which must have `task`. -MU_EINVALID, -MU_ERANGE, -MU_ENOMEM; with a
+ * message. */
 int mu__coord_set_read(struct mu__view text, const struct mu__roster_task *task,
                        mu_error *ret_error, struct coord_set *ret_set);
 void mu__coord_set_done(struct coord_set *set);
 
-/* Slots of all its tasks, in its order; freed with free(). -MU_EINVALID names the first
- * one that is not known. */
+/* The slots of its tasks, in its order; the caller frees them. -MU_EINVALID names the
+ * first task that is not known. */
 int mu__coord_set_slots(const struct coordination *c, const struct coord_set *set,
                         mu_error *ret_error, uint32_t **ret_slots, uint32_t *ret_count);
 
@@ -82,7 +81,7 @@ int mu__coord_set_slots(const struct coordination *c, const struct coord_set *se
 
 void mu__coord_barrier_on_dropped(void *user, const struct mu__barrier *barrier);
 
-/* What former hosts ended, once for each time that this one leads. */
+/* Read the outcomes of former hosts, once each time that this one leads. */
 void mu__coord_barrier_read_outcomes(struct mu__ctx *ctx, struct coordination *c);
 void mu__coord_barrier_say(struct mu__ctx *ctx, struct coordination *c, uint32_t node,
                            const struct barrier_answer *answer);
@@ -95,12 +94,12 @@ const struct mu__barrier_outcome *mu__coord_barrier_finish(struct mu__ctx *ctx,
 void mu__coord_barrier_time_out(struct mu__ctx *ctx, struct coordination *c,
                                 struct mu__barrier *barrier);
 
-/* For the logs of those who are here. */
+/* A note on the missing tasks, to all that have arrived. */
 void mu__coord_barrier_note_waiting(struct mu__ctx *ctx, struct coordination *c,
                                     struct mu__barrier *barrier, uint64_t now_ms);
 
-/* Why a barrier cannot go on without a task. What that one says of itself counts as it
- * is; otherwise nobody but it knows what it was. */
+/* Why a barrier cannot go on without a task. An error that the task reported itself keeps
+ * its code and kind. */
 void mu__coord_barrier_explain_removed(const struct mu__barrier *barrier,
                                     const struct mu__roster_task *task, bool failed,
                                     mu_error *ret_error);

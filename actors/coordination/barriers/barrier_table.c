@@ -1,4 +1,3 @@
-
 #include "actors/coordination/barriers/barrier_table.h"
 
 #include "actors/packing.h"
@@ -39,26 +38,13 @@ struct mu__barrier *mu__barriers_find(const struct mu__barriers *barriers,
 
 void mu__barrier_append(struct mu__barrier_list *list, struct mu__barrier *barrier)
 {
-    barrier->prev = list->last;
-    barrier->next = NULL;
-    if (list->last == NULL)
-        list->first = barrier;
-    else
-        list->last->next = barrier;
-    list->last = barrier;
+    mu__list_append(&list->list, &barrier->link);
     list->count++;
 }
 
 static void unlink_from(struct mu__barrier_list *list, struct mu__barrier *barrier)
 {
-    if (barrier->prev == NULL)
-        list->first = barrier->next;
-    else
-        barrier->prev->next = barrier->next;
-    if (barrier->next == NULL)
-        list->last = barrier->prev;
-    else
-        barrier->next->prev = barrier->prev;
+    mu__list_remove(&list->list, &barrier->link);
     list->count--;
 }
 
@@ -102,7 +88,7 @@ struct mu__barrier *mu__barrier_new_barrier(struct mu__barriers *barriers,
     return barrier;
 }
 
-/* Out of the table of names. */
+/* Take a barrier out of the table of names. */
 static void unname(struct mu__barriers *barriers, const struct mu__barrier *barrier)
 {
     uint64_t key = key_of(barriers, name_of(barrier));
@@ -141,8 +127,8 @@ uint64_t mu__barriers_forget_over(struct mu__barriers *barriers)
 {
     uint64_t count = 0;
 
-    for (; barriers->over.first != NULL; count++)
-        drop(barriers, barriers->over.first);
+    for (; barriers->over.count > 0; count++)
+        drop(barriers, mu__barrier_first(&barriers->over));
     return count;
 }
 
@@ -150,8 +136,8 @@ static void free_list(struct mu__barrier_list *list)
 {
     struct mu__barrier *next;
 
-    for (struct mu__barrier *at = list->first; at != NULL; at = next) {
-        next = at->next;
+    for (struct mu__barrier *at = mu__barrier_first(list); at != NULL; at = next) {
+        next = mu__barrier_next(at);
         free_barrier(at);
     }
     *list = (struct mu__barrier_list){.count = 0};
@@ -165,7 +151,7 @@ void mu__barriers_done(struct mu__barriers *barriers)
     barriers->seats = 0;
 }
 
-/* ---- what is known of generations ---- */
+/* ---- outcomes ---- */
 
 static struct mu__barrier_seat *seat_of(const struct mu__barrier *barrier, uint32_t slot)
 {
@@ -192,8 +178,8 @@ mu__barrier_outcome(const struct mu__barrier *barrier, uint64_t generation)
     return at;
 }
 
-/* Of a generation before the present one. What a former host ended may be told to
- * everybody who has not arrived here since. */
+/* Whether a task took part in a generation before the present one. Of those of a former
+ * host this is not known: every task counts that has not arrived here since. */
 static bool took_part(const struct mu__barrier *barrier,
                       const struct mu__barrier_seat *seat, uint64_t generation)
 {
@@ -206,7 +192,7 @@ static bool took_part(const struct mu__barrier *barrier,
     return (seat->past >> (begun - generation) & 1) != 0;
 }
 
-/* Whether another incarnation took part: an earlier one. */
+/* Whether an earlier incarnation took part, and not this one. */
 static bool is_later(const struct mu__barrier *barrier,
                      const struct mu__barrier_seat *seat,
                      const struct mu__barrier_arrival *arrival,
@@ -218,7 +204,7 @@ static bool is_later(const struct mu__barrier *barrier,
     return seat->incarnation != arrival->incarnation;
 }
 
-/* It is not for processes that came later. */
+/* Whether an outcome is not for younger processes. */
 static bool is_quiet(const struct mu__barriers *barriers,
                      const struct mu__barrier_outcome *outcome)
 {
@@ -226,9 +212,9 @@ static bool is_quiet(const struct mu__barriers *barriers,
            outcome->revision <= barriers->quiet_revision;
 }
 
-/* The outcome of a generation, if this arrival is to be told it: it took part in it, has
- * not come to a later one since, and is no later incarnation of who did. Of the very
- * last, that one hears, too, unless it begins anew. */
+/* The outcome of a generation, if it is for this arrival: its task took part, in the same
+ * incarnation, and has not arrived at a later generation since. A later incarnation gets
+ * the outcome of the last generation only, and not when it begins anew. */
 static const struct mu__barrier_outcome *
 known_outcome(const struct mu__barriers *barriers, const struct mu__barrier *barrier,
               const struct mu__barrier_seat *seat,
@@ -246,7 +232,7 @@ known_outcome(const struct mu__barriers *barriers, const struct mu__barrier *bar
     return outcome;
 }
 
-/* Stands for one arrival: 62 bits, for the text. */
+/* A hash of one arrival, of 62 bits. */
 static uint64_t mark_of(uint64_t incarnation, uint64_t token)
 {
     uint64_t mark = (incarnation ^ token * UINT64_C(0x9e3779b97f4a7c15)) *
@@ -323,8 +309,8 @@ static enum mu__arrived arrive_late(const struct mu__barriers *barriers,
     return MU__ARRIVED_AGAIN;
 }
 
-/* It took part in no generation from its own one on that is over. Who took part in those
- * of a former host is not known; but no process that began after them. */
+/* Whether the task took part in no generation that is over, from the named one on. In
+ * those of a former host only processes of that time took part. */
 static bool missed_nothing(const struct mu__barrier *barrier,
                            const struct mu__barrier_seat *seat,
                            const struct mu__barrier_arrival *arrival, uint64_t generation)
@@ -333,7 +319,7 @@ static bool missed_nothing(const struct mu__barrier *barrier,
            (seat == NULL || generation >= seat->over_end);
 }
 
-/* Whether one that comes behind its time goes on with the others. */
+/* Whether an arrival for a former generation joins the present one. */
 static bool may_join(const struct mu__barrier *barrier,
                      const struct mu__barrier_seat *seat,
                      const struct mu__barrier_arrival *arrival, uint64_t generation)
@@ -415,10 +401,10 @@ int mu__barrier_make_room(struct mu__barriers *barriers, const struct mu__barrie
 
     while (barriers->running.count + barriers->over.count + names > MU__BARRIERS_MAX ||
            barriers->seats + seats > MU__BARRIER_SEATS_MAX) {
-        struct mu__barrier *oldest = barriers->over.first;
+        struct mu__barrier *oldest = mu__barrier_first(&barriers->over);
 
         if (oldest != NULL && oldest == but)
-            oldest = oldest->next;
+            oldest = mu__barrier_next(oldest);
         if (oldest == NULL || now_ms - oldest->since_ms < MU__BARRIER_KEEP_MS)
             return mu_error_set(
                 ret_error, -MU_EEXHAUSTED,
@@ -455,7 +441,7 @@ static int add_seat(struct mu__barriers *barriers, struct mu__barrier *barrier,
     return 0;
 }
 
-/* All memory that this generation will need, up to its outcome. */
+/* Take all memory that this generation will need, up to its outcome. */
 static int furnish(struct mu__barriers *barriers, struct mu__barrier *barrier,
                    const struct mu__barrier_arrival *arrival, const uint32_t *slots,
                    uint32_t count)
@@ -529,7 +515,7 @@ int mu__barriers_begin(struct mu__barriers *barriers,
     return 0;
 }
 
-/* ---- others take part ---- */
+/* ---- other participants ---- */
 
 int mu__barrier_join(struct mu__barriers *barriers, struct mu__barrier *barrier,
                      uint32_t slot)
@@ -592,7 +578,7 @@ static void note_seats(struct mu__barrier_outcome *outcome, struct mu__barrier *
     }
 }
 
-/* As the last one; the first of too many goes. */
+/* Add an outcome as the last one; the oldest of too many is freed. */
 static void remember(struct mu__barrier *barrier, struct mu__barrier_outcome *outcome)
 {
     struct mu__barrier_outcome **at = &barrier->outcomes;
@@ -663,7 +649,8 @@ bool mu__barriers_check(const struct mu__barriers *barriers)
     for (size_t i = 0; i < 2; i++) {
         uint32_t count = 0;
 
-        for (struct mu__barrier *at = lists[i]->first; at != NULL; at = at->next) {
+        for (struct mu__barrier *at = mu__barrier_first(lists[i]); at != NULL;
+             at = mu__barrier_next(at)) {
             if (at->running != (i == 0) || !check_barrier(at) ||
                 mu__barriers_find(barriers, name_of(at)) != at)
                 return false;

@@ -1,4 +1,5 @@
-/* The outcomes of a barrier as text, as the store has them. */
+/* The outcomes of a barrier as text, for the store: "GENERATION REVISION CODE KIND TASK
+ * SIZE MESSAGE\n" for each outcome, then "+MARK \n" for each arrival that joined. */
 #include "actors/coordination/barriers/barrier_table.h"
 
 #include "actors/packing.h"
@@ -8,9 +9,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-/* ---- as text: "GENERATION REVISION CODE KIND TASK SIZE WORDS\n" for each outcome, and
- * behind it "+MARK \n" for each that joined ---- */
 
 size_t mu__barrier_write(const struct mu__barrier *barrier,
                          char out[MU__BARRIER_TEXT_MAX])
@@ -34,7 +32,7 @@ size_t mu__barrier_write(const struct mu__barrier *barrier,
     return used;
 }
 
-/* What is left of a text; `bad` once it is of another form. */
+/* The unread rest of a text; `bad` once it is of another form. */
 struct outcome_reader {
     const char *at;
     const char *end;

@@ -1,3 +1,4 @@
+/* Sets of tasks as agents name them: their canonical text and their slots. */
 #include "actors/coordination/barriers/barrier_requests.h"
 #include "actors/coordination/roster.h"
 

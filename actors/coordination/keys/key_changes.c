@@ -1,11 +1,10 @@
-/* Key-values of the coordination service: what changes them.
+/* Key-values of the coordination service: changes.
  *
  * A change is made in memory, written to the store with its result, and answered; the
- * answer waits until both are safe. Asked again, by the same incarnation under the same
- * token, it gets the answer that it got, also from the next host, which has read both. A
- * change that was refused changed nothing, so its result is not written, unless this host
- * is not certain to hold the store: it may be judged anew by the next host, since nobody
- * has heard the first judgement.
+ * answer waits until both are safe. A request that is repeated, by the same incarnation
+ * with the same token, gets the same answer, also from the next host, which has read
+ * both. The result of a refused change is written only when this host is not certain to
+ * hold the store: the refusal must then wait for a commit, as a change does.
  *
  * Reads are in key_reads.c and key_watches.c. */
 #include "actors/coordination/tasks.h"
@@ -27,8 +26,8 @@ enum {
     RECORD_BYTES = 128      /* of a record beside its key and value, at most, about */
 };
 
-/* Deleted whenever a store is rewritten: the record has the revision, which may be higher
- * than that of all keys that are left. */
+/* A rewritten store begins with a deletion of this key, whose record carries the present
+ * revision: that may be higher than those of all keys. */
 #define KEY_REVISION MU__KEYS_OWN "/revision"
 
 /* ---- Errors ---- */
@@ -83,11 +82,11 @@ struct mu__roster_task *mu__coord_key_requester(struct mu__ctx *ctx,
     if (task != NULL && task->incarnation != 0)
         return task;
     task = mu__roster_at_node(c->roster, node);
-    /* Its agent is not told that it was lost: it registers again, and asks this again. */
+    /* The agent was not told of the loss: it registers again and repeats its request. */
     if (task != NULL && task->lost)
         (void)mu_error_set(ret_error, -MU_EUNAVAILABLE, "%s: it must register again",
                            task->failure.error.message);
-    /* Not with its own code: what is unavailable is asked again. */
+    /* Not with the error's own code: with -MU_EUNAVAILABLE the request is repeated. */
     else if (task != NULL && task->state == MU__TASK_FAILED)
         (void)mu_error_set(ret_error, -MU_EABORTED, "this task is in error: %s",
                            task->failure.error.message);
@@ -97,7 +96,7 @@ struct mu__roster_task *mu__coord_key_requester(struct mu__ctx *ctx,
     return NULL;
 }
 
-/* ---- Changes: memory, store, and those who wait ---- */
+/* ---- Changes: in memory, in the store, and to gets and watches ---- */
 
 static bool is_persistent(const struct coordination *c)
 {
@@ -124,7 +123,7 @@ static int write_change(struct mu__ctx *ctx, struct coordination *c,
     return mu__coord_write(ctx, c, record);
 }
 
-/* A failure is the service's end, until the store has been read again. */
+/* After a failure the service does not lead until the store has been read again. */
 static void announce_change(struct mu__ctx *ctx, struct coordination *c,
                             const struct mu__key_value *entry, bool deleted)
 {
@@ -132,9 +131,9 @@ static void announce_change(struct mu__ctx *ctx, struct coordination *c,
         (void)write_change(ctx, c, entry, deleted);
 }
 
-/* Never one that there was before, also where the last changes were deletions, which a
- * shared store forgets with their keys: its epochs grow with each batch that is written,
- * and no batch has 2^24 changes. */
+/* Always a new revision, also after deletions, which a shared store forgets with their
+ * keys: the epoch of a shared store grows with each written batch, and no batch has 2^24
+ * changes. */
 uint64_t mu__coord_next_revision(const struct coordination *c)
 {
     uint64_t least = c->config.store->shared ? c->epoch << EPOCH_SHIFT : 0;
@@ -142,8 +141,8 @@ uint64_t mu__coord_next_revision(const struct coordination *c)
     return (c->revision > least ? c->revision : least) + 1;
 }
 
-/* A change that has no room in the store is refused before it is made. So is one that
- * would leave no room to write everything anew, which is how deletions make room. */
+/* A change without room in the store is refused before it is made; so is one that leaves
+ * no room for a rewrite, with which deletions make room. */
 int mu__coord_key_check_room(struct mu__ctx *ctx, struct coordination *c, uint64_t bytes,
                              mu_error *ret_error)
 {
@@ -205,8 +204,8 @@ void mu__coord_key_delete(struct mu__ctx *ctx, struct coordination *c,
     mu__coord_reads_deleted(ctx, c, removed.key, removed.revision);
 }
 
-uint64_t mu__coord_key_delete_below(struct mu__ctx *ctx, struct coordination *c,
-                                    struct mu__view key)
+uint64_t mu__coord_keys_drop(struct mu__ctx *ctx, struct coordination *c,
+                             struct mu__view key)
 {
     struct mu__key_value entry;
     uint64_t count = 0;
@@ -304,8 +303,8 @@ void mu__coord_key_write_result(struct mu__ctx *ctx, struct coordination *c,
     (void)mu__coord_write(ctx, c, record);
 }
 
-/* A refusal says what is in the store: where that is not certain, it waits for a commit,
- * as a change does. */
+/* A refusal depends on the content of the store: while that is uncertain, the refusal
+ * waits for a commit, as a change does. */
 static bool is_written(struct mu__ctx *ctx, const struct coordination *c, int code)
 {
     return is_persistent(c) && (code == 0 || !c->store->ops->may_read(c->store, ctx));
@@ -446,8 +445,7 @@ static int make_delete(struct mu__ctx *ctx, struct coordination *c,
 
     if (rv != 0)
         return rv;
-    a->result.number =
-        (int64_t)mu__coord_key_delete_below(ctx, c, body->key);
+    a->result.number = (int64_t)mu__coord_keys_drop(ctx, c, body->key);
     a->result.revision = c->revision;
     return 0;
 }
@@ -473,9 +471,8 @@ void mu__coord_key_end_leases(struct mu__ctx *ctx, struct coordination *c,
         mu__coord_key_delete(ctx, c, &entry);
 }
 
-/* Results of one that is gone for good need not be kept any longer, but who is cannot be
- * known. When all tasks are lost at once each of them may come back, so none is forgotten
- * for the others. */
+/* Whether an agent comes back is not known, so its results are kept until many others
+ * have closed: when all tasks are lost at once, each may come back. */
 static void forget_results(struct mu__ctx *ctx, struct coordination *c, uint64_t agent)
 {
     uint32_t most = MU__RESULTS_CLOSED_MAX + c->roster->count;
@@ -501,7 +498,7 @@ void mu__coord_keys_task_joined(struct coordination *c, uint64_t incarnation)
     mu__results_agent_back(c->keys->results, incarnation);
 }
 
-/* Who is not connected now had its time to register at this host. */
+/* End the leases of tasks that did not register at this host in time. */
 static void prove_leases(struct mu__ctx *ctx, struct coordination *c)
 {
     struct mu__map *unproved = &c->keys->unproved;
@@ -553,8 +550,8 @@ static int visit_change(struct coordination *c, const struct mu__store_change *b
     return mu__key_values_put(k->kv, &entry, NULL);
 }
 
-/* Until it is back it counts as gone, so that agents that never come back do not add up.
- * None is forgotten here: who wrote them had the bound, and any of them may come back. */
+/* The agent is closed until it comes back, so that its results can be forgotten. None is
+ * forgotten here: the bound was kept when they were written. */
 static int visit_result(struct coordination *c, const struct mu__store_result *body)
 {
     struct mu__results *results = c->keys->results;

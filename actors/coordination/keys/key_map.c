@@ -1,8 +1,8 @@
 /* Keys by hash, and in order.
  *
  * Each entry is in two structures. A map by the hash of its key finds it; entries whose
- * whole hashes are equal form a chain. A crit-bit tree has the order: a node asks for one
- * bit of the key, the first in which the keys below it differ, so no key is looked at on
+ * whole hashes are equal form a chain. A crit-bit tree has the order: a node tests one
+ * bit of the key, the first in which the keys below it differ, so no key is compared on
  * the way down, and a step to the next key is two walks.
  *
  * The tree needs one node fewer than there are keys, and each entry has room for one. A
@@ -25,10 +25,10 @@
 enum {
     VALUE_ROOM_MIN = 24,    /* so that numbers stay in place when they grow */
     DIGIT_BITS = 9,
-    POSITION_SHIFT = 4      /* a position: the byte's place, then which of its bits */
+    POSITION_SHIFT = 4      /* a position: the byte's offset, then its bit's number */
 };
 
-/* What is looked at for each operation stands together, beside the key. */
+/* Fields that each operation reads are in one piece with the key. */
 struct key_entry {
     struct key_entry *child[2];     /* of the node that is in it */
     struct key_entry *owned_next;   /* of the same owner */
@@ -38,7 +38,7 @@ struct key_entry {
     uint64_t hash;
     uint64_t revision;
     uint64_t owner;
-    uint32_t position;              /* of the node that is in it; 0: in no use */
+    uint32_t position;              /* of the node that is in it; 0: unused */
     uint32_t key_size;
     uint8_t key[];
 };
@@ -48,7 +48,7 @@ struct mu__key_values {
     struct mu__map owners;      /* -> the first entry of its list */
     struct key_entry *root;
     struct key_entry *found;        /* last, which is often put next; NULL: none */
-    struct key_entry **memory;      /* &found, for those who change nothing else */
+    struct key_entry **memory;      /* &found, to set it in a const map */
     uint64_t secret;
     uint64_t count;
     uint64_t bytes;
@@ -158,8 +158,8 @@ static struct key_entry *find(const struct mu__key_values *kv, uint64_t hash,
     return entry;
 }
 
-/* Another value under a key of a map. A place is freed first, so that this never needs
- * memory. */
+/* Replace the value of a key in a map. The old one is removed first, so that this takes
+ * no memory. */
 static void replace(struct mu__map *map, uint64_t key, void *value)
 {
     int rv;
@@ -195,7 +195,7 @@ static void take_from_hashes(struct mu__key_values *kv, struct key_entry *entry)
 
 /* ---- The order ---- */
 
-/* A key's byte as a number of nine bits that sorts as keys do: the end, '/', the rest. */
+/* A key's byte as a number of nine bits, in the order of keys: the end, '/', the rest. */
 static inline unsigned digit(struct mu__view key, uint32_t offset)
 {
     uint8_t byte;
@@ -238,7 +238,7 @@ static uint32_t first_difference(struct mu__view a, struct mu__view b)
     return offset << POSITION_SHIFT | which;
 }
 
-/* A leaf that agrees with the key in all bits that the nodes on the way ask for. */
+/* A leaf that agrees with the key in all bits that the nodes on the way test. */
 static struct key_entry *closest(const struct mu__key_values *kv, struct mu__view key)
 {
     struct key_entry *at = kv->root;
@@ -286,9 +286,9 @@ static void add_to_order(struct mu__key_values *kv, struct key_entry *entry)
     *link = entry;
 }
 
-/* `removed`'s leaf has left the tree, and with it the node in `parent`, whose room
- * takes the node of `removed`, if that is in use: `node_link` is the link to it.
- * `parent`'s leaf is below both. */
+/* The leaf of `removed` was taken out of the tree, and with it the node in `parent`. Move
+ * the node of `removed`, if that is in use, into `parent`: `node_link` is the link to it.
+ * The leaf of `parent` is below both nodes. */
 static void keep_room(struct key_entry *removed, struct key_entry *parent,
                       struct key_entry **node_link)
 {
@@ -389,7 +389,7 @@ static const struct key_entry *next(const struct mu__key_values *kv, struct mu__
     return behind_all(kv, from, position);
 }
 
-/* ---- Owners: the entries of one are a list, its first in the map ---- */
+/* ---- Owners: a list of the entries of each owner, the first one in the map ---- */
 
 static void take_from_owner(struct mu__key_values *kv, struct key_entry *entry)
 {
@@ -434,8 +434,8 @@ static uint32_t value_size(const struct key_entry *entry)
     return entry->value == NULL ? 0 : entry->value->size;
 }
 
-/* Room for another value, which may be the entry's own when nobody else holds it and it
- * is of about that size. NULL when none is needed. */
+/* A buffer for a new value: the entry's own when nothing else refers to it and it has
+ * about that size, or a new one; NULL for an empty value. */
 static int room_for(const struct key_entry *entry, uint32_t size,
                     struct mu__buf **ret_room)
 {
@@ -568,7 +568,7 @@ static bool show(const struct key_entry *entry, struct mu__key_value *ret_entry)
     return true;
 }
 
-/* ---- What others call ---- */
+/* ---- The map ---- */
 
 struct mu__key_values *mu__key_values_new(uint64_t secret, uint64_t keys_max,
                                           uint64_t bytes_max)
@@ -635,7 +635,7 @@ int mu__key_values_put(struct mu__key_values *kv, const struct mu__key_value *en
     return add(kv, hash, entry, ret_error);
 }
 
-/* The map of owners has at no time more of them than it had on the way here. */
+/* Giving back an owner takes no memory: the map of owners was never smaller since. */
 void mu__key_values_restore(struct mu__key_values *kv, const struct mu__key_value *before)
 {
     struct key_entry *entry = find(kv, hash_of(kv, before->key), before->key);

@@ -20,54 +20,52 @@ struct mu__key_value {
     uint64_t owner;         /* incarnation of the task whose lease it is; 0: none */
     struct mu__view key;
     struct mu__view value;
-    struct mu__buf *backing;    /* of the value, where it was found: a reference keeps it
-                                   as it is; NULL when it is empty. Not read by put */
+    struct mu__buf *backing;    /* of a found value, which a reference keeps as it is;
+                                   NULL when it is empty. Not read by put */
 };
 
 struct mu__key_values;
 
-/* `secret` is random, so that nobody can choose keys that are hashed to one place. At
- * most MU__KEYS_MAX and MU__KEY_BYTES_MAX, unless smaller bounds are given; 0: those.
- * NULL: out of memory. */
+/* `secret` is random, so that keys with equal hashes cannot be chosen. Bounds of 0 are
+ * MU__KEYS_MAX and MU__KEY_BYTES_MAX. NULL: out of memory. */
 struct mu__key_values *mu__key_values_new(uint64_t secret, uint64_t keys_max,
                                           uint64_t bytes_max);
 void mu__key_values_free(struct mu__key_values *kv);
 
-/* Take out everything. */
+/* Remove all keys. */
 void mu__key_values_clear(struct mu__key_values *kv);
 
-/* Outer and repeated slashes go: "/a//b/" is "a/b". Writes at most MU__KEY_MAX bytes and
- * a zero behind them; -MU_EINVALID when what is left is too long, empty (and
- * `may_be_empty` is not set), or has a byte below 32; the error says why, and `out` is
- * void. */
+/* Remove outer and repeated slashes: "/a//b/" is "a/b". Writes at most MU__KEY_MAX bytes
+ * and a zero behind them; -MU_EINVALID with a message, and `out` void, when the rest is
+ * too long, empty (unless `may_be_empty`), or has a byte below 32. */
 int mu__key_normalize(struct mu__view key, bool may_be_empty, mu_error *ret_error,
                       char out[1024], uint32_t *ret_size);
 
-/* Whether a key is as mu__key_normalize makes them; "" is. */
+/* Whether mu__key_normalize would leave a key as it is; true for "". */
 bool mu__key_is_normal(struct mu__view key);
 
 /* The entry; its views are valid until the key is changed. False: there is none. */
 bool mu__key_values_find(const struct mu__key_values *kv, struct mu__view key,
                          struct mu__key_value *ret_entry);
 
-/* Put, copying key and value, which are none of those here. `revision` and `owner` are
- * the caller's to say. -MU_EEXHAUSTED (a bound above; the message says which),
- * -MU_ENOMEM; then nothing changed. */
+/* Put an entry with the revision and owner that it has; key and value are copied, and do
+ * not point into the map. -MU_EEXHAUSTED (a bound, which the message names), -MU_ENOMEM:
+ * nothing changed. */
 int mu__key_values_put(struct mu__key_values *kv, const struct mu__key_value *entry,
                        mu_error *ret_error);
 
-/* Make an entry that was changed since again what it was before, as it was found; the
- * caller has a reference to its `backing`. Not without memory: what was done since is
- * undone in the opposite order, by this and mu__key_values_remove. */
+/* Restore an entry that was changed since it was found; the caller has a reference to its
+ * `backing`. Takes no memory when all changes since then are undone in reverse order, by
+ * this and mu__key_values_remove. */
 void mu__key_values_restore(struct mu__key_values *kv,
                             const struct mu__key_value *before);
 
-/* Take out one key; false: it was not there. */
+/* Remove one key; false: it was not there. */
 bool mu__key_values_remove(struct mu__key_values *kv, struct mu__view key);
 
 /* The first entry whose key is `from` or behind it (`behind`: strictly), in byte order of
- * keys in which '/' comes before all others, so that what is below a key follows it at
- * once. False: none. */
+ * keys with '/' before all other bytes, so that the keys below a key follow it at once.
+ * False: none. */
 bool mu__key_values_next(const struct mu__key_values *kv, struct mu__view from,
                          bool behind, struct mu__key_value *ret_entry);
 
@@ -77,7 +75,7 @@ int mu__key_compare(struct mu__view a, struct mu__view b);
 /* Whether `key` is below `directory`; everything is below "". */
 bool mu__key_is_below(struct mu__view key, struct mu__view directory);
 
-/* One entry that `owner` holds a lease of, the one that was put last; false: none. */
+/* The entry that `owner` was given a lease of last; false: none. */
 bool mu__key_values_owned(const struct mu__key_values *kv, uint64_t owner,
                           struct mu__key_value *ret_entry);
 

@@ -1,17 +1,15 @@
-/* Key-values of the coordination service: what reads them.
+/* Key-values of the coordination service: reads.
  *
- * A subject is a key, or what is below it, that somebody waits for: gets that wait until
- * the key is there, watches of the key, watches of what is below. Each wait is in the
- * lists of its subject, where a change finds it, and in the map of its node, where what
- * that node says finds it. A node that is down, or a service that does not lead any more,
- * has forgotten its waits: agents ask again.
+ * A subject is a key or directory with waits: gets that wait until the key is there,
+ * watches of the key, watches of the keys below. Each wait is in a list of its subject,
+ * for changes, and in the map of its node, for cancels. Waits are forgotten when the link
+ * of the node is down or the service does not lead any more: agents repeat them.
  *
- * What a watch of a large directory finds at its begin is told in pages, one in a tick,
- * so that a link is never full with them. A change behind the page that was told last
- * will be found by a later page, and is not told by itself.
+ * The snapshot of a large directory is sent in pages, one in a tick, so that it does not
+ * fill a link. A change of a key behind the last page is not sent by itself: a later page
+ * will have it.
  *
- * While the store does not say for certain that this node holds it, reads wait in the
- * order in which they came. */
+ * While it is not certain that this node holds the store, reads are held, in order. */
 #include "actors/coordination/keys/internal.h"
 #include "actors/coordination/keys/key_map.h"
 #include "actors/coordination/keys/keys.h"
@@ -49,7 +47,7 @@ static void get(struct mu__ctx *ctx, struct coordination *c, const struct mu__ms
 
 /* ---- Lists ---- */
 
-/* A key is a string where it can be, and else bytes. */
+/* A key that is not UTF-8 is bytes. */
 static mu_value *key_value(struct mu__view key)
 {
     char text[MU__KEY_MAX + 1];
@@ -63,16 +61,12 @@ static mu_value *key_value(struct mu__view key)
 static mu_value *item_of(const struct mu__key_value *entry, bool names_only)
 {
     mu_value *item = mu_value_map();
-    int rv = item == NULL ? -MU_ENOMEM : 0;
 
-    if (rv == 0)
-        rv = mu_value_set(item, "key", key_value(entry->key));
-    if (rv == 0 && !names_only)
-        rv = mu_value_set(item, "value", mu_value_bytes(entry->value.data,
-                                                        entry->value.size));
-    if (rv == 0)
-        rv = mu_value_set(item, "revision", mu_value_int((int64_t)entry->revision));
-    if (rv == 0)
+    if (item != NULL && mu_value_set(item, "key", key_value(entry->key)) == 0 &&
+        (names_only ||
+         mu_value_set(item, "value",
+                      mu_value_bytes(entry->value.data, entry->value.size)) == 0) &&
+        mu_value_set(item, "revision", mu_value_int((int64_t)entry->revision)) == 0)
         return item;
     mu_value_free(item);
     return NULL;
@@ -132,10 +126,9 @@ static void list(struct mu__ctx *ctx, struct coordination *c, const struct mu__m
     mu__coord_key_refuse_list(ctx, c, msg->from.node, body->token, &error);
 }
 
-/* ---- Reads, and when ---- */
+/* ---- Reads, now or held ---- */
 
-/* How one kind of read is done and refused. All bodies begin with the token, and then
- * have the key. */
+/* One kind of read. All bodies begin with the token and the key. */
 struct read_kind {
     uint16_t kind;
     bool may_be_empty;
@@ -232,8 +225,11 @@ static bool may_read(struct mu__ctx *ctx, const struct coordination *c)
     return c->store->ops->may_read(c->store, ctx);
 }
 
-static void on_read(struct mu__ctx *ctx, struct coordination *c, struct mu__msg *msg)
+/* KEY_GET, KEY_LIST, KEY_WATCH. */
+void mu__coord_on_key_read(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
 {
+    struct coordination *c = state;
+
     if (c->keys->reads->held == NULL && may_read(ctx, c))
         do_read(ctx, c, msg);
     else
@@ -256,7 +252,7 @@ static void release_held(struct mu__ctx *ctx, struct coordination *c)
     }
 }
 
-/* Drop those of a node; with a token, only that. */
+/* Drop the held reads of a node; with a token, only that one. */
 static void drop_held(struct coord_reads *r, uint32_t node, uint64_t token)
 {
     struct mu__msg **link = &r->held;
@@ -275,13 +271,13 @@ static void drop_held(struct coord_reads *r, uint32_t node, uint64_t token)
     r->held_end = link;
 }
 
-/* One for each watch, and not too many. */
+/* One page for each watch, up to COORD_SNAPSHOT_PAGES. */
 static unsigned pages_due(const struct coord_reads *r)
 {
     unsigned count = 0;
 
-    for (const struct coord_wait *wait = r->pages;
-         wait != NULL && count < COORD_SNAPSHOT_PAGES; wait = wait->page_next)
+    for (const struct mu__list_node *at = r->pages.first;
+         at != NULL && count < COORD_SNAPSHOT_PAGES; at = at->next)
         count++;
     return count;
 }
@@ -292,30 +288,16 @@ void mu__coord_reads_tick(struct mu__ctx *ctx, struct coordination *c)
     uint64_t now_ms = mu__coord_clock(ctx, c);
 
     release_held(ctx, c);
-    for (unsigned pages = pages_due(r); pages > 0 && r->pages != NULL; pages--)
+    for (unsigned pages = pages_due(r); pages > 0 && !mu__list_is_empty(&r->pages);
+         pages--)
         mu__coord_key_next_page(ctx, c);
-    if (r->pages != NULL)
+    if (!mu__list_is_empty(&r->pages))
         mu__coord_wake_at(ctx, c, now_ms + 1);
     else if (r->held != NULL)
         mu__coord_wake_at(ctx, c, now_ms + HELD_AGAIN_MS);
 }
 
-/* ---- Handlers ---- */
-
-void mu__coord_on_key_get(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
-{
-    on_read(ctx, state, msg);
-}
-
-void mu__coord_on_key_list(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
-{
-    on_read(ctx, state, msg);
-}
-
-void mu__coord_on_key_watch(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
-{
-    on_read(ctx, state, msg);
-}
+/* ---- Cancelling ---- */
 
 static void cancel(struct coord_reads *r, uint32_t node, uint64_t token)
 {
@@ -355,7 +337,6 @@ struct coord_reads *mu__coord_reads_new(uint64_t secret, struct mu__pool *pool)
         return NULL;
     r->pool = pool;
     r->secret = secret;
-    r->pages_end = &r->pages;
     r->held_end = &r->held;
     r->subjects = mu__key_values_new(secret, 0, 0);
     if (r->subjects != NULL)

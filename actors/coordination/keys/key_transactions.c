@@ -1,10 +1,10 @@
-/* Transactions: changes of several keys at one moment, if what they compare holds.
+/* Transactions: changes of several keys at one moment, if their comparisons hold.
  *
- * All of it happens in one handler, so nobody reads something between, and all records
- * are in one batch of the store, which counts as a whole. Whatever may fail is done
- * first, in memory alone: puts and increments, which are undone when one of them fails.
- * Then store and readers are told of them, and deletions, which cannot fail, come last.
- * Nothing is changed twice, so this order is as good as that of the list. */
+ * All of it happens in one handler, so that no read comes in between, and all records are
+ * in one batch of the store, which counts as a whole. Puts and increments, which may
+ * fail, are made first, in memory alone, and undone when one of them fails. Then the
+ * store and the readers are told of them, and deletions, which cannot fail, come last. No
+ * key is changed twice, so the order of the list does not matter. */
 #include "actors/coordination/tasks.h"
 #include "actors/coordination/keys/internal.h"
 #include "actors/coordination/keys/key_map.h"
@@ -15,8 +15,8 @@
 
 /* A put or an increment. */
 struct planned {
-    struct mu__key_value entry;     /* that is to be there */
-    struct mu__key_value before;    /* if `exists`, with a hold on its value */
+    struct mu__key_value entry;     /* to be put */
+    struct mu__key_value before;    /* if `exists`, with a reference to its backing */
     bool exists;
     char number[MU__NUMBER_BYTES];
 };
@@ -24,9 +24,9 @@ struct planned {
 struct txn_plan {
     const struct mu__txn *txn;
     struct planned *puts;
-    unsigned count;             /* of them */
-    unsigned made;              /* in memory */
-    uint64_t revision;          /* of the last change, before */
+    unsigned count;             /* of `puts` */
+    unsigned made;              /* of these, in memory */
+    uint64_t revision;          /* of the service, before the first */
     uint64_t bytes;             /* of their keys and values */
     int64_t sum;                /* of the first increment */
     bool has_sum;
@@ -58,7 +58,7 @@ static int compare(const struct coordination *c, const struct mu__txn *txn,
     return 0;
 }
 
-/* ---- What is to be put ---- */
+/* ---- The plan ---- */
 
 static int plan_sum(struct txn_plan *plan, struct planned *put, int64_t by,
                     mu_error *error)
@@ -119,7 +119,7 @@ static void free_plan(struct txn_plan *plan)
     free(plan->puts);
 }
 
-/* ---- Doing it ---- */
+/* ---- Applying it ---- */
 
 static void undo(struct coordination *c, struct txn_plan *plan)
 {
@@ -158,7 +158,7 @@ static void delete_all(struct mu__ctx *ctx, struct coordination *c,
 {
     for (unsigned i = 0; i < txn->changes_count; i++)
         if (txn->changes[i].operation == MU_KV_DELETE)
-            (void)mu__coord_key_delete_below(ctx, c, txn->changes[i].key);
+            (void)mu__coord_keys_drop(ctx, c, txn->changes[i].key);
 }
 
 static int apply(struct mu__ctx *ctx, struct coordination *c, struct txn_plan *plan,
@@ -194,7 +194,7 @@ static int transact(struct mu__ctx *ctx, struct coordination *c,
     return rv;
 }
 
-/* A put of the key that gives notice of a preemption does so here, too. */
+/* A put of MU__KEY_PREEMPTION gives notice of a preemption. */
 static void note_preemption(struct mu__ctx *ctx, struct coordination *c, uint32_t node,
                             const struct mu__txn *txn)
 {

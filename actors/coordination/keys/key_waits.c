@@ -1,5 +1,5 @@
-/* Gets that wait and watches: by the key or directory that they are about (their
- * subject), and by the node that they are for. */
+/* Waiting gets and watches: by the key or directory that they wait for (their subject),
+ * and by the node that requested them. */
 #include "actors/coordination/keys/internal.h"
 #include "actors/coordination/keys/key_map.h"
 #include "actors/packing.h"
@@ -74,45 +74,11 @@ static struct key_reader *add_reader(struct coord_reads *r, uint32_t node)
     return NULL;
 }
 
-static void list_wait(struct coord_wait *wait)
-{
-    struct wait_list *list = &wait->subject->waits[wait->kind];
-
-    wait->before = list->last;
-    if (list->last != NULL)
-        list->last->next = wait;
-    else
-        list->first = wait;
-    list->last = wait;
-    wait->subject->count++;
-}
-
-static void unlist_wait(struct coord_wait *wait)
-{
-    struct wait_list *list = &wait->subject->waits[wait->kind];
-
-    if (wait->before != NULL)
-        wait->before->next = wait->next;
-    else
-        list->first = wait->next;
-    if (wait->next != NULL)
-        wait->next->before = wait->before;
-    else
-        list->last = wait->before;
-    wait->subject->count--;
-}
-
 void mu__coord_key_leave_pages(struct coord_reads *r, struct coord_wait *wait)
 {
-    struct coord_wait **link = &r->pages;
-
     if (wait->cursor == NULL)
         return;
-    while (*link != wait)
-        link = &(*link)->page_next;
-    *link = wait->page_next;
-    if (r->pages_end == &wait->page_next)
-        r->pages_end = link;
+    mu__list_remove(&r->pages, &wait->page_link);
     free(wait->cursor);
     wait->cursor = NULL;
 }
@@ -122,7 +88,8 @@ void mu__coord_key_free_wait(struct coord_reads *r, struct coord_wait *wait)
     struct subject *subject = wait->subject;
 
     mu__coord_key_leave_pages(r, wait);
-    unlist_wait(wait);
+    mu__list_remove(&subject->waits[wait->kind], &wait->link);
+    subject->count--;
     r->counts[wait->kind]--;
     mu__coord_key_drop_subject(r, subject);
     free(wait);
@@ -136,10 +103,10 @@ void mu__coord_key_end_wait(struct coord_reads *r, struct coord_wait *wait)
 
 static int refuse_memory(mu_error *error)
 {
-    return mu_error_set(error, -MU_ENOMEM, "no memory for one more that waits");
+    return mu_error_set(error, -MU_ENOMEM, "no memory for a wait for a key");
 }
 
-/* The subject is there, if there is memory, even when the wait is not: it is dropped. */
+/* A new subject is dropped when there is no memory for its wait. */
 static int make_wait(struct coord_reads *r, struct key_reader *reader, uint64_t token,
                      enum wait_kind kind, struct mu__view key,
                      struct coord_wait **ret_wait)
@@ -162,7 +129,8 @@ static int make_wait(struct coord_reads *r, struct key_reader *reader, uint64_t 
     wait->kind = kind;
     wait->reader = reader;
     wait->subject = subject;
-    list_wait(wait);
+    mu__list_append(&subject->waits[kind], &wait->link);
+    subject->count++;
     r->counts[kind]++;
     *ret_wait = wait;
     return 0;

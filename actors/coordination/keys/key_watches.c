@@ -1,4 +1,4 @@
-/* Watches: what waits for a key is told of its changes, and snapshots in pages. */
+/* Watches, and gets that wait: their events and values, and snapshots in pages. */
 #include "actors/coordination/keys/internal.h"
 #include "actors/coordination/keys/key_map.h"
 #include "actors/coordination/replies.h"
@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- What is said ---- */
+/* ---- Messages ---- */
 
 void mu__coord_key_send_value(struct mu__ctx *ctx, struct coordination *c, uint32_t node,
                               uint64_t token, const struct mu__key_value *entry)
@@ -26,7 +26,7 @@ void mu__coord_key_send_value(struct mu__ctx *ctx, struct coordination *c, uint3
     mu__coord_send(ctx, c, node, msg);
 }
 
-/* Key and value of a change in one buffer, for all who hear of it. NULL: no memory. */
+/* Copy key and value of a change to one buffer, for all its events. NULL: no memory. */
 static struct mu__buf *make_event(struct mu__key_value *entry)
 {
     struct mu__buf *buf = mu__buf_new((size_t)entry->key.size + entry->value.size + 1);
@@ -42,7 +42,7 @@ static struct mu__buf *make_event(struct mu__key_value *entry)
     return buf;
 }
 
-/* False: no memory, or too much waits for the store. */
+/* False: no memory, or too many messages wait for the store. */
 static bool send_event(struct mu__ctx *ctx, struct coordination *c,
                        const struct coord_wait *wait, const struct mu__key_value *entry,
                        bool deleted)
@@ -110,7 +110,7 @@ void mu__coord_key_refuse_list(struct mu__ctx *ctx, struct coordination *c, uint
     mu__coord_key_send_refusal(ctx, c, node, error->code, msg);
 }
 
-/* One that would miss something is over, and its program may begin another. */
+/* End a watch that would miss an event; its program may begin another. */
 static void end_watch(struct mu__ctx *ctx, struct coordination *c,
                       struct coord_wait *wait)
 {
@@ -123,8 +123,8 @@ static void end_watch(struct mu__ctx *ctx, struct coordination *c,
     mu__coord_key_end_wait(c->keys->reads, wait);
 }
 
-/* ---- Changes: `entry->backing` is what its views point into; NULL: there was no memory
- * for that, so whoever should hear of the change is told that ---- */
+/* ---- Changes: the views of `entry` point into entry->backing; NULL: there was no memory
+ * for that, and the gets and watches end with that error ---- */
 
 static void answer_get(struct mu__ctx *ctx, struct coordination *c,
                        struct coord_wait *wait, const struct mu__key_value *entry)
@@ -146,7 +146,7 @@ static void send_watch(struct mu__ctx *ctx, struct coordination *c,
 {
     struct mu__view cursor = {wait->cursor, wait->cursor_size};
 
-    /* What a page to come will find is not told now. */
+    /* A later page will have this key. */
     if (wait->cursor != NULL && mu__key_compare(entry->key, cursor) > 0)
         return;
     if (entry->backing == NULL || !send_event(ctx, c, wait, entry, deleted))
@@ -157,23 +157,23 @@ static void send_subject(struct mu__ctx *ctx, struct coordination *c,
                          struct subject *subject, enum wait_kind kind,
                          const struct mu__key_value *entry, bool deleted)
 {
-    struct coord_wait *wait = subject->waits[kind].first;
+    struct coord_wait *next;
 
-    subject->count++;       /* it stays while it is walked over */
-    while (wait != NULL) {
-        struct coord_wait *next = wait->next;
-
+    subject->count++;       /* keeps it during the walk */
+    for (struct coord_wait *wait =
+             MU__LIST_FIRST(&subject->waits[kind], struct coord_wait, link);
+         wait != NULL; wait = next) {
+        next = MU__LIST_NEXT(wait, struct coord_wait, link);
         if (kind == WAIT_GET)
             answer_get(ctx, c, wait, entry);
         else
             send_watch(ctx, c, wait, entry, deleted);
-        wait = next;
     }
     subject->count--;
     mu__coord_key_drop_subject(c->keys->reads, subject);
 }
 
-/* The buffer is made for the first who hears of it. */
+/* The buffer is made for the first event. */
 static void send_at(struct mu__ctx *ctx, struct coordination *c, struct mu__view key,
                     enum wait_kind kind, struct mu__key_value *entry, bool deleted)
 {
@@ -181,14 +181,14 @@ static void send_at(struct mu__ctx *ctx, struct coordination *c, struct mu__view
     struct subject *subject =
         r->counts[kind] == 0 ? NULL : mu__coord_key_find_subject(r, key);
 
-    if (subject == NULL || subject->waits[kind].first == NULL)
+    if (subject == NULL || mu__list_is_empty(&subject->waits[kind]))
         return;
     if (entry->backing == NULL)
         (void)make_event(entry);
     send_subject(ctx, c, subject, kind, entry, deleted);
 }
 
-/* Those who watch what is above the key: "a" and "" for "a/b". */
+/* Events of the watches of the directories above the key: "a" and "" for "a/b". */
 static void send_above(struct mu__ctx *ctx, struct coordination *c,
                        struct mu__key_value *entry, bool deleted)
 {
@@ -235,7 +235,7 @@ void mu__coord_reads_deleted(struct mu__ctx *ctx, struct coordination *c,
 
 /* ---- Watches ---- */
 
-/* Without memory the watch is over. */
+/* False: no memory; the first key of a watch takes some. */
 static bool set_cursor(struct coord_wait *wait, struct mu__view key)
 {
     char *cursor = wait->cursor != NULL ? wait->cursor : malloc(MU__KEY_MAX);
@@ -248,7 +248,7 @@ static bool set_cursor(struct coord_wait *wait, struct mu__view key)
     return true;
 }
 
-/* Tell one entry of a snapshot; false: no memory. */
+/* Send one entry of a snapshot; false: no memory. */
 static bool send_entry(struct mu__ctx *ctx, struct coordination *c,
                        const struct coord_wait *wait, const struct mu__key_value *entry)
 {
@@ -263,8 +263,8 @@ static bool send_entry(struct mu__ctx *ctx, struct coordination *c,
     return sent;
 }
 
-/* Tell what is below the watch's key behind `from`, as far as one page goes. 1: that was
- * all, 0: *ret_last is the last key that was told, negative: no memory. */
+/* Send one page of the keys below the watch's, behind `from`. 1: these were all, 0:
+ * *ret_last is the last key that was sent, negative: no memory. */
 static int send_page(struct mu__ctx *ctx, struct coordination *c,
                      const struct coord_wait *wait, struct mu__view from,
                      struct mu__view *ret_last)
@@ -288,11 +288,10 @@ static int send_page(struct mu__ctx *ctx, struct coordination *c,
     return 1;
 }
 
-/* The first page at once; what does not fit one follows with the ticks. */
+/* The first page is sent at once, the others with the ticks. */
 static void begin_below(struct mu__ctx *ctx, struct coordination *c,
                         struct coord_wait *wait)
 {
-    struct coord_reads *r = c->keys->reads;
     struct mu__view last;
     int rv = send_page(ctx, c, wait, mu__coord_key_key_of(wait), &last);
 
@@ -304,16 +303,14 @@ static void begin_below(struct mu__ctx *ctx, struct coordination *c,
         end_watch(ctx, c, wait);
         return;
     }
-    wait->page_next = NULL;
-    *r->pages_end = wait;
-    r->pages_end = &wait->page_next;
+    mu__list_append(&c->keys->reads->pages, &wait->page_link);
     mu__coord_wake_at(ctx, c, mu__coord_clock(ctx, c) + 1);
 }
 
 void mu__coord_key_next_page(struct mu__ctx *ctx, struct coordination *c)
 {
     struct coord_reads *r = c->keys->reads;
-    struct coord_wait *wait = r->pages;
+    struct coord_wait *wait = MU__LIST_FIRST(&r->pages, struct coord_wait, page_link);
     struct mu__view last;
     int rv = send_page(ctx, c, wait,
                        (struct mu__view){wait->cursor, wait->cursor_size}, &last);
@@ -328,12 +325,8 @@ void mu__coord_key_next_page(struct mu__ctx *ctx, struct coordination *c)
         return;
     }
     (void)set_cursor(wait, last);
-    r->pages = wait->page_next;
-    if (r->pages == NULL)
-        r->pages_end = &r->pages;
-    wait->page_next = NULL;
-    *r->pages_end = wait;
-    r->pages_end = &wait->page_next;
+    mu__list_remove(&r->pages, &wait->page_link);
+    mu__list_append(&r->pages, &wait->page_link);
 }
 
 void mu__coord_key_watch(struct mu__ctx *ctx, struct coordination *c,

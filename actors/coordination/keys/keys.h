@@ -1,12 +1,11 @@
-/* Key-values, as the other parts of the service see them. */
+/* Key-values, for the other parts of the service. */
 #ifndef MU_ACTORS_COORDINATION_KEYS_H
 #define MU_ACTORS_COORDINATION_KEYS_H
 
 #include "actors/coordination/internal.h"
 
-/* The incarnation has registered; its results are kept while it is here. Or has ended:
- * its leases do, too. And: nothing comes from the node now (barriers stay as they are: a
- * task whose link is down is still there). */
+/* An incarnation has registered: its results are kept. It has ended, and with it its
+ * leases. A link is down, and with it the waits of that node. */
 void mu__coord_keys_task_joined(struct coordination *c, uint64_t incarnation);
 void mu__coord_keys_task_ended(struct mu__ctx *ctx, struct coordination *c,
                                uint64_t incarnation);
@@ -14,25 +13,23 @@ void mu__coord_keys_node_down(struct mu__ctx *ctx, struct coordination *c, uint3
 int mu__coord_keys_init(struct mu__ctx *ctx, struct coordination *c);
 void mu__coord_keys_done(struct coordination *c);
 void mu__coord_on_key_put(struct mu__ctx *ctx, void *state, struct mu__msg *msg);
-void mu__coord_on_key_get(struct mu__ctx *ctx, void *state, struct mu__msg *msg);
+void mu__coord_on_key_read(struct mu__ctx *ctx, void *state, struct mu__msg *msg);
 void mu__coord_on_key_increment(struct mu__ctx *ctx, void *state, struct mu__msg *msg);
 void mu__coord_on_key_delete(struct mu__ctx *ctx, void *state, struct mu__msg *msg);
 void mu__coord_on_key_txn(struct mu__ctx *ctx, void *state, struct mu__msg *msg);
 void mu__coord_on_key_cancel(struct mu__ctx *ctx, void *state, struct mu__msg *msg);
-void mu__coord_on_key_list(struct mu__ctx *ctx, void *state, struct mu__msg *msg);
-void mu__coord_on_key_watch(struct mu__ctx *ctx, void *state, struct mu__msg *msg);
 void mu__coord_on_key_unwatch(struct mu__ctx *ctx, void *state, struct mu__msg *msg);
 
-/* One record of the store, while it is read; and: everything of before is forgotten,
- * because it will be read again. */
+/* Take one record of the store, while it is read; forget all, before it is read again. */
 int mu__coord_keys_visit(struct mu__ctx *ctx, struct coordination *c,
                          struct mu__msg *record);
 void mu__coord_keys_forget(struct coordination *c);
 
-/* Write all that counts into a store that is being rewritten. */
+/* Write all present records into a store that is being rewritten. */
 int mu__coord_keys_rewrite(struct mu__ctx *ctx, struct coordination *c);
 
-/* Leases of tasks that did not register within dead_ms after it began to lead. */
+/* Ends the leases of tasks that did not register within dead_ms of this host's lead;
+ * sends pages and held reads. */
 void mu__coord_keys_tick(struct mu__ctx *ctx, struct coordination *c);
 
 /* The service's own keys, below MU__KEYS_OWN, which programs may read and not change. */
@@ -45,28 +42,29 @@ bool mu__coord_keys_get_own(struct coordination *c, const char *key,
 int mu__coord_keys_delete_own(struct mu__ctx *ctx, struct coordination *c,
                               const char *key);
 
-/* Under the revision of the last change, which it does not count as. */
+/* The same without a new revision: watches are not told. */
 int mu__coord_keys_put_quietly(struct mu__ctx *ctx, struct coordination *c,
                                const char *key, const void *value, size_t size);
 
-/* Delete a key and all below it; and all that are not the service's own: how many. */
+/* Delete a key and all below it; delete all that are not the service's own. Both return
+ * how many. */
 uint64_t mu__coord_keys_drop(struct mu__ctx *ctx, struct coordination *c,
                              struct mu__view directory);
 uint64_t mu__coord_keys_drop_others(struct mu__ctx *ctx, struct coordination *c);
 
-/* Before any task has registered: the results of what agents asked, and the leases. */
+/* Delete all results and leases. Before any task has registered. */
 void mu__coord_keys_drop_agents(struct mu__ctx *ctx, struct coordination *c);
 
-/* What is below a directory, "" for all; and how many results of agents are kept. */
+/* Number and bytes of the keys below a directory ("": all); the number of results. */
 void mu__coord_keys_measure(const struct coordination *c, struct mu__view directory,
                             uint64_t *ret_count, uint64_t *ret_bytes);
 uint64_t mu__coord_keys_results(const struct coordination *c);
 
-/* The revision of the next change: whatever changes from now on has this or a later one,
- * also at other hosts of a store that lasts. */
+/* The revision of the next change. All later changes, also at later hosts of a persistent
+ * store, have this or a higher one. */
 uint64_t mu__coord_next_revision(const struct coordination *c);
 
-/* The next key of all behind `from`, in their order; valid until one is changed. */
+/* The next of all keys behind `from`; valid until a key is changed. */
 bool mu__coord_keys_next_own(const struct coordination *c, struct mu__view from,
                              struct mu__key_value *ret_entry);
 

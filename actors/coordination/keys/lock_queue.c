@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* A lock's places are right below its name; locks of longer names are further down. */
+/* Keys right below the lock's name; keys further down are of locks with longer names. */
 static bool is_queue_key(const char *key, const char *directory)
 {
     return strchr(key + strlen(directory) + 1, '/') == NULL;

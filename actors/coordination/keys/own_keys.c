@@ -1,4 +1,4 @@
-/* The service's own keys, and what a run of the job leaves in the store. */
+/* The service's own keys, and measuring and deleting the contents of a run. */
 #include "actors/coordination/keys/internal.h"
 #include "actors/coordination/keys/key_map.h"
 #include "actors/coordination/keys/keys.h"
@@ -55,13 +55,7 @@ int mu__coord_keys_delete_own(struct mu__ctx *ctx, struct coordination *c,
     return 0;
 }
 
-/* ---- What a run leaves ---- */
-
-uint64_t mu__coord_keys_drop(struct mu__ctx *ctx, struct coordination *c,
-                             struct mu__view directory)
-{
-    return mu__coord_key_delete_below(ctx, c, directory);
-}
+/* ---- Contents of a run ---- */
 
 static bool is_own(struct mu__view key)
 {
@@ -106,7 +100,7 @@ uint64_t mu__coord_keys_results(const struct coordination *c)
     return mu__results_count(c->keys->results);
 }
 
-/* Owners that were read from the store: none of them is of another run. */
+/* End all leases that were read from the store: their owners belong to the former run. */
 static void drop_leases(struct mu__ctx *ctx, struct coordination *c)
 {
     struct mu__map *unproved = &c->keys->unproved;
@@ -120,7 +114,7 @@ static void drop_leases(struct mu__ctx *ctx, struct coordination *c)
 struct dropping {
     struct mu__ctx *ctx;
     struct coordination *c;
-    uint64_t agent;         /* the last one */
+    uint64_t agent;         /* of the last result */
 };
 
 static int drop_results_of(void *user, uint64_t agent, uint64_t done,

@@ -1,3 +1,4 @@
+/* Transactions: validating, packing as a value, comparing. */
 #include "actors/coordination/keys/txn.h"
 
 #include "actors/coordination/keys/key_map.h"
@@ -10,7 +11,7 @@
 
 enum { KEY_SHOWN_MAX = 200 };
 
-/* ---- Whether it can be asked for ---- */
+/* ---- Validating ---- */
 
 static int shown(struct mu__view key)
 {

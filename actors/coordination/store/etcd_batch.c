@@ -1,3 +1,4 @@
+/* Batches of operations, and results in buckets of tokens. */
 #include "actors/coordination/store/etcd_batch.h"
 
 #include "muster/error.h"
@@ -80,7 +81,7 @@ static int compare_keys(struct mu__view a, struct mu__view b)
     return a.size < b.size ? -1 : a.size > b.size;
 }
 
-/* Merges two runs that are in order; of equal keys those of the first come first. */
+/* Merge two sorted sequences; of equal keys those of the first come first. */
 static void merge(const struct mu__etcd_op *first, size_t first_count,
                   const struct mu__etcd_op *second, size_t second_count,
                   struct mu__etcd_op *out)
@@ -98,7 +99,7 @@ static void merge(const struct mu__etcd_op *first, size_t first_count,
     memcpy(out + first_count, second, second_count * sizeof *out);
 }
 
-/* A stable sort, with room for as many operations again behind these. */
+/* A stable merge sort; `room` is for `count` operations. */
 static void sort(struct mu__etcd_op *ops, size_t count, struct mu__etcd_op *room)
 {
     size_t half = count / 2;
@@ -174,12 +175,12 @@ struct result {
     uint32_t size;
 };
 
-/* The results of some tokens of an agent: one key. */
+/* The results of MU__ETCD_BUCKET tokens of an agent, which share a key. */
 struct bucket {
     struct bucket *next;        /* of the agent, in order of tokens */
     struct bucket *next_dirty;
     uint64_t agent;
-    uint64_t number;            /* of its first token, in buckets */
+    uint64_t number;            /* its first token / MU__ETCD_BUCKET */
     struct result *results;
     size_t count;
     size_t capacity;
@@ -272,7 +273,8 @@ static struct bucket *bucket_of(struct agent_results *agent, uint64_t id, uint64
     return bucket;
 }
 
-/* The place of a token in a bucket, which is new at the end. NULL: out of memory. */
+/* The result of a token in a bucket; a new one is added at the end. NULL: out of
+ * memory. */
 static struct result *slot_of(struct bucket *bucket, uint64_t token)
 {
     for (size_t i = 0; i < bucket->count; i++)
@@ -360,7 +362,7 @@ static int write_bucket(struct bucket *bucket, struct mu__etcd_batch *batch)
     return rv;
 }
 
-/* A bucket that has become empty is gone, and so is an agent without any. */
+/* Free a bucket without results, and an agent without buckets. */
 static void drop_if_empty(struct mu__etcd_results *results, struct bucket *bucket)
 {
     struct agent_results *agent = mu__map_get(&results->agents, bucket->agent);

@@ -1,13 +1,13 @@
-/* What is to be written to etcd: puts and deletes of keys, in batches that count as a
+/* Changes to be written to etcd: puts and deletes of keys, in batches that count as a
  * whole; and the results of agents, packed into few keys. Plain data. */
 #ifndef MU_NODE_STORE_ETCD_BATCH_H
 #define MU_NODE_STORE_ETCD_BATCH_H
 
 #include "runtime/message/message.h"
 
-/* Of one transaction; a batch of more is staged first (see store_etcd.c). Below what
- * etcd takes, as it comes, with room for what goes around these: 128 operations, and
- * 1.5 MiB for the whole request. One change of the largest size fits, with its result. */
+/* Bounds of one transaction; a larger batch is staged first (see etcd_write.c). Below
+ * etcd's own defaults, 128 operations and 1.5 MiB for the whole request, with room for
+ * the rest of the request. One change of the largest size fits, with its result. */
 #ifdef MUSTER_TINY
 enum { MU__ETCD_TXN_OPS = 6, MU__ETCD_TXN_BYTES = 1280 << 10 };
 #else
@@ -18,7 +18,7 @@ enum { MU__ETCD_BUCKET = 256 };     /* tokens of an agent whose results share a 
 
 struct mu__etcd_op {
     struct mu__view key;    /* below the cluster's prefix; in one allocation with */
-    struct mu__view value;  /* the value. Empty: the key is deleted; nothing empty is
+    struct mu__view value;  /* the value. Empty: the key is deleted; no empty value is
                                ever put */
 };
 
@@ -39,15 +39,15 @@ void mu__etcd_batch_free(struct mu__etcd_batch *batch);     /* NULL is fine */
 int mu__etcd_batch_add(struct mu__etcd_batch *batch, struct mu__view key,
                        struct mu__view value);
 
-/* Of each key only the last operation stays; then they are in order of keys. -MU_ENOMEM:
- * nothing changed. */
+/* Keep only the last operation of each key, in order of keys. -MU_ENOMEM: nothing
+ * changed. */
 int mu__etcd_batch_settle(struct mu__etcd_batch *batch);
 
-/* What a later batch has comes behind; that one is empty then, and this one settled.
- * -MU_ENOMEM: nothing changed. */
+/* Move the operations of a later batch behind these, and settle. -MU_ENOMEM: nothing
+ * changed. */
 int mu__etcd_batch_append(struct mu__etcd_batch *batch, struct mu__etcd_batch *later);
 
-/* The operations from `at` on that go into one transaction: where they end. */
+/* The end of the operations from `at` on that go into one transaction. */
 size_t mu__etcd_batch_chunk(const struct mu__etcd_batch *batch, size_t at);
 
 /* ---- Results ---- */
@@ -57,8 +57,8 @@ struct mu__etcd_results;
 struct mu__etcd_results *mu__etcd_results_new(void);
 void mu__etcd_results_free(struct mu__etcd_results *results);
 
-/* A record of an agent's result, packed: those below `done` go, itself included.
- * -MU_EINVALID: agent 0. -MU_ENOMEM: what is known is void. */
+/* Add a packed record of an agent's result, and forget those with tokens below `done`,
+ * possibly itself. -MU_EINVALID: agent 0. -MU_ENOMEM: all results are void. */
 int mu__etcd_results_add(struct mu__etcd_results *results, uint64_t agent,
                          uint64_t token, uint64_t done, struct mu__view packed);
 
@@ -66,7 +66,7 @@ int mu__etcd_results_add(struct mu__etcd_results *results, uint64_t agent,
 int mu__etcd_results_write(struct mu__etcd_results *results,
                            struct mu__etcd_batch *batch);
 
-/* They are in etcd: none has changed. */
+/* All results were read from etcd: none has changed. */
 void mu__etcd_results_read(struct mu__etcd_results *results);
 
 #endif

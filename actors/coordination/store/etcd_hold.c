@@ -1,8 +1,9 @@
-/* How the store is got: who holds it; if nobody, a lease and the leader's key; then what
- * the former holder has put aside is done; then everything is read.
+/* Coming to hold the store: look for a holder; if there is none, get a lease and the
+ * leader's key; then apply the batch that the former holder has staged; then read all.
  *
- * While it is read our key keeps all others from writing, if our lease held when the last
- * page was asked for: that is looked at before the owner is told. */
+ * During the reading the leader's key keeps all other nodes from writing, if our lease
+ * was alive when the last page was requested: that is checked before the owner is
+ * told. */
 #include "actors/coordination/store/internal.h"
 
 #include <inttypes.h>
@@ -17,7 +18,8 @@ static void enter(struct etcd_store *store, enum etcd_phase phase)
     store->phase = phase;
 }
 
-/* So that those who wait do not all ask at once: an eighth to a quarter of the lease. */
+/* A random eighth to quarter of the lease, so that waiting nodes do not all ask at
+ * once. */
 static void rest(struct etcd_store *store, struct mu__ctx *ctx)
 {
     uint32_t part = store->lease_ms / 8 + 1;
@@ -43,7 +45,7 @@ static bool read_text_number(struct mu__view text, uint64_t *ret_number)
     return *end == '\0' && *ret_number != 0;
 }
 
-/* ---- DROPPING: a lease of ours that is of no use any more ---- */
+/* ---- DROPPING: give back a lease that is not needed any more ---- */
 
 static void build_dropping(struct etcd_store *store)
 {
@@ -104,7 +106,7 @@ static int looked(struct etcd_store *store, struct mu__ctx *ctx,
     return 0;
 }
 
-/* ---- GRANTING: a lease ---- */
+/* ---- GRANTING: get a lease ---- */
 
 static void build_granting(struct etcd_store *store)
 {
@@ -127,7 +129,7 @@ static int granted(struct etcd_store *store, struct mu__ctx *ctx,
     return 0;
 }
 
-/* ---- ELECTING: the leader's key, if nobody has it ---- */
+/* ---- ELECTING: put the leader's key, if it is not there ---- */
 
 static void build_electing(struct etcd_store *store)
 {
@@ -153,8 +155,7 @@ static void elected(struct etcd_store *store, uint64_t created, uint64_t version
     enter(store, ETCD_SURVEYING);
 }
 
-/* Nobody else knows our lease: a leader that has it is us, and only the answer to an
- * earlier try was lost. */
+/* A leader's key with our lease is our own: only the answer to a former try was lost. */
 static int not_elected(struct etcd_store *store, struct mu__ctx *ctx,
                        const struct mu__etcd_answer *answer, mu_error *ret_error)
 {
@@ -176,7 +177,7 @@ static int not_elected(struct etcd_store *store, struct mu__ctx *ctx,
     return 0;
 }
 
-/* A transaction has one revision, which is that of all keys that it has created. */
+/* The revision of a transaction is that of all keys that it has created. */
 static int tried(struct etcd_store *store, struct mu__ctx *ctx,
                  const struct mu__etcd_answer *answer, mu_error *ret_error)
 {
@@ -204,8 +205,8 @@ static void begin_pages(struct etcd_store *store, const char *section)
     store->pages.entries = PAGE_ENTRIES;
 }
 
-/* From `from` to the end of what begins with "PREFIX/section", which ends with '/': the
- * next character is '0'. */
+/* The keys from pages.from on that begin with "PREFIX/section". `section` ends with '/',
+ * and the character behind that is '0'. */
 static void build_page(struct etcd_store *store, const char *section)
 {
     char end[ETCD_KEY_MAX + 1];
@@ -217,7 +218,7 @@ static void build_page(struct etcd_store *store, const char *section)
                    store->pages.entries);
 }
 
-/* The key that comes next behind this one has a zero at its end. */
+/* The next possible key is this one with a zero at its end. */
 static int page_behind(struct etcd_store *store, struct mu__view key, mu_error *ret_error)
 {
     if (key.size >= ETCD_KEY_MAX)
@@ -254,7 +255,7 @@ static bool rest_of(const struct etcd_store *store, const char *below,
     return true;
 }
 
-/* ---- SURVEYING: the content's number, and whether changes were put aside ---- */
+/* ---- SURVEYING: the content's number, and whether changes were staged ---- */
 
 static void build_surveying(struct etcd_store *store)
 {
@@ -320,7 +321,7 @@ static int surveyed(struct etcd_store *store, struct mu__ctx *ctx,
     return 0;
 }
 
-/* ---- GATHERING: what was put aside, to be done now ---- */
+/* ---- GATHERING: read the staged changes, to be applied now ---- */
 
 static void build_gathering(struct etcd_store *store)
 {
@@ -343,7 +344,7 @@ static int gather_entry(struct etcd_store *store, const struct mu__etcd_entry *e
     return page_behind(store, entry->key, ret_error);
 }
 
-/* An entry that cannot be taken is not taken again: it all begins anew. */
+/* Hand each entry of a page to `take`. After a failure all begins anew. */
 static int take_page(struct etcd_store *store, struct mu__ctx *ctx,
                      const struct mu__etcd_answer *answer, mu_error *ret_error,
                      int (*take)(struct etcd_store *store,
@@ -415,7 +416,7 @@ static int remember_result(struct etcd_store *store, const struct mu__msg *recor
                                 result->done, packed);
 }
 
-/* One record of a value, which may have several. Kinds of a newer muster are skipped. */
+/* Visit the next record of a value. Kinds of a newer muster are skipped. */
 static int visit_one(struct etcd_store *store, struct mu__buf *value, size_t *offset,
                      mu_error *ret_error)
 {

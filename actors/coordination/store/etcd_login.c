@@ -1,5 +1,5 @@
-/* The token of a user: asked for where there is none, and anew when etcd does not take it
- * any more, since tokens end and users change. Requests wait for it. */
+/* The token of a user: requested at first, and anew when etcd does not accept it any
+ * more, since tokens end and users change. Other requests wait for it. */
 #include "actors/coordination/store/internal.h"
 
 #include <string.h>
@@ -66,7 +66,7 @@ static void take_token(struct etcd_login *login)
     login->due_ms = 0;
 }
 
-/* `rv` and `error` of an answer without a token. */
+/* An answer without a token, with its code and error. */
 static void not_taken(struct etcd_store *store, struct mu__ctx *ctx, int rv,
                       const mu_error *error)
 {

@@ -42,8 +42,8 @@ static bool fits(const struct mu__etcd_batch *batch, const struct mu__etcd_batch
            batch->bytes + more->bytes <= MU__ETCD_TXN_BYTES;
 }
 
-/* The first that waits, and as many of the next as fit into the same transaction. Without
- * memory to put them together, fewer. */
+/* Takes the first batch, and as many of the next as fit into the same transaction; fewer
+ * without memory to merge them. */
 bool mu__etcd_queue_take(struct etcd_queue *queue)
 {
     struct etcd_work *work = &queue->work;

@@ -1,10 +1,9 @@
-/* Requests, the lease, and what the owner calls.
+/* Requests, the lease, and the operations of the owner.
  *
- * Three requests may be under way: the one of the present phase (`main`), the one that
- * keeps the lease, and the one for a user's token. One that fails goes to the next
- * endpoint, after a while that grows; its body stays as it is, since every transaction
- * may be sent twice. While it holds the store, or is about to, that goes on until the
- * lease has certainly ended. */
+ * Three requests may be under way: the one of the present phase (`main`), the keep-alive
+ * of the lease, and the one for a user's token. A failed one is sent to the next
+ * endpoint, after a pause that grows; its body stays as it is, since every transaction
+ * may be sent twice. With a lease this goes on until the lease has certainly ended. */
 #include "actors/coordination/store/internal.h"
 
 #include <inttypes.h>
@@ -18,7 +17,7 @@
 enum {
     BACKOFF_FIRST_MS = 50,
     BACKOFF_MAX_MS = 1000,
-    LIMIT_MIN_MS = 300,         /* of a request */
+    LIMIT_MIN_MS = 300,         /* timeout of a request */
     LEASE_MIN_MS = 100
 };
 
@@ -49,14 +48,14 @@ struct mu__view mu__etcd_key(const struct etcd_store *store, const char *rest,
 
 /* ---- The lease ---- */
 
-/* From here on a lease has been granted that must be kept. */
+/* Whether a lease was granted that must be kept alive. */
 static bool has_lease(const struct etcd_store *store)
 {
     return store->phase >= ETCD_ELECTING;
 }
 
-/* The lease ends, by etcd's clock, no earlier than its time after the request that kept
- * it was sent. A tenth is for clocks that do not run alike. */
+/* By etcd's clock the lease ends no earlier than ttl_ms after its last keep-alive was
+ * sent. A tenth is for clocks of different speed. */
 bool mu__etcd_is_certain(const struct etcd_store *store, struct mu__ctx *ctx)
 {
     const struct etcd_lease *lease = &store->lease;
@@ -75,7 +74,7 @@ static uint32_t limit_of(const struct etcd_store *store, uint32_t part)
     return ms < LIMIT_MIN_MS ? LIMIT_MIN_MS : ms;
 }
 
-/* `headers`: room for them, until the request was handed on. */
+/* `headers`: the caller's, until the request was handed on. */
 static void fill_request(const struct etcd_store *store, struct etcd_flight *flight,
                          const char *path, uint32_t timeout_ms, const char *headers[3])
 {
@@ -153,9 +152,9 @@ static void keep(struct etcd_store *store, struct mu__ctx *ctx)
         mu__etcd_send(store, ctx, &lease->keeping, MU__ETCD_KEEP);
 }
 
-/* ---- When it does not go on ---- */
+/* ---- Failures ---- */
 
-/* Who waits for the service may want to know. */
+/* Tell the owner, for the agents that wait for the service. */
 static void report_trouble(struct etcd_store *store, struct mu__ctx *ctx,
                            const char *reason)
 {
@@ -163,7 +162,7 @@ static void report_trouble(struct etcd_store *store, struct mu__ctx *ctx,
         store->up.trouble(store->up.owner, ctx, reason);
 }
 
-/* Each trouble is logged once, until the store is held again. */
+/* The same trouble is logged once, until the store is held again. */
 static void log_trouble(struct etcd_store *store, struct mu__ctx *ctx, const char *reason)
 {
     if (strcmp(reason, store->logged.trouble) == 0)
@@ -244,7 +243,7 @@ static void endpoint_works(struct etcd_store *store, struct mu__ctx *ctx,
     all->failure[0] = '\0';
 }
 
-/* Whether it is no use to ask the same once more. */
+/* Whether it is useless to repeat a request. */
 static bool is_for_good(int code)
 {
     static const int codes[] = {-MU_EINVALID,      -MU_ENOTFOUND,
@@ -261,7 +260,7 @@ static bool is_for_good(int code)
 static void refused(struct etcd_store *store, struct mu__ctx *ctx, const mu_error *error)
 {
     if (store->phase == ETCD_DROPPING) {
-        store->lease.id = 0;       /* there is none any more */
+        store->lease.id = 0;       /* it has ended already */
         mu__build_done(&store->main.body);
         store->phase = ETCD_RESTING;
         store->retry.due_ms = mu__now_ms(ctx) + store->lease_ms / 8;
@@ -430,7 +429,7 @@ static void flight_done(struct etcd_store *store, struct etcd_flight *flight)
     mu__build_done(&flight->body);
 }
 
-/* The next holder need not wait for the lease to end. */
+/* Revoke the lease, so that the next holder need not wait for its end. */
 static void let_go(struct etcd_store *store)
 {
     struct etcd_flight *flight = &store->main;
@@ -473,7 +472,7 @@ static const struct mu__store_ops ops = {
 
 /* ---- Opening ---- */
 
-/* "http://host:port/path" without what does not belong there. */
+/* What is wrong with a URL; NULL: nothing. */
 static const char *url_trouble(const char *url, size_t size)
 {
     size_t scheme = strncmp(url, "http://", 7) == 0 ? 7 : 8;
@@ -525,7 +524,7 @@ static int add_endpoints(struct etcd_store *store, const char *url, mu_error *re
     }
 }
 
-/* So that no cluster's keys are among those of another. */
+/* With the '/' of a name escaped, no cluster's keys are below those of another. */
 static int set_prefix(struct etcd_store *store, const char *name, mu_error *ret_error)
 {
     size_t at = (size_t)snprintf(store->prefix, sizeof store->prefix, "/muster/");
@@ -571,8 +570,8 @@ static int etcd_open(const struct mu__store_config *config, mu_error *ret_error,
     if (rv == 0)
         rv = set_prefix(store, config->cluster_name, ret_error);
     if (rv == 0 && config->http == NULL)
-        rv = mu_error_set(ret_error, -MU_EINVALID, "store \"etcd:%s\" has no door to "
-                          "HTTP", config->location);
+        rv = mu_error_set(ret_error, -MU_EINVALID, "store \"etcd:%s\" needs HTTP, which "
+                          "this program has not", config->location);
     if (rv != 0) {
         free(store);
         return rv;

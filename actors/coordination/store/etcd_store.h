@@ -1,17 +1,17 @@
 /* The store that is etcd, over its v3 JSON gateway.
  *
- * A place is "URL[,URL...]", the addresses of one etcd cluster, "http://10.0.0.1:2379"
- * each; a path in an address comes before the gateway's own ("http://proxy/etcd"). https
- * addresses are taken with the certificates of the store's config, and a user of etcd is
- * that of the config: its token is replaced when it has ended.
+ * A location is "URL[,URL...]", the addresses of one etcd cluster, "http://10.0.0.1:2379"
+ * each; a path in an address comes before the gateway's own ("http://proxy/etcd"). For
+ * https the certificates of the store's config are used, and for a user of etcd its user
+ * and password: a token that has ended is replaced.
  *
  * Keys, below /muster/CLUSTER_NAME (with % and / in the name as %25 and %2F):
  *
- *   /leader             who holds it: task, incarnation, number of its last write. With a
- *                       lease, so it goes with its holder
+ *   /leader             the holder: task, incarnation, number of its last write. With a
+ *                       lease, which ends with the holder
  *   /meta/number        of the content
  *   /meta/staged        how many changes are staged, while a large batch is written
- *   /staged/KEY         what becomes of KEY below; empty: it is deleted
+ *   /staged/KEY         the new value of KEY below; empty: it is deleted
  *   /deleted/last       the last STORE_CHANGE that deleted a key, for its revision
  *   /keys/KEY           STORE_CHANGE, as runtime/message/codec.h packs it
  *   /results/AGENT/N    STORE_RESULTs of one agent, one behind another: of tokens from

@@ -1,16 +1,16 @@
 /* Transactions of the holder.
  *
- * Each one compares the revision at which our leader's key was created, so that a former
- * holder can change nothing, and the key's version, which it raises: so a transaction
- * that was sent twice counts once, however late the first one arrives. When that
- * comparison fails, the key itself says what happened: its value is the last one that was
- * written, and if that is ours, this transaction has been applied already, and only its
- * answer was lost.
+ * Each one compares the create revision of the leader's key, so that a former holder can
+ * change nothing, and the key's version, which it increases: so a transaction that was
+ * sent twice counts once, however late the first one arrives. When the comparison fails,
+ * the key's value tells why: it is the last one that was written, and if it is ours, this
+ * transaction was applied already, and only its answer was lost.
  *
- * One transaction is under way at a time; what is committed meanwhile waits, and goes
- * together into the next one. A batch that is too large for one is put aside first, in as
- * many as it needs (STAGING), then counts by one key (POINTING), and is then done, again
- * in as many as it needs; the next holder does that if this one does not get so far. */
+ * One transaction is under way at a time; batches that are committed meanwhile go
+ * together into the next one. A batch that is too large for one transaction is staged
+ * first, in several (STAGING), counts from the write of one key on (POINTING), and is
+ * then applied, again in several; if this holder does not get so far, the next one does
+ * it. */
 #include "actors/coordination/store/internal.h"
 
 #include <assert.h>
@@ -18,7 +18,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* ---- A transaction that only the holder can make ---- */
+/* ---- The frame of a transaction that only the holder can make ---- */
 
 void mu__etcd_leader_value(struct etcd_store *store)
 {
@@ -53,7 +53,7 @@ static void end_fenced(struct etcd_store *store)
 
 enum outcome { APPLIED, NOT_OURS };
 
-/* Why a comparison failed: 0 with an outcome, or the answer cannot be read. */
+/* Why a comparison failed. Negative: the answer cannot be read. */
 static int look_at_leader(struct etcd_store *store, struct mu__ctx *ctx,
                           const struct mu__etcd_answer *answer, mu_error *ret_error,
                           enum outcome *ret_outcome)
@@ -97,7 +97,7 @@ static int judge_fenced(struct etcd_store *store, struct mu__ctx *ctx,
     return 0;
 }
 
-/* ---- What a stage writes ---- */
+/* ---- The operations of each stage ---- */
 
 static void add_ops(struct etcd_store *store, const char *below, bool is_apart)
 {
@@ -161,10 +161,10 @@ static void build_clearing(struct etcd_store *store)
         put_number(store, "meta/number", store->content.number);
 }
 
-/* What each stage is, and what follows it. */
+/* Each stage, and its successor. */
 static const struct write_stage {
     void (*build)(struct etcd_store *store);
-    bool is_in_parts;       /* as many transactions as the batch needs */
+    bool is_in_parts;       /* may take several transactions */
     bool is_safe;           /* from here on the batch counts */
     bool is_last;
     enum etcd_stage next;
@@ -183,9 +183,9 @@ void mu__etcd_write_build(struct etcd_store *store)
     end_fenced(store);
 }
 
-/* ---- What follows ---- */
+/* ---- Answers ---- */
 
-/* Everything that the work began with is safe. The owner may write meanwhile. */
+/* The committed batches of the work are safe. The owner may write during the upcalls. */
 static void report_committed(struct etcd_store *store, struct mu__ctx *ctx)
 {
     struct mu__etcd_batch *merged = store->queue.work.merged;
@@ -196,7 +196,7 @@ static void report_committed(struct etcd_store *store, struct mu__ctx *ctx)
     mu__etcd_batches_free(merged);
 }
 
-/* The transaction of the present stage was applied. */
+/* A transaction of the present stage was applied. */
 static void applied(struct etcd_store *store, struct mu__ctx *ctx)
 {
     struct etcd_work *work = &store->queue.work;
@@ -227,7 +227,7 @@ int mu__etcd_write_answered(struct etcd_store *store, struct mu__ctx *ctx,
     return rv;
 }
 
-/* ---- What the owner calls ---- */
+/* ---- Operations of the owner ---- */
 
 static int fail(struct etcd_store *store, int code, const char *reason)
 {
@@ -296,7 +296,7 @@ int mu__etcd_write(struct mu__store *base, struct mu__ctx *ctx,
     return rv == 0 ? 0 : fail(store, rv, mu_strerror(rv));
 }
 
-/* A batch with nothing in it is safe when what is before it is. */
+/* An empty batch is safe at once if no other is open. */
 void mu__etcd_commit(struct mu__store *base, struct mu__ctx *ctx, uint64_t revision,
                      uint64_t sequence)
 {

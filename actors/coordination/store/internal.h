@@ -1,10 +1,10 @@
-/* What the parts of the etcd store share.
+/* The state of the etcd store, and the functions that its parts share.
  *
- *   etcd_store.c    requests, the lease, what the owner calls; its life
- *   etcd_hold.c     how the store is got: election, recovery, reading
+ *   etcd_store.c    requests, the lease, operations of the owner, opening and closing
+ *   etcd_hold.c     coming to hold the store: election, recovery, reading
  *   etcd_login.c    the token of a user
  *   etcd_write.c    transactions that only the holder can make
- *   etcd_queue.c    what they write */
+ *   etcd_queue.c    the batches that they write */
 #ifndef MU_ACTORS_STORE_ETCD_INTERNAL_H
 #define MU_ACTORS_STORE_ETCD_INTERNAL_H
 
@@ -19,11 +19,11 @@ enum {
     ETCD_URL_MAX = 255,
     ETCD_PREFIX_MAX = 256,
     ETCD_KEY_MAX = ETCD_PREFIX_MAX + 16 + MU__KEY_MAX,
-    ETCD_TOKEN_MAX = 4096,      /* a JWT has some hundreds */
+    ETCD_TOKEN_MAX = 4096,      /* bytes; a JWT has some hundreds */
     ETCD_LEADER_MAX = 128
 };
 
-/* One request at a time; its body stays until it has been answered well. */
+/* A request. Its body is kept until the request has succeeded. */
 struct etcd_flight {
     struct mu__http_request http;
     struct mu__build body;
@@ -31,7 +31,7 @@ struct etcd_flight {
     size_t endpoint;
     uint64_t sent_ms;
     bool busy;
-    bool void_answer;       /* it is of a life that has ended */
+    bool void_answer;       /* the request was abandoned while it was busy */
     unsigned token_number;  /* of the token that it was sent with; 0: none */
 };
 
@@ -40,7 +40,7 @@ struct etcd_endpoint {
     bool bad;               /* it failed the last time, and that was logged */
 };
 
-/* What the store is doing, see the table in etcd_hold.c. */
+/* See the table in etcd_hold.c. */
 enum etcd_phase {
     ETCD_RESTING,
     ETCD_DROPPING,
@@ -63,7 +63,7 @@ struct etcd_endpoints {
                                        answered since */
 };
 
-/* When what failed is tried again. */
+/* When a failed request is repeated. */
 struct etcd_retry {
     uint64_t due_ms;                /* nothing is sent before */
     uint32_t backoff_ms;
@@ -75,32 +75,33 @@ struct etcd_login {
     char token[ETCD_TOKEN_MAX];     /* "Authorization: ..."; "": none */
     unsigned token_number;          /* of the last one that there was */
     bool token_works;               /* etcd has taken it */
-    bool has_no_users;              /* etcd, though we have one: no token is needed */
+    bool has_no_users;              /* authentication is off in etcd: no token is
+                                       needed */
     uint64_t due_ms;
 };
 
-/* The lease that the leader's key has, which is kept beside everything else. */
+/* The lease of the leader's key, which is kept alive in every phase. */
 struct etcd_lease {
     uint64_t id;                    /* 0: none */
     uint32_t ttl_ms;
-    uint64_t sent_ms;               /* when the request was sent that kept it last */
+    uint64_t sent_ms;               /* when the last successful keep-alive was sent */
     struct etcd_flight keeping;
-    uint64_t due_ms;                /* when it is to be kept next */
+    uint64_t due_ms;                /* when the next one is due */
 };
 
-/* The leader's key, when it is ours. */
+/* The leader's key, when it is this node's. */
 struct etcd_leader {
     uint64_t created;
     uint64_t version;
     uint64_t writes;
-    char value[ETCD_LEADER_MAX];    /* as it was put last */
+    char value[ETCD_LEADER_MAX];    /* the last one that was put */
 };
 
-/* What etcd has of the service. */
+/* The content of etcd. */
 struct etcd_content {
     uint64_t number;
     bool is_new;                    /* the number is not written yet */
-    uint64_t staged;                /* changes that a former holder has put aside */
+    uint64_t staged;                /* how many changes a former holder has staged */
 };
 
 /* Reading, page by page. */
@@ -111,7 +112,7 @@ struct etcd_pages {
     uint64_t entries;               /* of a page, at most */
 };
 
-/* What was logged last, so that it is logged once. */
+/* The last log lines, each of which is logged once. */
 struct etcd_logged {
     char trouble[ETCD_REASON_MAX];
     char leader[ETCD_LEADER_MAX];   /* another holder */
@@ -124,12 +125,12 @@ struct etcd_store {
     struct mu__http *http;
     const struct mu__store_access *access;  /* may be NULL */
     struct mu__store_upcalls up;
-    uint32_t lease_ms;              /* that it asks for */
+    uint32_t lease_ms;              /* requested */
     uint64_t incarnation;
     char task[64];
     char prefix[ETCD_PREFIX_MAX];
     bool started;
-    bool hearing;                   /* nothing is sent within an answer's own handling */
+    bool hearing;                   /* an answer is being handled: nothing is sent */
     enum etcd_phase phase;
     struct etcd_flight main;        /* the request of that phase */
     struct etcd_retry retry;
@@ -151,47 +152,46 @@ struct mu__view mu__etcd_key(const struct etcd_store *store, const char *rest,
 struct mu__view mu__etcd_key_of(const struct etcd_store *store, struct mu__view rest,
                                 char out[ETCD_KEY_MAX + 1]);
 
-/* Whether nobody else can be the holder now, by this node's clock. */
+/* Whether no other node can be the holder now, by this node's clock. */
 bool mu__etcd_is_certain(const struct etcd_store *store, struct mu__ctx *ctx);
 
-/* It does not hold the store any more, or cannot come to do so now: all is forgotten, and
- * begins again later. */
+/* Stop holding the store, or trying to: all is forgotten, and begins again later. */
 void mu__etcd_abandon(struct etcd_store *store, struct mu__ctx *ctx, const char *format,
                       ...) MU_PRINTF(3, 4);
 
-/* Ask the present endpoint with the body that `flight` has, for as long as its kind may
- * take. */
+/* Send the body of `flight` to the present endpoint. */
 void mu__etcd_send(struct etcd_store *store, struct mu__ctx *ctx,
                    struct etcd_flight *flight, const char *path);
 
-/* The answer of a flight that is done; its code, or that of its content. */
+/* The answer of a flight that is done. Returns the code of the request, or of the
+ * answer's content. */
 int mu__etcd_read(const struct etcd_flight *flight, mu_error *ret_error,
                   struct mu__etcd_answer **ret_answer);
 
-/* An endpoint did not answer, or not as etcd does: the next one is asked. */
+/* An endpoint did not answer, or not as etcd does: the next one is used. */
 void mu__etcd_endpoint_failed(struct etcd_store *store, struct mu__ctx *ctx,
                               const struct etcd_flight *flight, const char *reason);
 
 /* ---- etcd_login.c ---- */
 
-/* Whether a request can be sent now. False: a token is asked for first. */
+/* Whether a request can be sent now. False: a token is requested first. */
 bool mu__etcd_may_send(struct etcd_store *store, struct mu__ctx *ctx);
 
-/* To be told of each answer. True: etcd did not take its token any more, so the same is
- * to be asked again, with another one. */
+/* To be called for each answer. True: etcd did not accept the token any more, and the
+ * request is to be repeated with another one. */
 bool mu__etcd_token_ended(struct etcd_store *store, const struct etcd_flight *flight,
                           int code, const mu_error *error);
 
 void mu__etcd_on_login(struct etcd_store *store, struct mu__ctx *ctx);
 
-/* What may help when etcd refuses something: "" or "; expected ...". */
+/* What may help after a refusal of etcd: "" or "; expected ...". */
 const char *mu__etcd_advice(const struct etcd_store *store, int code,
                             const mu_error *error);
 
 /* ---- etcd_hold.c ---- */
 
-/* What a phase sends, and what it makes of the answer. An answer that cannot be read
- * leaves everything as it was, with a negative code and words: it is asked again. */
+/* The request of a phase, and the handler of its answer. An answer that cannot be read
+ * gives a negative code with a message and changes nothing: the request is repeated. */
 struct etcd_phase_row {
     const char *path;
     const char *reason;      /* "cannot ..." */
@@ -205,7 +205,7 @@ extern const struct etcd_phase_row mu__etcd_phases[];
 /* Whether there is something to send in this phase; may go on to the next one. */
 bool mu__etcd_next(struct etcd_store *store, struct mu__ctx *ctx);
 
-/* A request for entries was too much. True: it will ask for fewer. */
+/* A page of entries was too large. True: the next request is for fewer. */
 bool mu__etcd_shrink_pages(struct etcd_store *store);
 
 /* ---- etcd_write.c ---- */
@@ -221,7 +221,7 @@ int mu__etcd_write(struct mu__store *base, struct mu__ctx *ctx,
 void mu__etcd_commit(struct mu__store *base, struct mu__ctx *ctx, uint64_t revision,
                      uint64_t sequence);
 
-/* Send what is to be sent. */
+/* Send the request of the present phase, if it can be sent now. */
 void mu__etcd_step(struct etcd_store *store, struct mu__ctx *ctx);
 
 #endif

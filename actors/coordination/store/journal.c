@@ -1,9 +1,8 @@
 /* Records of messages over a storage.
  *
- * A record is packed behind a gap that the codec's alignment holds for; its head is put
- * into the end of the gap, and then all of it is one append. When it is read, each record
- * gets a buffer of its own: it is aligned there, and who keeps a message does not keep
- * the file. */
+ * A record is packed behind a gap of the codec's alignment; its head is put into the end
+ * of the gap, so that one append writes all of it. Each record that is read gets a buffer
+ * of its own: it is aligned there, and a kept message does not keep the file. */
 #include "actors/coordination/store/journal.h"
 
 #include "actors/coordination/store/journal_scan.h"
@@ -28,7 +27,7 @@ struct mu__journal {
     struct mu__storage *storage;
     const struct mu__schema *schema;
     struct mu__pool *pool;
-    struct mu__buf *record;     /* where one is packed */
+    struct mu__buf *record;     /* the buffer for packing one */
     struct mu__buf *content;    /* of the rewrite under way */
     int rewrite_rv;             /* why it cannot be committed */
     bool rewriting;
@@ -42,7 +41,7 @@ struct mu__journal {
 
 /* ---- The new content ---- */
 
-/* Room for `size` more bytes of the new content. */
+/* Make room for `size` more bytes of the new content. */
 static int content_room(struct mu__journal *journal, size_t size)
 {
     struct mu__buf *old = journal->content;
@@ -80,7 +79,7 @@ static int add_to_content(struct mu__journal *journal, const void *data, size_t 
     return 0;
 }
 
-/* A message that was read, with a head of today's format. */
+/* Add a message that was read, with a head of the present format. */
 static int add_message_to_content(struct mu__journal *journal,
                                   const struct mu__journal_piece *piece)
 {
@@ -108,7 +107,7 @@ static void end_rewrite(struct mu__journal *journal)
 
 /* ---- Reading ---- */
 
-/* What an open works with. */
+/* The state of an open. */
 struct journal_reading {
     struct mu__journal *journal;
     mu__journal_visit_fn visit;
@@ -202,7 +201,7 @@ static int read_records(struct journal_reading *r)
     return rv;
 }
 
-/* The same records in today's format; there is no damage. */
+/* Write the same records in the present format; there is no damage. */
 static int write_anew(struct journal_reading *r)
 {
     struct mu__journal *journal = r->journal;
@@ -261,7 +260,7 @@ static int read_storage(struct journal_reading *r)
     return rv;
 }
 
-/* ---- Before it is opened ---- */
+/* ---- Verifying ---- */
 
 struct use {
     uint16_t first;     /* kinds of messages */
@@ -391,7 +390,7 @@ static int refuse_message(const struct mu__journal *journal, const struct mu__ms
                         mu_strerror(code));
 }
 
-/* A buffer for records of up to `bytes`, the last one's if that will do. */
+/* Make the buffer fit records of up to `bytes`. */
 static int record_room(struct mu__journal *journal, size_t bytes)
 {
     if (journal->record != NULL && journal->record->capacity >= bytes)

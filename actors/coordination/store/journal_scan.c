@@ -1,10 +1,10 @@
 /* Finding records, and telling a torn end from damage.
  *
- * A head that has its own sum says how far its record reaches also when the bytes of the
- * record are damaged, and that a record which reaches beyond the end of the file was
- * never whole. Where the head itself is damaged, the file is searched for the next record
- * that is whole. Records of format 1 have no mark: any byte could begin one, so the sizes
- * that the codec wrote into the message are compared before its sum is. */
+ * Since a head has its own sum, the length of a record is known also when its bytes are
+ * damaged, and a record that reaches beyond the end of the file was never whole. Where
+ * the head itself is damaged, the file is searched for the next whole record. Records of
+ * format 1 have no mark: any byte could begin one, so the sizes that the codec wrote into
+ * the message are compared before its sum is. */
 #include "actors/coordination/store/journal_scan.h"
 
 #include <inttypes.h>
@@ -13,8 +13,8 @@
 
 enum {
     OLD_HEAD_BYTES = 8,         /* size and sum */
-    OLD_ZEROS_MIN = 512,        /* so many at the end are no record's own: a sector */
-    MESSAGE_BYTES_MIN = 8,      /* what the codec writes before a head */
+    OLD_ZEROS_MIN = 512,        /* so many zeros at the end, a sector, are no record's */
+    MESSAGE_BYTES_MIN = 8,      /* the two sizes of the codec */
     TAIL_ALIGN = 16
 };
 
@@ -38,7 +38,8 @@ static void store_little32(uint8_t *out, uint32_t number)
         out[i] = (uint8_t)(number >> (8 * i));
 }
 
-/* Behind the two sizes of the codec a message is a list that its kind begins. */
+/* Behind the two sizes of the codec a message is a msgpack list that begins with the
+ * kind. */
 unsigned mu__journal_piece_message(const struct mu__journal_piece *piece)
 {
     enum { SIZES_BYTES = 8 };
@@ -82,7 +83,7 @@ void mu__journal_put_frame(const struct mu__crc32c *crc, uint8_t *record, uint64
 
 /* ---- One record ---- */
 
-/* A record that begins at some byte, as far as its head can be believed. */
+/* The head of a record, whose sum is right. */
 struct head {
     uint64_t number;
     size_t bytes;           /* of the whole record; may reach beyond the file */
@@ -150,11 +151,11 @@ static bool is_old_record(const struct mu__journal_scan *scan, size_t at)
            is_old_whole(scan, at, load_little32(scan->data + at));
 }
 
-/* ---- Where it goes on ---- */
+/* ---- The next record behind damage ---- */
 
-/* The first whole record at `from` or behind it; the file's size when there is none. Its
- * number is none that was read: else a copy of a journal within a record's bytes counted.
- */
+/* The first whole record at `from` or behind it; the file's size when there is none. A
+ * record with a number that was read already is passed over: it is part of a copy of a
+ * journal within a record's bytes. */
 static size_t find_record(const struct mu__journal_scan *scan, size_t from)
 {
     for (size_t at = from; at + MU__JOURNAL_HEAD_BYTES <= scan->size; at++) {
@@ -200,7 +201,7 @@ static void give_record(struct mu__journal_scan *scan, struct mu__journal_piece 
     give(scan, piece, MU__JOURNAL_RECORD, bytes);
 }
 
-/* Numbers are not in order: records are missing here, or stand here once more. */
+/* Numbers are not in order: records are missing here, or doubled. */
 static void give_disorder(struct mu__journal_scan *scan, struct mu__journal_piece *piece,
                           const struct head *head)
 {
@@ -277,8 +278,8 @@ static void next_without_head(struct mu__journal_scan *scan,
     give(scan, piece, MU__JOURNAL_DAMAGED, next - scan->at);
 }
 
-/* The size of the last record may itself be what is damaged: with the size that reaches
- * to the end of the file its sum would be right. */
+/* Whether the rest of the file is a torn record. It is damaged instead when its sum is
+ * right for the size up to the end of the file: then only the size field is wrong. */
 static bool is_old_torn(const struct mu__journal_scan *scan)
 {
     size_t left = scan->size - scan->at;
@@ -323,7 +324,7 @@ static size_t find_zeros(const uint8_t *data, size_t size)
     return size;
 }
 
-/* What a crash leaves of a new file. */
+/* Whether this is the first part of a header, which a crash leaves of a new file. */
 static bool is_header_part(const uint8_t *data, size_t size)
 {
     uint8_t header[MU__JOURNAL_HEADER_BYTES];

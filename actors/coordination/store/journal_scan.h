@@ -1,14 +1,13 @@
-/* The records of a journal file, one after another: their framing and sums, where the
- * file is damaged, and where it goes on behind the damage. Plain data; knows nothing of
- * messages. actors/coordination/store/journal.c reads and writes with it, `muster
- * journal` shows it.
+/* The records of a journal file: their framing and checksums, where the file is damaged,
+ * and where the next record behind the damage is. Plain data; knows nothing of messages.
+ * Used by journal.c and by the command `muster journal`.
  *
  * The file: "mustrjnl", then u32 the format, and then records. In format 2, which is what
  * is written:
  *
  *   u32 mark        MU__JOURNAL_MARK; little-endian, as all numbers here
  *   u32 size        of the bytes
- *   u64 number      1, 2, 3 ... in this file: what is missing or doubled is seen
+ *   u64 number      1, 2, 3 ... in this file: shows missing and doubled records
  *   u32 head sum    CRC-32C of the 16 bytes before
  *   u32 sum         CRC-32C of the bytes, begun with the head sum
  *   bytes           the message, as runtime/message/codec.h packs it, at the begin of a
@@ -17,9 +16,9 @@
  *
  * Format 1, which is still read: u32 size, u32 CRC-32C of size and bytes, bytes.
  *
- * A torn end is what a crash in the middle of an append leaves: the first part of a
- * record, or zeros from some byte on to the end of the file. Everything else that is not
- * a whole record is damage. */
+ * A crash in the middle of an append leaves a torn end: the first part of a record, or
+ * zeros from some byte on to the end of the file. All else that is not a whole record is
+ * damage. */
 #ifndef MU_ACTORS_JOURNAL_SCAN_H
 #define MU_ACTORS_JOURNAL_SCAN_H
 
@@ -46,7 +45,7 @@ enum {
 enum mu__journal_piece_kind {
     MU__JOURNAL_RECORD,
     MU__JOURNAL_TORN,       /* up to the end of the file; never flushed */
-    MU__JOURNAL_DAMAGED,    /* the next piece begins behind it */
+    MU__JOURNAL_DAMAGED,    /* the next piece is behind the damage */
     MU__JOURNAL_END
 };
 
@@ -56,7 +55,7 @@ struct mu__journal_piece {
     size_t offset;
     size_t bytes;           /* in the file; 0 where records are missing between two */
     uint64_t number;        /* of the record, or of the first that is damaged */
-    uint64_t records;       /* damaged: how many are lost, where that is known; else 0 */
+    uint64_t records;       /* damaged: how many are lost; 0: unknown */
     const uint8_t *message; /* record: within the file's bytes */
     size_t message_bytes;
     char what[MU__JOURNAL_WHAT_BYTES];  /* damaged: what was expected and found */
@@ -72,14 +71,14 @@ struct mu__journal_scan {
     struct mu__crc32c crc;
 };
 
-/* Look at the header. An empty file, and the first part of a header, are a journal with
- * nothing in it. -MU_EDATALOSS when it is no journal, or one of a newer format; `name` is
- * for the words. */
+/* Read the header. An empty file, and the first part of a header, are an empty journal.
+ * -MU_EDATALOSS when it is no journal, or one of a newer format; `name` is for the
+ * message. */
 int mu__journal_scan_begin(struct mu__journal_scan *scan, const void *data, size_t size,
                            const char *name, mu_error *ret_error);
 
-/* The same where the header itself may be damaged: true when there are whole records of
- * ours behind it. The first piece is then the damaged header. */
+/* The same for a file whose header may be damaged: true when there are whole records
+ * behind it. The first piece is then the damaged header. */
 bool mu__journal_scan_headless(struct mu__journal_scan *scan, const void *data,
                                size_t size);
 
@@ -87,11 +86,10 @@ bool mu__journal_scan_headless(struct mu__journal_scan *scan, const void *data,
 void mu__journal_scan_next(struct mu__journal_scan *scan,
                            struct mu__journal_piece *ret_piece);
 
-/* The kind of a record's message, as far as that can be seen without its schema; 0: it
- * cannot. */
+/* The kind of a record's message; 0: it cannot be seen without a schema. */
 unsigned mu__journal_piece_message(const struct mu__journal_piece *piece);
 
-/* What is lost when damage is skipped, and what stands behind it, for an error's words.
+/* The error -MU_EDATALOSS of a damaged piece, with the number of whole records behind it.
  * The scan goes to the end of the file. */
 void mu__journal_scan_refuse(struct mu__journal_scan *scan,
                              const struct mu__journal_piece *damage, const char *name,

@@ -2,19 +2,19 @@
  *
  *   BEGIN COMMIT   record record COMMIT   record COMMIT   BEGIN COMMIT   record ...
  *
- * Each holder begins with BEGIN, which says the number of the content and its epoch. What
- * stands between a COMMIT and the next one counts together; what stands before a BEGIN
- * without its COMMIT was left by a holder that died, and never counts. Where there is no
- * COMMIT at all the content is new, or its begin was damaged so that it is lost: it gets
- * a new number, so that agents see it.
+ * Each holder begins with BEGIN, which has the number of the content and its epoch. The
+ * records between a COMMIT and the next one count together; records before a BEGIN
+ * without their COMMIT were left by a holder that died, and never count. A file without
+ * any COMMIT is new, or has lost its content to damage: the content gets a new number, by
+ * which agents notice.
  *
- * Some room is kept free on the disk for what must be written also when a change has been
- * refused because the disk is full: deletions, results, the outcomes of barriers. While
- * it is full and the file holds more than what counts, it is tried to write it anew.
+ * Some room is kept free on the disk for records that must be written also when changes
+ * are refused because the disk is full: deletions, results, outcomes of barriers. While
+ * it is full and the file has void records, a rewrite is tried.
  *
- * The file is on this machine, and only the one task that hosts the service opens it: who
- * has it holds it. After a failure the file is read anew, so that memory and file agree
- * whatever had reached the file; what still waits to be flushed is flushed before. */
+ * The file is on this machine, and only the one task that hosts the service opens it: no
+ * election is needed. After a failure the file is flushed and read anew, so that memory
+ * and file agree. */
 #include "actors/coordination/store/journal.h"
 #include "actors/coordination/store/store.h"
 #include "actors/messages.h"
@@ -48,15 +48,15 @@ struct file {
     uint64_t number;                /* of the content */
     uint64_t epoch;
     uint64_t records;               /* in the file */
-    uint64_t rewrite_above;         /* bytes of the file: twice those that counted */
+    uint64_t rewrite_above;         /* bytes of the file: twice those after a rewrite */
     bool rewriting;
     bool is_full;                   /* the last change had no room */
-    uint64_t full_rewrite_ms;       /* then it is not rewritten before this */
+    uint64_t full_rewrite_ms;       /* a full file is not rewritten again before this */
     uint64_t now_ms;                /* of the last tick */
 
     bool started;
-    bool failed;                    /* `lost` is to be said */
-    uint64_t try_ms;                /* when it is tried to open it */
+    bool failed;                    /* `lost` is to be called */
+    uint64_t try_ms;                /* when the next open is tried */
     char reason[REASON_BYTES];      /* of the last failure that was logged */
 
     /* While it is read. */
@@ -119,7 +119,7 @@ static int visit_commit(struct file *file)
     return rv;
 }
 
-/* Other kinds are of another journal. */
+/* Any other kind is of another journal. */
 static int visit(void *owner, struct mu__msg *msg)
 {
     struct file *file = owner;
@@ -164,33 +164,33 @@ static int append(struct file *file, const struct mu__msg *record, mu_error *err
     return rv;
 }
 
-static int append_begin(struct file *file, mu_error *error)
+/* Append a message with a copy of `body`, the struct of its kind. */
+static int append_body(struct file *file, uint16_t kind, const void *body, size_t size,
+                       mu_error *error)
 {
-    size_t size = file->schema->rows[MU__STORE_BEGIN].body_size;
-    struct mu__msg *msg = mu__pool_get(file->pool, MU__STORE_BEGIN, size);
+    struct mu__msg *msg = mu__pool_get(file->pool, kind, size);
     int rv;
 
     if (msg == NULL)
         return mu_error_set(error, -MU_ENOMEM, "%s: no memory", file->storage->name);
-    *(struct mu__store_begin *)mu__body(msg) = (struct mu__store_begin){
-        .store = file->number, .epoch = file->epoch};
+    memcpy(msg->body, body, size);
     rv = append(file, msg, error);
     mu__pool_put(file->pool, msg);
     return rv;
 }
 
+static int append_begin(struct file *file, mu_error *error)
+{
+    const struct mu__store_begin body = {.store = file->number, .epoch = file->epoch};
+
+    return append_body(file, MU__STORE_BEGIN, &body, sizeof body, error);
+}
+
 static int append_commit(struct file *file, uint64_t revision, mu_error *error)
 {
-    size_t size = file->schema->rows[MU__STORE_COMMIT].body_size;
-    struct mu__msg *msg = mu__pool_get(file->pool, MU__STORE_COMMIT, size);
-    int rv;
+    const struct mu__store_commit body = {.revision = revision};
 
-    if (msg == NULL)
-        return mu_error_set(error, -MU_ENOMEM, "%s: no memory", file->storage->name);
-    ((struct mu__store_commit *)mu__body(msg))->revision = revision;
-    rv = append(file, msg, error);
-    mu__pool_put(file->pool, msg);
-    return rv;
+    return append_body(file, MU__STORE_COMMIT, &body, sizeof body, error);
 }
 
 static void fail(struct file *file, struct mu__ctx *ctx, const mu_error *error)
@@ -238,12 +238,12 @@ static int file_write(struct mu__store *base, struct mu__ctx *ctx,
     assert(file->journal != NULL);
     rv = append(file, record, &error);
     if (rv == 0 || file->rewriting)
-        return 0;       /* the end of a rewrite says whether it could be written */
+        return 0;       /* the commit of a rewrite fails instead */
     fail(file, ctx, &error);
     return rv;
 }
 
-/* `counting`: so many bytes of the file count, as far as is known. */
+/* `counting`: how many bytes of the file are not void, as far as is known. */
 static void set_rewrite_above(struct file *file, uint64_t counting)
 {
     file->rewrite_above = 2 * counting;
@@ -251,7 +251,7 @@ static void set_rewrite_above(struct file *file, uint64_t counting)
         file->rewrite_above = REWRITE_BYTES_MIN;
 }
 
-/* Without the new content the old one goes on: nothing has changed by a rewrite. */
+/* False: the rewrite has failed, and the old content stays. */
 static bool end_rewrite(struct file *file, struct mu__ctx *ctx, uint64_t revision)
 {
     mu_error error;
@@ -354,7 +354,7 @@ static int open_file(struct file *file, struct mu__ctx *ctx, mu_error *error)
         rv = read_all(ctx, file, error);
     if (rv != 0)
         return rv;
-    /* How much of it counts is not known before the first rewrite: perhaps half. */
+    /* How much of it is void is not known before the first rewrite: perhaps half. */
     set_rewrite_above(file, mu__journal_bytes(file->journal) / 2);
     file->is_full = false;
     rv = write_begin(file, ctx, error);

@@ -1,4 +1,4 @@
-/* The store that keeps nothing: what its holder knows is in the holder's memory. */
+/* The store that keeps nothing: its content is in the memory of its holder alone. */
 #include "actors/coordination/store/store.h"
 
 #include <stdlib.h>

@@ -1,3 +1,4 @@
+/* Runs of a job: their text, their history, and the choice of one. */
 #include "actors/coordination/store/store_run.h"
 
 #include <inttypes.h>

@@ -1,9 +1,8 @@
-/* The runs of a job, as a store that lasts knows them. Plain data: knows no messages, no
- * clock.
+/* The runs of a job, for a persistent store. Plain data: knows no messages, no clock.
  *
- *   RUNNING --> ENDED, FAILED    the leading task said that the job is done
- *           --> CLOSED           the host was closed, and no other task was there
- *           --> LEFT             the host was closed while others were there
+ *   RUNNING --> ENDED, FAILED    the leading task has ended the job
+ *           --> CLOSED           the host was closed, and no other task was connected
+ *           --> LEFT             the host was closed while others were connected
  *           --> ABANDONED        another run was begun before it had ended
  *
  * The last one is the present run; those before it are a short history. */
@@ -30,15 +29,15 @@ enum mu__store_run_state {
 };
 
 struct mu__store_run {
-    uint64_t number;            /* ascends, from 1; 0: there is none */
+    uint64_t number;            /* ascending, from 1; 0: there is no run */
     char name[MU__RUN_NAME_MAX + 1];
     enum mu__store_run_state state;
     uint64_t started_ms;        /* since 1970 */
     uint64_t ended_ms;          /* 0: it has not ended */
-    uint64_t quiet_revision;    /* outcomes up to it were over when the host was closed:
-                                   they are for processes of then alone */
+    uint64_t quiet_revision;    /* of the store when the host was closed: outcomes up to
+                                   it are only for processes of that time */
     int code;                   /* of FAILED, negative */
-    char message[256];          /* why it failed, or what it ended with */
+    char message[256];          /* of FAILED or ENDED */
 };
 
 /* In ascending order. */
@@ -56,12 +55,11 @@ bool mu__store_run_is_over(const struct mu__store_run *run);
 /* 1 to 63 letters, digits, '.', '_' and '-'. -MU_EINVALID with a message. */
 int mu__store_run_check_name(const char *name, mu_error *ret_error);
 
-/* One as text for a store, without its number; and back. -MU_EINVALID: other text. */
+/* A run as text for a store, without its number; and back. -MU_EINVALID: other text. */
 size_t mu__store_run_write(const struct mu__store_run *run, char out[MU__RUN_TEXT_MAX]);
 int mu__store_run_read(struct mu__view text, struct mu__store_run *ret_run);
 
-/* Add one that was read; of more than there is room for, those with the lowest numbers
- * are not taken. */
+/* Add a run; beyond MU__RUN_HISTORY_MAX + 1 those with the lowest numbers are dropped. */
 void mu__store_runs_add(struct mu__store_runs *runs, const struct mu__store_run *run);
 
 /* The present one; NULL: there is none. */
@@ -69,16 +67,16 @@ struct mu__store_run *mu__store_runs_present(struct mu__store_runs *runs);
 struct mu__store_run *mu__store_runs_find(struct mu__store_runs *runs, const char *name);
 void mu__store_runs_remove(struct mu__store_runs *runs, uint64_t number);
 
-/* What a host does that has come to hold the store. */
+/* What a host does when it has come to hold the store. */
 enum mu__store_run_choice {
     MU__RUN_CONTINUE,       /* the present run goes on */
     MU__RUN_BEGIN,          /* another one begins */
-    MU__RUN_REFUSE          /* this process may not host it, with a message */
+    MU__RUN_REFUSE          /* this process may not host it; with a message */
 };
 
 /* `own`: the number of the run that this process takes part in; 0: none yet. `requested`:
  * the name that it was started for; "": none. `failed`: a function of the present run has
- * failed, which is what the run comes to. */
+ * failed. */
 enum mu__store_run_choice mu__store_runs_choose(struct mu__store_runs *runs, uint64_t own,
                                                 const char *requested, bool failed,
                                                 mu_error *ret_error);

@@ -27,7 +27,7 @@ void mu__backups_done(struct backups *backups);
 /* False: there are MU__BACKUPS_MAX, or no memory. */
 bool mu__backups_add(struct backups *backups, uint64_t closure);
 
-/* One that is not there is fine. */
+/* Does nothing if the closure is not there. */
 void mu__backups_remove(struct backups *backups, uint64_t closure);
 
 /* Whether a run of a function with these times (NULL: unknown) that has taken `ran_ms`

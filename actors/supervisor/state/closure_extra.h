@@ -13,7 +13,7 @@ struct closure_options {
     uint32_t flags;             /* enum mu__closure_flag */
     uint32_t run_timeout_ms;    /* of one attempt; 0: none */
     uint32_t worker;            /* the only one: task index + 1; 0: any */
-    uint32_t not_worker;
+    uint32_t not_worker;        /* one to avoid, the same way; 0: none */
     uint16_t attempts_max;      /* 0: the cluster's */
     uint8_t priority;
     uint8_t role;               /* of the workers that may run it, + 1; 0: any */
@@ -44,9 +44,9 @@ struct closure_extra {
         uint64_t timer;         /* for the next of the times below; 0: none */
         uint32_t next_free;     /* while it is free: index + 1; 0 ends the list */
     };
-    uint64_t deadline_ms;       /* our clock; 0: none */
-    uint64_t held_until_ms;     /* our clock; 0: not held for a time */
-    uint64_t effect;            /* 0: none yet */
+    uint64_t deadline_ms;       /* on the kernel's clock; 0: none */
+    uint64_t held_until_ms;     /* the same clock; 0: not held for a time */
+    uint64_t effect;            /* its number; 0: none yet */
     uint64_t number;            /* in the journal; 0: not there */
     struct closure_inputs inputs;
     char *name;                 /* NULL: none */
@@ -54,8 +54,8 @@ struct closure_extra {
     struct closure_options options;
     struct backup_attempt backup;
     uint16_t returns;           /* attempts that a worker gave back */
-    uint16_t processes_lost;    /* of workers that live, under its runs */
-    uint8_t failed_code;        /* why it was tried again last, for those who ask */
+    uint16_t processes_lost;    /* of its runs, while the worker lived on */
+    uint8_t failed_code;        /* of the attempt that failed last, for status requests */
 };
 
 _Static_assert(sizeof(struct closure_extra) <= 120, "a queued closure of Python has one");

@@ -10,7 +10,7 @@ enum {
     RETRY_MS = 1000             /* between two attempts at what could not be written */
 };
 
-/* A smaller journal is not worth the disk's time. */
+/* A smaller journal is not rewritten. */
 enum { REWRITE_BYTES_MIN = 64 << 20 };
 
 /* One record; `body` is of the kind's type. */
@@ -55,7 +55,7 @@ static int write_begin(struct closure_journal *journal, mu_error *ret_error)
     return append(journal, MU__JOURNAL_BEGIN, &record, sizeof record, ret_error);
 }
 
-/* Of one that has finished only the name counts. */
+/* Of a closure that has finished only the name and function are written. */
 int mu__closure_journal_scheduled(struct closure_journal *journal,
                                   const struct named_closure *named, mu_error *ret_error)
 {
@@ -90,7 +90,7 @@ static int write_removed(struct closure_journal *journal, uint64_t number,
     return append(journal, MU__JOURNAL_REMOVED, &record, sizeof record, ret_error);
 }
 
-/* Only what counts now. */
+/* Leaves out all that has no effect any more. */
 int mu__closure_journal_rewrite(struct closure_journal *journal, mu_error *ret_error)
 {
     const struct named_closures *named = &journal->named;

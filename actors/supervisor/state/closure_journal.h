@@ -15,12 +15,13 @@
  * and counts only together with its FINISHED record. */
 #define MU__JOURNAL_LATE (UINT32_C(1) << 31)
 
-/* The id of the supervisor's effects, as servers know it. */
+/* The numbering of the supervisor's effects, as servers know it. */
 struct effect_numbers {
-    uint64_t origin;            /* by which servers know whose effects they apply */
+    uint64_t origin;            /* of the supervisor; servers apply only the effects of
+                                   the last one that fenced them */
     uint64_t epoch;
     uint64_t last;              /* given out */
-    struct mu__id_window window;    /* those that are settled */
+    struct mu__id_window window;    /* the settled ones */
 };
 
 /* Fills in what closure `id` asks for: args, effect, flags and so on. */
@@ -33,15 +34,15 @@ struct closure_journal {
     struct effect_numbers *effects;
     mu__journal_describe_fn describe;
     void *owner;                /* for describe */
-    uint64_t number_next;       /* the highest number of a closure so far */
+    uint64_t number_last;       /* the highest number of a closure so far */
     uint64_t effects_end;       /* numbers of effects below are reserved in the file */
     uint64_t rewrite_bytes;     /* the file is rewritten when it has grown so large */
     uint64_t timer;             /* flushes what was scheduled in this turn; 0: none */
     bool is_dirty;              /* something was appended, and not flushed */
     bool is_behind;             /* it lacks a record: it is to be rewritten, */
     uint64_t retry_ms;          /* but not before this, since it may be long */
-    char error[256];            /* why it cannot be written, as clients were told; "": it
-                                   can */
+    char error[256];            /* why it cannot be written, as reported to clients; "":
+                                   it can */
 };
 
 /* All return 0 or the error of the file. */
@@ -51,7 +52,7 @@ int mu__closure_journal_scheduled(struct closure_journal *journal,
                                   const struct named_closure *named,
                                   mu_error *ret_error);
 
-/* Its end, and all before it on the disk. `has_finished`: with the result that `named`
+/* Write the end of a closure, and flush. `has_finished`: with the result that `named`
  * has; it was removed otherwise. */
 int mu__closure_journal_ended(struct closure_journal *journal,
                               struct named_closure *named, bool has_finished,
@@ -65,7 +66,8 @@ int mu__closure_journal_reserve(struct closure_journal *journal, mu_error *ret_e
 int mu__closure_journal_catch_up(struct closure_journal *journal, uint64_t now_ms,
                                  bool *ret_rewritten, mu_error *ret_error);
 
-/* Numbers from `last` + 1 on are reserved; the whole is rewritten. After reading. */
+/* After reading: begin an epoch, reserve effect numbers from `last` + 1 on, rewrite the
+ * file. */
 int mu__closure_journal_begin(struct closure_journal *journal, mu_error *ret_error);
 
 void mu__closure_journal_done(struct closure_journal *journal);

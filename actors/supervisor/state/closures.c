@@ -87,7 +87,7 @@ static void unlink_closure(struct mu__closures *closures, struct mu__closure *cl
     list->count--;
 }
 
-/* Between two neighbours, given as links, of which one is 0. */
+/* `prev` and `next` are links; one of them is 0. */
 static inline void link_between(struct mu__closures *closures,
                                 struct mu__closure *closure, uint32_t number,
                                 uint32_t prev, uint32_t next)

@@ -16,7 +16,7 @@ struct mu__closure {
     uint32_t generation;
     uint32_t list;          /* which list it is in; MU__LIST_NONE when it is free */
     uint32_t function;      /* the supervisor's number for the name */
-    uint16_t client;        /* the supervisor's number for who scheduled it */
+    uint16_t client;        /* index of the client that scheduled it */
     uint16_t cost_us;       /* in flight: what its worker is charged for it */
     uint32_t started_ms;    /* low bits of when the attempt was sent, or is known to have
                                begun */
@@ -25,33 +25,32 @@ struct mu__closure {
     uint8_t crashes;        /* workers that were lost under it; stays at 255 */
     uint32_t head_offset;   /* of the arguments, in `backing` */
     uint64_t token;         /* the client's */
-    struct mu__buf *backing; /* holds the arguments; NULL: there are none */
+    struct mu__buf *backing;    /* holds the arguments; NULL: there are none */
     uint32_t tail_offset;
     uint32_t head_size;
     uint32_t tail_size;
-    uint32_t extra;          /* the supervisor's number for what few have; 0: none */
+    uint32_t extra;         /* number of its closure_extra; 0: none */
 };
 
 enum mu__mark {
     MU__MARK_DROP_RESULT = 1,   /* its client does not want the result */
-    MU__MARK_CANCELLED = 2,     /* in flight, but nobody wants it run again */
+    MU__MARK_CANCELLED = 2,     /* in flight, and not to be run again */
     MU__MARK_UNWANTED = 4,      /* the same, and its result is not looked at */
-    MU__MARK_RESOLVED = 8,      /* its client was answered: a kept result */
+    MU__MARK_RESOLVED = 8,      /* its client was answered, and its result is pinned */
     MU__MARK_BEGUN = 16         /* in flight, and its worker has said that it runs */
 };
 
-/* What list a closure may be in. One queue for each priority; then those that wait for
- * something, those that only some workers may run now; one queue for each priority of
- * what is for one role alone; those whose result is kept; then two for each worker: in
- * flight there, and queued for it alone. */
+/* The lists of closures: a queue for each priority; those that are held; those that only
+ * some workers may run now; for each role a queue for each priority; those whose result
+ * is pinned; then two for each worker: in flight there, and queued for it alone. */
 enum {
     MU__LIST_QUEUES = 0,
     MU__LIST_QUEUE = MU__LIST_QUEUES + MU__PRIORITY_DEFAULT,
     MU__LIST_HELD = MU__PRIORITIES, /* for a time to pass, or for inputs */
-    MU__LIST_CONSTRAINED,                 /* no worker with room may run it */
-    MU__LIST_ROLES,                 /* the first of the first role's */
-    MU__LIST_PINNED = MU__LIST_ROLES + MU__PRIORITIES * MU__WORKER_TYPES_MAX, /* done; the
-                                       result is kept */
+    MU__LIST_CONSTRAINED,           /* no worker with room may run them */
+    MU__LIST_ROLES,                 /* the first queue of the first role */
+    MU__LIST_PINNED =               /* done; the result is pinned */
+        MU__LIST_ROLES + MU__PRIORITIES * MU__WORKER_TYPES_MAX,
     MU__LIST_WORKERS = MU__LIST_PINNED + 2
 };
 #define MU__LIST_NONE UINT32_MAX
@@ -63,7 +62,7 @@ static inline uint32_t mu__list_of_role(uint32_t role, uint32_t priority)
     return MU__LIST_ROLES + MU__PRIORITIES * role + priority;
 }
 
-/* Of a queue, of a role or of all. */
+/* The priority of a queue: of a role's, or of a common one. */
 static inline uint32_t mu__list_priority(uint32_t list)
 {
     return list < MU__LIST_ROLES ? list - MU__LIST_QUEUES
@@ -99,7 +98,7 @@ struct mu__closures {
     struct mu__closure_list *lists;
     uint32_t lists_count;
     uint32_t count;                 /* in any list */
-    uint32_t urgent;                /* no queue before this one has any */
+    uint32_t urgent;                /* all queues before this one are empty */
 };
 
 int mu__closures_init(struct mu__closures *closures);
@@ -107,7 +106,7 @@ int mu__closures_init(struct mu__closures *closures);
 /* Drops all that is left. */
 void mu__closures_done(struct mu__closures *closures);
 
-/* A new closure at the end of the usual queue, zeroed but for its place. NULL: no
+/* A new closure at the end of MU__LIST_QUEUE, zeroed but for its place. NULL: no
  * memory. */
 struct mu__closure *mu__closures_add(struct mu__closures *closures);
 

@@ -26,11 +26,11 @@ struct mu__function_times {
 /* Zeroed memory is empty. */
 void mu__function_times_done(struct mu__function_times *times);
 
-/* The same as mu__function_times_note, of one that is not sure or takes another time. */
+/* The slow way of mu__function_times_note: the count or the mean changes. */
 void mu__function_times_change(struct mu__function_times *times, uint32_t function,
                                uint32_t ran_us);
 
-/* The number is that of another function from now on. */
+/* The number now stands for another function. */
 void mu__function_times_forget(struct mu__function_times *times, uint32_t function);
 
 /* NULL: no run was noted. */

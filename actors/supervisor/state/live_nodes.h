@@ -12,7 +12,7 @@ struct live_node {
     uint64_t since_ms;
     char type[16];
     char address[256];
-    bool is_refused;            /* as a worker: it got a REGISTER_REFUSED */
+    bool is_refused;            /* as a worker: REGISTER_REFUSED was sent */
 };
 
 /* In no order. Zeroed memory is empty. */
@@ -32,7 +32,7 @@ struct live_node *mu__live_nodes_find(const struct live_nodes *nodes, uint32_t n
 struct live_node *mu__live_nodes_add(struct live_nodes *nodes,
                                      const struct live_node *node);
 
-/* One that is not there is fine. */
+/* Does nothing if the node is not there. */
 void mu__live_nodes_remove(struct live_nodes *nodes, uint32_t node);
 
 #endif

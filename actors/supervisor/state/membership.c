@@ -7,7 +7,7 @@
 
 enum {
     LOOKS_MAX = 64,
-    REFILL_FROM = 16            /* a smaller window is refilled place by place */
+    REFILL_FROM = 16            /* a smaller window is refilled one by one */
 };
 
 void mu__membership_done(struct mu__membership *members)
@@ -20,7 +20,7 @@ void mu__membership_done(struct mu__membership *members)
     *members = (struct mu__membership){0};
 }
 
-/* Numbers are values of the maps, which hold pointers. */
+/* The maps hold pointers; here these are numbers of workers. */
 static int map_set(struct mu__map *map, uint64_t key, uint32_t number)
 {
     return mu__map_set(map, key, (void *)(uintptr_t)number);
@@ -31,7 +31,7 @@ static uint32_t map_get(const struct mu__map *map, uint64_t key)
     return (uint32_t)(uintptr_t)mu__map_get(map, key);
 }
 
-/* In the map of ids. */
+/* The key in `by_id`. */
 static uint64_t key_of(struct mu__worker_id id)
 {
     return ((uint64_t)id.role << 32 | id.index) + 1;
@@ -44,7 +44,7 @@ struct mu__member_worker *mu__membership_by_node(const struct mu__membership *me
                      : mu__membership_get(members, map_get(&members->by_node, node));
 }
 
-/* ---- lists by load ---- */
+/* ---- Lists by load ---- */
 
 static void leave_list(struct mu__membership *members, struct mu__member_worker *worker)
 {
@@ -59,11 +59,11 @@ static void leave_list(struct mu__membership *members, struct mu__member_worker 
         members->workers[worker->next].prev = worker->prev;
 }
 
-/* Whether its threads have less to do than `part` of their time. */
-static bool has_time(const struct mu__member_worker *worker, uint32_t part)
+/* Whether the threads have less work than `part_us` each. */
+static bool has_time(const struct mu__member_worker *worker, uint32_t part_us)
 {
     return worker->load < mu__member_threads(worker) ||
-           worker->load_us < (uint64_t)mu__member_free_threads(worker) * part;
+           worker->load_us < (uint64_t)mu__member_free_threads(worker) * part_us;
 }
 
 bool mu__membership_has_room(const struct mu__member_worker *worker)
@@ -73,7 +73,7 @@ bool mu__membership_has_room(const struct mu__member_worker *worker)
            (worker->time_us == 0 || has_time(worker, worker->time_us));
 }
 
-/* Whether it is offered. */
+/* Whether a worker is offered to closures. */
 static bool is_open(struct mu__member_worker *worker)
 {
     if (!mu__membership_has_room(worker)) {
@@ -139,17 +139,17 @@ static uint32_t pick_of_all(struct mu__membership *members)
     return best;
 }
 
-/* On the way of every closure: most clusters have one role. */
+/* On the path of every closure. Most clusters have one role. */
 uint32_t mu__membership_pick(struct mu__membership *members)
 {
     return members->roles > 1 ? pick_of_all(members) : first_of(&members->by_role[0]);
 }
 
-/* The roles from `first` on, and before `end`, that a search goes through. */
+/* The roles that a search goes through: from `first` up to `end`, exclusive. */
 struct roles {
     uint32_t first;
     uint32_t end;
-    uint32_t lowest;        /* loads of theirs, */
+    uint32_t lowest;        /* load of their workers, */
     uint32_t size;          /* and one more than the highest */
 };
 
@@ -280,7 +280,7 @@ void mu__membership_set_time(struct mu__membership *members, uint32_t number,
     join_list(members, worker);
 }
 
-/* ---- joining and leaving ---- */
+/* ---- Joining and leaving ---- */
 
 /* A number that nobody has, given to a worker that may be away. 0: out of memory. */
 static uint32_t new_number(struct mu__membership *members, struct mu__worker_id id)

@@ -1,12 +1,11 @@
 /* The workers that a supervisor knows, ordered by load, so that the least loaded one with
  * room is found with one look. Plain data.
  *
- * A worker has room for so many closures, its window. One that is measured by time has
- * room while a thread is free, or while what it has in flight is expected to take its
- * threads less than their time. Threads that are known to run something long are not
- * counted: nobody can say when they will be free. One that was filled is not offered
- * again before half of its room is free, so that what it gets travels in few large
- * frames.
+ * A worker has room for a number of closures, its window. A worker measured by time has
+ * room while a thread is free, or while the closures in flight are expected to take its
+ * threads less than `time_us`. Threads that are known to run something long are not
+ * counted: it is unknown when they will be free. A worker that was filled is not offered
+ * again before half of its room is free, so that its closures travel in few large frames.
  *
  * A worker has a number from 1 on, by which its lists of closures are found. One that is
  * lost keeps its number, and takes it up again when it comes back as the same task, until
@@ -34,8 +33,8 @@ enum mu__hold {
     MU__HOLD_START = 1,     /* it joined a moment ago: staggered start */
     MU__HOLD_BUILD = 2,     /* its per-worker values are being built */
     MU__HOLD_DRAIN = 4,     /* it is about to leave */
-    MU__HOLD_EXCLUSIVE = 8,     /* kept free for one closure */
-    MU__HOLD_STUCK = 16     /* all its threads have what does not end */
+    MU__HOLD_EXCLUSIVE = 8, /* kept free for one closure */
+    MU__HOLD_STUCK = 16     /* all its threads have runs that do not end */
 };
 
 struct mu__member_worker {
@@ -62,7 +61,7 @@ struct mu__member_worker {
     uint32_t prev;
 };
 
-/* Those of one role with room, by load. */
+/* The workers of one role that have room, by load. */
 struct mu__load_lists {
     uint32_t *first;        /* [load]: number of a worker; 0: none */
     uint32_t size;
@@ -77,7 +76,7 @@ struct mu__membership {
     uint32_t crowded;       /* workers with more in flight than threads */
     uint32_t threads_max;   /* no worker has or had more */
     uint32_t unknown;       /* no number before this one is free */
-    struct mu__map by_node; /* of those that are present: node to number */
+    struct mu__map by_node; /* present workers: node to number */
     struct mu__map by_id;   /* a worker's id to the number known under it last */
     struct mu__load_lists by_role[MU__WORKER_TYPES_MAX];
     uint32_t roles;         /* no worker has had a higher role than this - 1 */
@@ -93,11 +92,11 @@ void mu__membership_done(struct mu__membership *members);
 /* The number of a worker, known from now on, if it was not; 0 when out of memory. */
 uint32_t mu__membership_enroll(struct mu__membership *members, struct mu__worker_id id);
 
-/* The same of one that is known already; 0 when it is not. */
+/* The number of a worker; 0 when it is not known. */
 uint32_t mu__membership_find(const struct mu__membership *members,
                              struct mu__worker_id id);
 
-/* One that is away is not expected back: its number may be given to another. */
+/* An absent worker is not expected back: its number may be given to another. */
 void mu__membership_forget(struct mu__membership *members, uint32_t number);
 
 /* A worker joins, idle, without holds. Returns its number, 0 when out of memory. */
@@ -106,7 +105,7 @@ uint32_t mu__membership_add(struct mu__membership *members, uint32_t node,
 
 void mu__membership_remove(struct mu__membership *members, uint32_t number);
 
-/* NULL when nobody who is present plays that node or number. */
+/* NULL when no present worker has that node or number. */
 struct mu__member_worker *mu__membership_by_node(const struct mu__membership *members,
                                                  uint32_t node);
 
@@ -122,15 +121,15 @@ static inline struct mu__member_worker *mu__membership_get(
 /* The number of the least loaded worker with room, 0 when there is none. */
 uint32_t mu__membership_pick(struct mu__membership *members);
 
-/* Behind the others of its load, for who has just got something to keep: of equal workers
- * another one is picked next. */
+/* Move a worker that has just kept a result behind the others of its load: of equal
+ * workers another one is picked next. */
 void mu__membership_step_back(struct mu__membership *members, uint32_t number);
 
-/* The same of one role. */
+/* The least loaded worker of one role with room; 0: there is none. */
 uint32_t mu__membership_pick_role(struct mu__membership *members, uint32_t role);
 
-/* The same, of a role or of MU__ROLE_ANY, among the first 64 with room that `fits` says
- * yes to, in order of load. */
+/* The first worker of a role, or of MU__ROLE_ANY, that `fits` accepts, in order of load;
+ * only 64 with room are looked at. 0: none. */
 uint32_t mu__membership_pick_fitting(const struct mu__membership *members, uint32_t role,
                                      bool (*fits)(const struct mu__member_worker *worker,
                                                   const void *arg),
@@ -152,11 +151,12 @@ void mu__membership_set_time(struct mu__membership *members, uint32_t number,
 void mu__membership_load(struct mu__membership *members, uint32_t number, uint64_t bytes,
                          uint32_t cost_us);
 
-/* It came back; `cost_us` as it was given, or 0 when it is known to have begun. */
+/* A closure has left a worker; `cost_us` as it was given, or 0 when it is known to have
+ * begun. */
 void mu__membership_unload(struct mu__membership *members, uint32_t number,
                            uint64_t bytes, uint32_t cost_us, bool begun);
 
-/* One that was given at `cost_us` is known to run for some time. */
+/* A closure that was given at `cost_us` is known to run for some time. */
 void mu__membership_begin(struct mu__membership *members, uint32_t number,
                           uint32_t cost_us);
 

@@ -6,11 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-static struct mu__name *name_of(struct mu__list_node *idle)
-{
-    return MU__LIST_ENTRY(idle, struct mu__name, idle);
-}
-
 void mu__names_done(struct mu__names *names)
 {
     for (uint32_t i = 0; i < names->count; i++)
@@ -21,7 +16,7 @@ void mu__names_done(struct mu__names *names)
     *names = (struct mu__names){0};
 }
 
-/* ---- those that nobody holds ---- */
+/* ---- Names without a holder ---- */
 
 static void leave_idle(struct mu__names *names, struct mu__name *name)
 {
@@ -35,7 +30,7 @@ static void join_idle(struct mu__names *names, struct mu__name *name)
     names->idle_count++;
 }
 
-/* Its number can be given to another one. No memory to note that: it stays. */
+/* Free a name's number. Out of memory to note that: the name stays. */
 static void forget(struct mu__names *names, struct mu__name *name)
 {
     if (!mu__grow_for_one((void **)&names->free, &names->free_size, names->free_count,
@@ -49,7 +44,7 @@ static void forget(struct mu__names *names, struct mu__name *name)
     free(name);
 }
 
-/* ---- taking ---- */
+/* ---- Taking ---- */
 
 /* NULL: out of memory or of numbers. */
 static struct mu__name *add(struct mu__names *names, struct mu__view text, uint64_t hash)
@@ -83,7 +78,7 @@ static bool is(const struct mu__name *name, struct mu__view text)
     return name->size == text.size && memcmp(name->text, text.data, text.size) == 0;
 }
 
-/* Most closures are of the function that the one before was of. */
+/* Most closures have the function of the one before. */
 static bool is_last(const struct mu__names *names, struct mu__view text)
 {
     return names->last < names->count && names->names[names->last] != NULL &&
@@ -122,5 +117,5 @@ void mu__names_last_holder(struct mu__names *names, uint32_t number)
 {
     join_idle(names, names->names[number]);
     if (names->idle_count > MU__NAMES_IDLE_MAX)
-        forget(names, name_of(names->idle.first));
+        forget(names, MU__LIST_FIRST(&names->idle, struct mu__name, idle));
 }

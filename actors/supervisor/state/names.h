@@ -1,7 +1,7 @@
-/* Strings given numbers, so that a million closures name their functions in four bytes
- * each. A number is counted: it stays as long as somebody holds it, and for some time
- * after that, so that what is known by it (how long a function takes) is not lost when
- * nothing of that name is there for a moment. Then it is given to another string. */
+/* Function names as numbers, so that a million closures name their functions in four
+ * bytes each. A number is counted: it stays while it has holders, and for some time after
+ * that, so that what is stored under it (how long a function takes) is not lost when a
+ * function has no closures for a moment. Then it is given to another name. */
 #ifndef MU_ACTORS_NAMES_H
 #define MU_ACTORS_NAMES_H
 
@@ -13,13 +13,13 @@
 
 enum {
     MU__NAMES_MAX = 1 << 24,
-    MU__NAMES_IDLE_MAX = 4096   /* that nobody holds */
+    MU__NAMES_IDLE_MAX = 4096   /* names without a holder that are remembered */
 };
 #define MU__NAME_NONE UINT32_MAX
 
 struct mu__name {
     struct mu__hash_node node;      /* first: in by_text */
-    struct mu__list_node idle;      /* while nobody holds it */
+    struct mu__list_node idle;      /* while it has no holder */
     uint32_t number;
     uint32_t holders;
     uint32_t size;
@@ -38,7 +38,7 @@ struct mu__names {
     uint32_t *free;             /* numbers */
     uint32_t free_count;
     uint32_t free_size;
-    struct mu__list idle;       /* the one that was held last longest ago comes first */
+    struct mu__list idle;       /* the one released longest ago first */
     uint32_t idle_count;
     bool added;                 /* the last mu__names_take found it unknown */
 };
@@ -49,7 +49,7 @@ void mu__names_done(struct mu__names *names);
  * numbers. */
 uint32_t mu__names_take(struct mu__names *names, struct mu__view name);
 
-/* Somebody holds what nobody held; nobody holds it any more. For those below. */
+/* A name got its first holder, or lost its last one. For the inline functions below. */
 void mu__names_first_holder(struct mu__names *names, uint32_t number);
 void mu__names_last_holder(struct mu__names *names, uint32_t number);
 

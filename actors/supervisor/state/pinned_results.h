@@ -1,5 +1,6 @@
 /* Results that stay on the workers that made them (MU_CLOSURE_PIN_RESULT), by the id of
- * their closure: who has each, who waits for it, which nodes have copies. Plain data. */
+ * their closure: the holder of each, what waits for it, which nodes have copies. Plain
+ * data. */
 #ifndef MU_ACTORS_SUPERVISOR_PINNED_RESULTS_H
 #define MU_ACTORS_SUPERVISOR_PINNED_RESULTS_H
 

@@ -1,6 +1,7 @@
 #include "actors/supervisor/state/shares.h"
 
-/* Of a share that is not hungry, so much of an equal part stays free for it. */
+/* A share that is not hungry keeps 1 / IDLE_PART of an equal part; a grant grows by 1 /
+ * STEP_PART of its target at least. */
 enum { IDLE_PART = 8, STEP_PART = 8 };
 
 static uint64_t min(uint64_t a, uint64_t b)
@@ -13,7 +14,7 @@ static uint64_t max(uint64_t a, uint64_t b)
     return a > b ? a : b;
 }
 
-/* ---- what is reserved ---- */
+/* ---- Reservations ---- */
 
 static void set(struct mu__shares *shares, struct mu__share *share, uint64_t allowed,
                 uint64_t held)
@@ -36,7 +37,7 @@ void mu__share_end(struct mu__shares *shares, struct mu__share *share)
     set(shares, share, 0, share->held);
 }
 
-/* ---- targets ---- */
+/* ---- Targets ---- */
 
 static size_t count_hungry(struct mu__share *const *list, size_t count)
 {
@@ -47,7 +48,7 @@ static size_t count_hungry(struct mu__share *const *list, size_t count)
     return hungry;
 }
 
-/* What is there for those in the list: others may hold some of the bound. */
+/* What can be divided among the list: other shares may hold some of the bound. */
 static uint64_t capacity_for(const struct mu__shares *shares,
                              struct mu__share *const *list, size_t count)
 {
@@ -58,7 +59,7 @@ static uint64_t capacity_for(const struct mu__shares *shares,
     return others < shares->max ? shares->max - others : 0;
 }
 
-/* Gives the targets of those that are not hungry; what is left. */
+/* Sets the targets of shares that are not hungry; returns what is left. */
 static uint64_t target_idle(struct mu__share *const *list, size_t count,
                             uint64_t capacity, bool any_hungry)
 {
@@ -78,7 +79,7 @@ static uint64_t target_idle(struct mu__share *const *list, size_t count,
     return rest;
 }
 
-/* The oldest need that may be met now; SIZE_MAX: there is none. */
+/* The share with the oldest need that may be met now; SIZE_MAX: there is none. */
 static size_t find_need(struct mu__share *const *list, size_t count, uint64_t part)
 {
     size_t found = SIZE_MAX;
@@ -146,7 +147,7 @@ static void set_targets(struct mu__shares *shares, struct mu__share *const *list
     target_need(shares, list, count, first, capacity);
 }
 
-/* ---- what is told ---- */
+/* ---- Grants ---- */
 
 static bool has_share_left(const struct mu__share *share)
 {

@@ -1,10 +1,9 @@
 /* One bound (closures, or bytes of their arguments) divided among those that use it.
  * Plain data; knows no messages and no time.
  *
- * Of each share is known what it was told to hold to, what it may still act on, what it
- * holds, and whether it wants more. The sum of what is reserved for shares never exceeds
- * the bound: a share that is to shrink keeps its reservation until it has answered, and
- * one grows only into what is free. */
+ * A share is told its grant, and acknowledges it. The sum of what is reserved for shares
+ * never exceeds the bound: a share that is to shrink keeps its reservation until it has
+ * answered, and one grows only into what is free. */
 #ifndef MU_ACTORS_SUPERVISOR_SHARES_H
 #define MU_ACTORS_SUPERVISOR_SHARES_H
 
@@ -14,24 +13,26 @@
 #include <stdint.h>
 
 struct mu__share {
-    uint64_t granted;          /* what it may have, as it was told last */
-    uint64_t allowed;       /* that, or more until it has answered */
+    uint64_t granted;       /* what it may hold, as it was told last */
+    uint64_t allowed;       /* that, or an earlier grant until it has answered */
     uint64_t held;          /* what it has */
-    uint64_t need;          /* its next piece is larger than what it is told; 0: is not */
-    uint64_t need_order;    /* whose need is older */
-    uint64_t target;        /* what it should have: the divider's */
+    uint64_t need;          /* size of a next piece that exceeds its grant; 0: none */
+    uint64_t need_order;    /* the lower, the older the need */
+    uint64_t target;        /* what it should be granted; for mu__shares_divide */
     bool hungry;            /* it waits for more */
-    bool is_fresh;          /* it was told nothing yet: an equal part is due to it */
-    bool may_take;          /* its need was waited with for long enough */
-    bool awaits_ack;          /* it has not answered: what it is told stays until then */
+    bool is_fresh;          /* without a grant yet: an equal part is due to it */
+    bool may_take;          /* its need has waited long enough */
+    bool awaits_ack;        /* it has not answered: its grant stays until then */
 };
 
 struct mu__shares {
     uint64_t max;
-    uint64_t reserved;      /* the sum over all shares, those of no list included */
-    uint32_t rotation;      /* who is first when there is not one for each */
-    bool is_short;          /* a hungry one has less than it should have */
-    bool must_rotate;       /* there are more hungry ones than there is to divide */
+    uint64_t reserved;      /* the sum over all shares, also those of owners that have
+                               left */
+    uint32_t rotation;      /* the share that is first when there is less than one for
+                               each */
+    bool is_short;          /* a hungry share has less than its target */
+    bool must_rotate;       /* more shares are hungry than there is to divide */
 };
 
 static inline uint64_t mu__share_reserved(const struct mu__share *share)
@@ -55,7 +56,7 @@ static inline bool mu__share_may_hold(const struct mu__shares *shares,
            held - mu__share_reserved(share) <= mu__shares_free(shares);
 }
 
-/* It holds so much more, or less. */
+/* The share holds `size` more, or less. */
 static inline void mu__share_hold(struct mu__shares *shares, struct mu__share *share,
                                   uint64_t size)
 {
@@ -73,15 +74,15 @@ static inline void mu__share_drop(struct mu__shares *shares, struct mu__share *s
     shares->reserved += mu__share_reserved(share);
 }
 
-/* It has answered, and holds to what it was told. */
+/* The share has answered, and stays within its grant. */
 void mu__share_acknowledged(struct mu__shares *shares, struct mu__share *share);
 
-/* It is told and allowed nothing any more. */
+/* The share's owner has left: nothing is granted or allowed any more. */
 void mu__share_end(struct mu__shares *shares, struct mu__share *share);
 
-/* Divide the bound among `count` shares, equally among those that are hungry; of what
- * others hold not more is taken than they do not use. Changes what is told: what grows at
- * once, by at least a step unless `flush`; what shrinks only when somebody goes short. */
+/* Divide the bound among `count` shares, equally among those that are hungry; the others
+ * keep what they use. Changes grants: they grow at once, by at least a step unless
+ * `flush`; they shrink only when a share is short. */
 void mu__shares_divide(struct mu__shares *shares, struct mu__share *const *list,
                        size_t count, bool flush);
 

@@ -7,17 +7,17 @@
 
 enum { MU__DRAIN_REQUESTERS_MAX = 4 };
 
-/* An attempt whose result nobody waits for, but that its worker has not answered: it
- * takes one of the worker's slots until then. */
+/* An attempt that was given up, and that its worker has not answered: it takes one of the
+ * worker's slots until then. */
 struct abandoned_attempt {
     uint64_t closure;
     uint32_t attempt;
     uint64_t bytes;
-    uint16_t cost_us;           /* as long as it is not known to have begun */
+    uint16_t cost_us;           /* 0 once it is known to have begun */
     bool begun;
 };
 
-/* Who waits for DRAINED; token 0: nobody. */
+/* A requester that waits for DRAINED; token 0: none. */
 struct drain_requester {
     mu__pid pid;
     uint64_t token;
@@ -26,7 +26,7 @@ struct drain_requester {
 struct worker_state {
     uint64_t timer;             /* present: staggered start; away: end of recovery_ms */
     uint64_t lost_ms;           /* away: since when */
-    bool was_here;
+    bool was_here;              /* it has been present before */
     uint64_t estimate_us;       /* mean time of a function here; for the status */
     bool has_estimate;
     uint64_t recalled_ms;       /* when a RECALL was sent that is not answered; or 0 */
@@ -44,7 +44,7 @@ struct worker_states {
     uint32_t size;
 };
 
-/* How many there are to be when `number` is to be one of them: at least `size`. */
+/* The size that the table needs to hold `number`; at least its present one. */
 uint32_t mu__worker_states_size_for(const struct worker_states *states, uint32_t number);
 
 /* Room for so many; false: out of memory. */

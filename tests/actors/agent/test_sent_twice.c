@@ -5,7 +5,7 @@
  * The worker's put is applied, and its answer is lost with the connection. It is sent
  * again when the worker has registered again, and takes so long that the service has lost
  * the task meanwhile: the service refuses it, and it is to be sent a third time. */
-#include "actors/agent/internal.h"
+#include "actors/agent/requests.h"
 #include "tests/support/story.h"
 
 enum {
@@ -38,16 +38,18 @@ static struct cluster *begin(void)
 static bool is_sent_again(void *arg)
 {
     const struct agent *a = agent_of(arg);
+    const struct mu__agent_request *first = agent_first_request(a);
 
-    return a->registration.registered && a->requests.first != NULL &&
-           a->requests.first->session == a->registration.session;
+    return a->registration.registered && first != NULL &&
+           first->session == a->registration.session;
 }
 
 static bool is_put_back(void *arg)
 {
     const struct agent *a = agent_of(arg);
+    const struct mu__agent_request *first = agent_first_request(a);
 
-    return a->requests.first != NULL && a->requests.first->session == 0;
+    return first != NULL && first->session == 0;
 }
 
 static bool asks_to_register(void *arg)

@@ -339,7 +339,7 @@ static void test_lost_answers(void **state)
     service_run_until(s, 200);
     assert_true(service_state(s, 0)->leads);
     expect_put_waits(w0, token);
-    assert_null(service_state(s, 0)->commits.later);
+    assert_null(service_state(s, 0)->commits.later.first);
     service_end(s);
 }
 

@@ -247,20 +247,21 @@ static void do_down(struct world *w, struct mu__roster_task *task, struct model 
     }
 }
 
-static void check_list(const struct mu__roster_list *list, int which, bool by_heard,
-                       size_t count)
+static void check_list(const struct mu__list *list, bool by_heard, size_t count)
 {
-    const struct mu__roster_task *before = NULL;
+    const struct mu__list_node *before = NULL;
+    uint64_t before_ms = 0;
 
-    for (const struct mu__roster_task *task = list->first; task != NULL;
-         task = task->links[which].next) {
-        assert_ptr_equal(task->links[which].prev, before);
-        assert_true(task->links[which].listed);
-        if (before != NULL && by_heard)
-            assert_true(before->link.heard_ms <= task->link.heard_ms);
-        if (before != NULL && !by_heard)
-            assert_true(before->link.down_ms <= task->link.down_ms);
-        before = task;
+    for (const struct mu__list_node *at = list->first; at != NULL; at = at->next) {
+        uint64_t ms =
+            by_heard
+                ? MU__LIST_ENTRY(at, struct mu__roster_task, link.by_heard)->link.heard_ms
+                : MU__LIST_ENTRY(at, struct mu__roster_task, link.by_down)->link.down_ms;
+
+        assert_ptr_equal(at->prev, before);
+        assert_true(before_ms <= ms);
+        before = at;
+        before_ms = ms;
         assert_true(count-- > 0);
     }
     assert_ptr_equal(list->last, before);
@@ -288,9 +289,9 @@ static void check(const struct world *w)
         silent += connected && model->suspect;
         down += connected && !model->up;
     }
-    check_list(&w->roster->heard, 0, true, heard);
-    check_list(&w->roster->silent, 0, true, silent);
-    check_list(&w->roster->down, 1, false, down);
+    check_list(&w->roster->heard, true, heard);
+    check_list(&w->roster->silent, true, silent);
+    check_list(&w->roster->down, false, down);
     assert_int_equal(w->roster->connected, heard + silent);
     assert_int_equal(w->roster->version, w->version);
 }

@@ -120,7 +120,7 @@ static const struct bad_open {
     {{3, NAME("v\x01"), MU_F32, {dims_16, 8}, 0, 1, 64, false, 0}, MU_EINVALID,
      "a variable's name has a control character at byte 1"},
     {{4, NAME("v"), 77, {dims_16, 8}, 0, 1, 64, false, 0}, MU_EINVALID,
-     "dtype 77 is none"},
+     "dtype 77 is unknown"},
     {{5, NAME("v"), MU_F32, {dims_16, 7}, 0, 1, 64, false, 0}, MU_EINVALID,
      "dims of 7 bytes: expected 8 for each"},
     {{6, NAME("v"), MU_F32, {dims_huge, 16}, 0, 1, 64, false, 0}, MU_ERANGE,

@@ -32,7 +32,7 @@ static int tear_down(void **state)
     struct mu__staging *staging = *state;
 
     mu__staging_done(staging);
-    return staging->bytes != 0 || staging->batches != 0 || staging->first != NULL;
+    return staging->bytes != 0 || staging->batches != 0 || staging->nodes.first != NULL;
 }
 
 static struct mu__staging_piece piece_of(uint32_t node, uint64_t batch, uint32_t before,

@@ -146,7 +146,7 @@ static void test_hanging_worker(void **state)
     set_work_ms(cluster, 10);
     expect_explained(closure, "queued",
                      "for a worker, as the next: the only worker has no room, 1 busy "
-                       "with what does not end");
+                       "with runs that do not end");
     assert_int_equal(join(cluster->chief), 0);
     end(cluster);
 }

@@ -95,7 +95,7 @@ static void test_errors_are_not_nested(void **state)
 
 static void test_senseless_inputs(void **state)
 {
-    static const char words[] = "the list of inputs makes no sense";
+    static const char words[] = "the list of inputs is malformed";
     struct fixture *f = *state;
 
     RUN(f, 1, "quick", ref(5), 0, {5, 6}, 12);

@@ -141,7 +141,7 @@ static uint32_t check_builds(struct cluster *cluster, const struct supervisor *s
     uint32_t awaited = 0;
     uint32_t slow = 0;
 
-    for (const struct per_worker *pw = s->per_worker.first; pw != NULL; pw = pw->next) {
+    for (const struct per_worker *pw = first_value(s); pw != NULL; pw = next_value(pw)) {
         const struct build *build = number < pw->builds_size ? &pw->builds[number] : NULL;
 
         if (pw->losses > s->config.attempts_max + 2 * s->members.workers_size)

@@ -88,7 +88,7 @@ void swarm_check_gate(struct swarm_program *program)
         cluster_break(program->run->cluster, "%s is to stop at step %" PRIu64 ", others "
                       "at %" PRIu64 " in round %" PRIu64, program->task->name,
                       a->preemption.last.step, round->step, round->number);
-    if (a->preemption.said.counts && step > round->step + 1 &&
+    if (a->preemption.vote.counts && step > round->step + 1 &&
         program->asked_session == a->registration.session &&
         program->asked_ms < round->agreed_ms)
         cluster_break(program->run->cluster, "%s is to stop at step %" PRIu64 ", and has "
