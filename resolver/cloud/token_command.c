@@ -8,8 +8,8 @@
 #define WHAT "setting token_command"
 #define BLANKS " \t\r\n"
 
-/* {"kind": "ExecCredential", "status": {"token": "..."}}. The words of a parser would
- * quote what may be secret. */
+/* {"kind": "ExecCredential", "status": {"token": "..."}}. The parser's message is
+ * dropped: it quotes the text, which may be secret. */
 static int read_credential(const char *text, size_t size, mu_error *ret_error,
                            char **ret_token)
 {

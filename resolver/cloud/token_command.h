@@ -1,5 +1,5 @@
 /* A bearer token that a command prints: the setting token_command of the resolvers for
- * clouds. Whoever runs the job says how to sign in, with the cloud's own tool:
+ * clouds. It names the cloud's own tool for signing in:
  * `gcloud auth print-access-token`, `aws eks get-token --cluster-name NAME`. Pure. */
 #ifndef MU_RESOLVER_TOKEN_COMMAND_H
 #define MU_RESOLVER_TOKEN_COMMAND_H
@@ -8,7 +8,7 @@
 
 enum {
     MU__TOKEN_COMMAND_TIMEOUT_MS = 60000,
-    MU__TOKEN_COMMAND_BYTES_MAX = 1 << 20,      /* of what it prints */
+    MU__TOKEN_COMMAND_BYTES_MAX = 1 << 20,      /* of its output */
     MU__TOKEN_COMMAND_KEEP_MS = 600000  /* a token is used again for so long */
 };
 

@@ -8,11 +8,18 @@
 #define MU_RESOLVER_RESOLVER_H
 
 #include "resolver/engine/kind.h"
+#include "runtime/base/list.h"
+
+/* The reply to a call of an asynchronous function; a member of the call. */
+struct mu__own_reply {
+    mu_resolver_reply *handle;  /* the program's: a number, and no address */
+    struct mu__list_node node;  /* in the list of open replies */
+};
 
 /* A resolver of the program's own: a copy of what was registered. Counted, since
- * resolvers that were made of it go on when it is unregistered; the count is the
- * registry's (node/discovery/resolver_kinds.c), which has a lock. The functions are
- * called on threads. */
+ * resolvers that were made of it go on when it is unregistered. The count and the open
+ * replies are the registry's (node/discovery/resolver_kinds.c, resolver_reply.c), which
+ * has locks. */
 struct mu__own_kind {
     mu_resolver_kind kind;      /* with `name` and `summary` below */
     char name[32];
@@ -20,7 +27,19 @@ struct mu__own_kind {
     void (*ref)(struct mu__own_kind *own);
     void (*unref)(struct mu__own_kind *own);
     unsigned refs;
+
+    /* Give it a handle, by which the program may finish it from now on, on any thread;
+     * take it back. False: it was finished. */
+    void (*reply_open)(struct mu__own_reply *reply);
+    bool (*reply_close)(struct mu__own_reply *reply);
 };
+
+/* For the registry. Whether a reply may be finished with this: 0 or -MU_EINVALID; and
+ * finish it, once, after it was closed, on any thread. */
+int mu__own_reply_check(const struct mu__own_reply *reply, int code,
+                        const mu_resolution *resolution);
+void mu__own_reply_finish(struct mu__own_reply *reply, int code, const mu_error *error,
+                          mu_resolution *resolution);
 
 /* Set the resolvers of the program's own that the auto-detections of the tree try
  * first, in this order, from the next round on. Each is referenced. -MU_ENOMEM: as
@@ -68,20 +87,20 @@ void mu__resolver_set_watched_paths(mu_resolver *resolver, struct mu__requests *
  * collected again. */
 const char *mu__resolver_watched_path(const mu_resolver *resolver, size_t i);
 
-/* "slurm", "auto", "union", "static". The resolver's. */
+/* "slurm", "auto", "union", "static". Owned by the resolver. */
 const char *mu__resolver_name(const mu_resolver *resolver);
 
-/* What was tried, as mu_resolver_explain says; NULL when out of memory. */
+/* The value of mu_resolver_explain; NULL: out of memory. */
 mu_value *mu__resolver_explained(const mu_resolver *resolver,
                                  const struct mu__requests *requests);
 
-/* Keep this for mu_resolver_explain. Takes `explained`, which may be NULL. */
+/* Set the value of mu_resolver_explain. Takes `explained`, which may be NULL. */
 void mu__resolver_set_explained(mu_resolver *resolver, mu_value *explained);
 
 /* Pass a progress line to the program's callback, if there is one. */
 void mu__resolver_progress(const mu_resolver *resolver, const char *line);
 
-/* ---- Making ---- */
+/* ---- Creation ---- */
 
 int mu__resolver_new_kind(const struct mu__resolver_kind *kind, mu_error *ret_error,
                           mu_resolver **ret_resolver);

@@ -7,6 +7,8 @@
 #include <errno.h>
 #include <stdarg.h>
 #include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -104,13 +106,38 @@ static int check_escapes(const struct document *d)
     return 0;
 }
 
-static bool is_utf8(const char *text)
+/* Behind the ASCII characters at `at`, eight at a time: most texts have nothing else. */
+static const char *skip_ascii(const char *at, const char *end)
 {
-    return text == NULL || mu__utf8_valid(text, strlen(text));
+    uint64_t eight;
+
+    for (; end - at >= (ptrdiff_t)sizeof eight; at += sizeof eight) {
+        memcpy(&eight, at, sizeof eight);
+        if ((eight & UINT64_C(0x8080808080808080)) != 0)
+            break;
+    }
+    while (at < end && (unsigned char)*at < 0x80)
+        at++;
+    return at;
+}
+
+/* Outside of texts and keys cJSON takes only ASCII, and its escapes make UTF-8. */
+static int check_utf8(const struct document *d)
+{
+    const char *at = skip_ascii(d->text, d->end);
+
+    while (at < d->end) {
+        size_t length = mu__utf8_length(at, d->end);
+
+        if (length == 0)
+            return refuse(d, at, "UTF-8");
+        at = skip_ascii(at + length, d->end);
+    }
+    return 0;
 }
 
 /* Check an item, its siblings and all below; `depth`: lists and objects around it. */
-static int check_items(const struct document *d, const cJSON *item, unsigned depth)
+static int check_depth(const struct document *d, const cJSON *item, unsigned depth)
 {
     int rv = 0;
 
@@ -119,11 +146,8 @@ static int check_items(const struct document *d, const cJSON *item, unsigned dep
                             "%s: expected at most %d lists and objects inside each "
                             "other, got more",
                             d->source, MU__JSON_DEPTH_MAX);
-    for (; item != NULL && rv == 0; item = item->next) {
-        if (!is_utf8(item->string) || !is_utf8(item->valuestring))
-            return refuse(d, mu__utf8_find_bad(d->text, d->end), "UTF-8");
-        rv = check_items(d, item->child, depth + 1);
-    }
+    for (; item != NULL && rv == 0; item = item->next)
+        rv = check_depth(d, item->child, depth + 1);
     return rv;
 }
 
@@ -165,27 +189,43 @@ static bool lacks_key(const char *body, const char *at)
                              : before[-1] == ',' && strchr("[{0123456789", *got) == NULL;
 }
 
-static int parse_document(const struct document *d, cJSON **ret_root)
+/* Parse the value at *at, and move *at behind it. */
+static int parse_value(const struct document *d, const char **at, cJSON **ret_value)
 {
-    const char *body = skip_to_object(d);
-    const char *at;
-    cJSON *root;
-    int rv = check_start(d, body);
+    const char *from = *at;
 
-    if (rv != 0)
-        return rv;
     errno = 0;
-    root = cJSON_ParseWithLengthOpts(body, (size_t)(d->end - body) + 1, &at, 0);
-    if (root == NULL && errno == ENOMEM)
+    *ret_value = cJSON_ParseWithLengthOpts(from, (size_t)(d->end - from) + 1, at, 0);
+    if (*ret_value != NULL)
+        return 0;
+    if (errno == ENOMEM)
         return no_memory(d->source, d->error);
-    if (root == NULL)
-        return lacks_key(body, at) ? refuse(d, at - 1, "a key in double quotes")
-                                   : refuse(d, at, "JSON");
+    return lacks_key(from, *at) ? refuse(d, *at - 1, "a key in double quotes")
+                                : refuse(d, *at, "JSON");
+}
+
+/* What follows the object at the end of the text, and what cJSON takes that we refuse. */
+static int check_end(const struct document *d, const char *at)
+{
+    int rv;
 
     at += strspn(at, SPACE);
     rv = at < d->end ? refuse(d, at, "nothing after the object") : check_escapes(d);
+    return rv == 0 ? check_utf8(d) : rv;
+}
+
+static int parse_document(const struct document *d, cJSON **ret_root)
+{
+    const char *at = skip_to_object(d);
+    cJSON *root = NULL;
+    int rv = check_start(d, at);
+
     if (rv == 0)
-        rv = check_items(d, root, 0);
+        rv = parse_value(d, &at, &root);
+    if (rv == 0)
+        rv = check_end(d, at);
+    if (rv == 0)
+        rv = check_depth(d, root, 0);
     if (rv == 0)
         *ret_root = root;
     else
@@ -193,17 +233,27 @@ static int parse_document(const struct document *d, cJSON **ret_root)
     return rv;
 }
 
+static int open_document(const char *text, size_t size, const char *source,
+                         mu_error *ret_error, struct document *ret_document)
+{
+    char *copy = malloc(size + 1);
+
+    if (copy == NULL)
+        return no_memory(source, ret_error);
+    memcpy(copy, text, size);
+    copy[size] = '\0';
+    *ret_document = (struct document){source, copy, copy + size, ret_error};
+    return 0;
+}
+
 int mu__json_parse_large(const char *text, size_t size, const char *source,
                          mu_error *ret_error, cJSON **ret_root)
 {
-    struct document d = {.source = source, .text = malloc(size + 1), .error = ret_error};
-    int rv;
+    struct document d;
+    int rv = open_document(text, size, source, ret_error, &d);
 
-    if (d.text == NULL)
-        return no_memory(source, ret_error);
-    d.end = d.text + size;
-    memcpy(d.text, text, size);
-    *d.end = '\0';
+    if (rv != 0)
+        return rv;
     rv = parse_document(&d, ret_root);
     free(d.text);
     return rv;
@@ -218,6 +268,143 @@ int mu__json_parse(const char *text, size_t size, const char *source, mu_error *
                             size, MU_CLUSTER_JSON_BYTES_MAX);
     return mu__json_parse_large(text, size, source, ret_error, ret_root);
 }
+
+/* ---- An object with a large list ---- */
+
+/* An object that is parsed member by member, and its list item by item. */
+struct items_parser {
+    const struct document *d;
+    const char *at;
+    const char *key;    /* of the list */
+    mu__json_item_fn *read;
+    void *owner;
+    cJSON *root;
+};
+
+static void skip_space(struct items_parser *p)
+{
+    while (*p->at != '\0' && (unsigned char)*p->at <= ' ') /* as cJSON */
+        p->at++;
+}
+
+static bool skip_token(struct items_parser *p, char token)
+{
+    skip_space(p);
+    if (*p->at != token)
+        return false;
+    p->at++;
+    return true;
+}
+
+/* What stands between commas, up to `end`. */
+static int parse_each(struct items_parser *p, char end,
+                      int (*parse_one)(struct items_parser *p))
+{
+    int rv;
+
+    if (skip_token(p, end))
+        return 0;
+    do {
+        rv = parse_one(p);
+    } while (rv == 0 && skip_token(p, ','));
+    if (rv == 0 && !skip_token(p, end))
+        rv = refuse(p->d, p->at, "JSON");
+    return rv;
+}
+
+/* A value inside `depth` lists and objects. */
+static int parse_inner(struct items_parser *p, unsigned depth, cJSON **ret_value)
+{
+    int rv;
+
+    skip_space(p);
+    if (*p->at == '\xEF') /* at the beginning of a text, cJSON skips a byte order mark */
+        return refuse(p->d, p->at, "JSON");
+    rv = parse_value(p->d, &p->at, ret_value);
+    return rv == 0 ? check_depth(p->d, *ret_value, depth) : rv;
+}
+
+static int parse_item(struct items_parser *p)
+{
+    cJSON *item = NULL;
+    int rv = parse_inner(p, 2, &item);
+
+    if (rv == 0 && p->read(p->owner, item) != 0)
+        rv = no_memory(p->d->source, p->d->error);
+    cJSON_Delete(item);
+    return rv;
+}
+
+static int parse_list(struct items_parser *p, cJSON **ret_list)
+{
+    *ret_list = cJSON_CreateArray();
+    return *ret_list != NULL ? parse_each(p, ']', parse_item)
+                             : no_memory(p->d->source, p->d->error);
+}
+
+static int parse_member_value(struct items_parser *p, const char *key)
+{
+    bool is_list = strcmp(key, p->key) == 0 &&
+                   cJSON_GetObjectItemCaseSensitive(p->root, key) == NULL &&
+                   skip_token(p, '[');
+    cJSON *value = NULL;
+    int rv = is_list ? parse_list(p, &value) : parse_inner(p, 1, &value);
+
+    if (rv == 0 && !cJSON_AddItemToObject(p->root, key, value))
+        rv = no_memory(p->d->source, p->d->error);
+    if (rv != 0)
+        cJSON_Delete(value);
+    return rv;
+}
+
+static int parse_member(struct items_parser *p)
+{
+    cJSON *key = NULL;
+    int rv;
+
+    skip_space(p);
+    if (*p->at != '"')
+        return refuse(p->d, p->at, "a key in double quotes");
+    rv = parse_inner(p, 1, &key);
+    if (rv == 0 && !skip_token(p, ':'))
+        rv = refuse(p->d, p->at, "JSON");
+    if (rv == 0)
+        rv = parse_member_value(p, key->valuestring);
+    cJSON_Delete(key);
+    return rv;
+}
+
+int mu__json_parse_items(const char *text, size_t size, const char *source,
+                         const char *key, mu__json_item_fn *read, void *owner,
+                         mu_error *ret_error, cJSON **ret_root)
+{
+    struct items_parser p = {.key = key, .read = read, .owner = owner};
+    struct document d;
+    int rv = open_document(text, size, source, ret_error, &d);
+
+    if (rv != 0)
+        return rv;
+    p.d = &d;
+    p.at = skip_to_object(&d);
+    rv = check_start(&d, p.at);
+    p.root = rv == 0 ? cJSON_CreateObject() : NULL;
+    if (rv == 0 && p.root == NULL)
+        rv = no_memory(source, ret_error);
+    if (rv == 0)
+        (void)skip_token(&p, '{');
+    if (rv == 0)
+        rv = parse_each(&p, '}', parse_member);
+    if (rv == 0)
+        rv = check_end(&d, p.at);
+    free(d.text);
+    if (rv == 0)
+        *ret_root = p.root;
+    else
+        cJSON_Delete(p.root);
+    return rv;
+}
+
+/* ---- Reading what was parsed ---- */
 
 static int compare_keys(const void *a, const void *b)
 {

@@ -28,6 +28,16 @@ int mu__json_parse(const char *text, size_t size, const char *source, mu_error *
 int mu__json_parse_large(const char *text, size_t size, const char *source,
                          mu_error *ret_error, cJSON **ret_root);
 
+/* The same of an object in which the list of the member `key` is large: each of its items
+ * is parsed, passed to `read`, and freed before the next one is parsed, so that only one
+ * of them is in memory. In *ret_root this list is empty; a member `key` that is no list,
+ * or that stands there a second time, is as any other. `read` returns 0, or -MU_ENOMEM,
+ * which ends it. Items that were read are no sign that the rest of the text is JSON. */
+typedef int mu__json_item_fn(void *owner, const cJSON *item);
+int mu__json_parse_items(const char *text, size_t size, const char *source,
+                         const char *key, mu__json_item_fn *read, void *owner,
+                         mu_error *ret_error, cJSON **ret_root);
+
 /* Check that an object has no key twice (cJSON keeps both, and its look-up returns the
  * first). `path` begins the message, as in "TF_CONFIG: cluster". Returns -MU_EEXISTS
  * naming the key, -MU_ENOMEM. */

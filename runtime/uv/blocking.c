@@ -74,6 +74,17 @@ static bool give_back_locked(struct mu__blocking_job *job)
     return true;
 }
 
+void mu__blocking_job_end(struct mu__blocking_job *job)
+{
+    bool was_given;
+
+    (void)pthread_mutex_lock(&lock);
+    was_given = give_back_locked(job);
+    (void)pthread_mutex_unlock(&lock);
+    if (!was_given)
+        job->dropped(job);
+}
+
 static void *work(void *arg)
 {
     struct pool *pool = arg;
@@ -84,11 +95,7 @@ static void *work(void *arg)
         job->phase = MU__BLOCKING_RUNS;
         (void)pthread_mutex_unlock(&lock);
         job->run(job);
-        (void)pthread_mutex_lock(&lock);
-        if (give_back_locked(job))
-            continue;
-        (void)pthread_mutex_unlock(&lock);
-        job->dropped(job);
+        mu__blocking_job_end(job);
         (void)pthread_mutex_lock(&lock);
     }
     pool->threads--;
@@ -158,6 +165,12 @@ int mu__blocking_start(struct mu__blocking_jobs *jobs, struct mu__blocking_job *
     }
     (void)pthread_mutex_unlock(&lock);
     return rv;
+}
+
+void mu__blocking_adopt(struct mu__blocking_jobs *jobs, struct mu__blocking_job *job)
+{
+    job->jobs = jobs;
+    job->phase = MU__BLOCKING_RUNS;
 }
 
 unsigned mu__blocking_job_waits_for(struct mu__blocking_job *job)

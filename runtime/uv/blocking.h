@@ -60,6 +60,12 @@ int mu__blocking_open(uv_loop_t *loop, struct mu__blocking_jobs **ret_jobs);
  * job stays the caller's. */
 int mu__blocking_start(struct mu__blocking_jobs *jobs, struct mu__blocking_job *job);
 
+/* A job that runs elsewhere, on no thread of a pool: it has begun; its `pool` and `run`
+ * count for nothing. It has run when mu__blocking_job_end is called, from any thread,
+ * once. */
+void mu__blocking_adopt(struct mu__blocking_jobs *jobs, struct mu__blocking_job *job);
+void mu__blocking_job_end(struct mu__blocking_job *job);
+
 /* For a job that was started and is not done: 0 when it has begun; otherwise the number
  * of threads of its pool, all of which are busy. */
 unsigned mu__blocking_job_waits_for(struct mu__blocking_job *job);

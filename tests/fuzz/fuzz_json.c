@@ -1,5 +1,6 @@
 /* Any bytes as JSON: an error in words of UTF-8 and with its place, or a tree of bounded
- * depth in UTF-8, which is written and read again the same. */
+ * depth in UTF-8, which is written and read again the same. Read item by item, the same
+ * texts are refused, and the items are those of the tree. */
 #include "runtime/base/json.h"
 #include "runtime/base/text.h"
 
@@ -52,20 +53,69 @@ static bool check_items(const cJSON *item, unsigned depth)
     return finite;
 }
 
+/* As texts: two numbers that are not finite are the same. */
+static bool same(const cJSON *a, const cJSON *b)
+{
+    char *first = cJSON_PrintUnformatted(a);
+    char *second = cJSON_PrintUnformatted(b);
+    bool is_same;
+
+    must(first != NULL && second != NULL, "memory");
+    is_same = strcmp(first, second) == 0;
+    cJSON_free(first);
+    cJSON_free(second);
+    return is_same;
+}
+
 static void check_again(const cJSON *root)
 {
     char *written = cJSON_PrintUnformatted(root);
     cJSON *again = NULL;
-    char *rewritten;
     mu_error error;
 
     must(written != NULL, "memory");
     must(mu__json_parse(written, strlen(written), "again", &error, &again) == 0, "again");
-    rewritten = cJSON_PrintUnformatted(again);
-    must(rewritten != NULL && strcmp(written, rewritten) == 0, "the same");
-    cJSON_free(rewritten);
+    must(same(again, root), "the same");
     cJSON_Delete(again);
     cJSON_free(written);
+}
+
+static int keep_item(void *owner, const cJSON *item)
+{
+    must(cJSON_AddItemToArray(owner, cJSON_Duplicate(item, 1)), "memory");
+    return 0;
+}
+
+/* `root` is what all of the text becomes; NULL: it is refused. */
+static void check_by_items(const char *text, size_t size, const cJSON *root)
+{
+    const cJSON *first = root == NULL ? NULL : root->child;
+    const char *key = first == NULL ? "items" : first->string;
+    cJSON *items = cJSON_CreateArray();
+    cJSON *whole = NULL;
+    mu_error error;
+    int rv = mu__json_parse_items(text, size, "fuzz", key, keep_item, items, &error,
+                                  &whole);
+
+    must((rv == 0) == (root != NULL), "refused both times or never");
+    if (rv != 0) {
+        must(rv == -MU_EINVALID && rv == error.code && whole == NULL, "code by items");
+        must(strncmp(error.message, "fuzz: ", 6) == 0, "source by items");
+        cJSON_Delete(items);
+        return;
+    }
+    if (cJSON_IsArray(first)) {
+        must(cJSON_GetArraySize(whole->child) == 0, "an empty list");
+        must(cJSON_ReplaceItemViaPointer(whole, whole->child, items), "memory");
+        items = NULL;
+        whole->child->string = cJSON_malloc(strlen(key) + 1);
+        must(whole->child->string != NULL, "memory");
+        memcpy(whole->child->string, key, strlen(key) + 1);
+    }
+    must(cJSON_GetArraySize(items) == 0, "no items of no list");
+    must(same(whole, root), "the same by items");
+    cJSON_Delete(items);
+    cJSON_Delete(whole);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
@@ -74,6 +124,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     mu_error error;
     int rv = mu__json_parse((const char *)data, size, "fuzz", &error, &root);
 
+    check_by_items((const char *)data, size, root);
     if (rv != 0) {
         must(rv == -MU_EINVALID && rv == error.code && root == NULL, "code");
         must(strncmp(error.message, "fuzz: ", 6) == 0, "source");

@@ -1,5 +1,5 @@
-/* What the resolvers aws and sagemaker go by; of the latter also what a training job says
- * of its hosts, and of the groups of instances that they are in. */
+/* Shared by the resolvers aws and sagemaker: their settings, and the hosts of a SageMaker
+ * training job with the instance groups that they are in. */
 #ifndef MU_RESOLVER_AWS_H
 #define MU_RESOLVER_AWS_H
 
@@ -9,7 +9,7 @@
 #include <cjson/cJSON.h>
 
 enum {
-    MU__SAGEMAKER_GROUPS_MAX = 16,  /* SageMaker takes 5 */
+    MU__SAGEMAKER_GROUPS_MAX = 16,  /* SageMaker has 5 at most */
     MU__SAGEMAKER_PARTS_MAX = 8     /* of the setting groups */
 };
 
@@ -34,9 +34,9 @@ struct mu__sagemaker_groups {
     const char *source;         /* static, for messages */
     cJSON *root;
     struct mu__sagemaker_group {
-        const char *name;       /* the root's */
+        const char *name;       /* owned by `root` */
         struct mu__host_list hosts; /* sorted */
-        size_t taken;           /* of these, by jobs */
+        size_t taken;           /* how many of the hosts are already in a job */
     } items[MU__SAGEMAKER_GROUPS_MAX];
     size_t count;
 };
@@ -50,17 +50,18 @@ int mu__sagemaker_hosts(const cJSON *list, const char *source, mu_error *ret_err
 int mu__sagemaker_sort(struct mu__host_list *hosts, const char *source,
                        mu_error *ret_error);
 
-/* Which groups there are: of SM_INSTANCE_GROUPS_DICT, else of SM_RESOURCE_CONFIG, else of
- * the file that both are from. `origin` is who wants to know. Over zeroed memory; to be
- * followed by mu__sagemaker_groups_done, whatever is returned. -MU_ENOTFOUND: nothing
- * says it; MU__LATER. */
+/* Read the groups from SM_INSTANCE_GROUPS_DICT, else SM_RESOURCE_CONFIG, else the file
+ * that both are made from. `origin` is the setting that needs them, for messages. Over
+ * zeroed memory; to be followed by mu__sagemaker_groups_done, whatever is returned.
+ * -MU_ENOTFOUND: none of them is there; MU__LATER. */
 int mu__sagemaker_groups_find(struct mu__requests *requests, const char *origin,
                               mu_error *ret_error, struct mu__sagemaker_groups *groups);
 void mu__sagemaker_groups_done(struct mu__sagemaker_groups *groups);
 
-/* The hosts in the order of the jobs, and these, as "chief=gpu:1,worker=gpu,ps=cpu" has
- * it: so many hosts of a group, or all that are left of it. A job may have parts of
- * several groups. `origin` is where the text is from. Appends to `hosts`. */
+/* Make jobs of the groups by a text such as "chief=gpu:1,worker=gpu,ps=cpu": so many
+ * hosts of a group, or all that are left of it. A job may have hosts of several groups.
+ * Appends the hosts to `hosts`, in the order of the jobs. `origin` is where the text is
+ * from. */
 int mu__sagemaker_groups_plan(struct mu__sagemaker_groups *groups, const char *text,
                               const char *origin, mu_error *ret_error,
                               struct mu__host_list *hosts, struct mu__jobs *ret_jobs);

@@ -13,7 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Who is there, and where that is from. */
+/* The hosts of the job, and where they were read. */
 struct found {
     const char *source;
     struct mu__host_list hosts;
@@ -28,7 +28,7 @@ static int not_a_list(const char *source, const char *text, mu_error *ret_error)
                       "%s: expected a JSON list of hosts, as in [\"algo-1\"]", source);
 }
 
-/* The list stands alone; as the value of an object it is one for the strict reader. */
+/* The text is a list alone; mu__json_parse reads objects only, so it is put into one. */
 static int read_list(const char *text, const char *source, mu_error *ret_error,
                      struct mu__host_list *hosts)
 {
@@ -79,7 +79,7 @@ static int read_config(const char *text, size_t size, const char *source,
     return rv;
 }
 
-/* Nobody is there to be the current host of. */
+/* Of an empty list there is no current host. */
 static bool is_empty_list(const char *text)
 {
     static const char blanks[] = " \t\r\n";
@@ -121,14 +121,14 @@ static int find(struct mu__requests *requests, mu_error *ret_error, struct found
 
 /* ---- The cluster ---- */
 
-/* The tasks in their order, and which job each is of. */
+/* The hosts in the order of their ranks, and the job of each rank. */
 struct plan {
     const char *source;
     const struct mu__host_list *hosts;
     struct mu__jobs jobs;
 };
 
-/* Of a process that is on none of the hosts: ranks know none such. */
+/* Of a process that is on none of the hosts, which a rank cannot say. */
 static void no_task(mu_resolution *resolution)
 {
     resolution->task_type[0] = '\0';
@@ -160,7 +160,7 @@ static size_t own_location(const struct mu__host_list *hosts, const struct found
     return mu__host_list_find(hosts, found->current, strlen(found->current));
 }
 
-/* What is known anyway: who has several groups probably wants them to be different. */
+/* With several instance groups, the setting groups was probably meant to be set. */
 static void explain_groups(struct mu__requests *requests, const struct found *found)
 {
     struct mu__sagemaker_groups groups = {0};
@@ -224,8 +224,8 @@ static bool is_listed(const struct mu__host_list *sorted, const char *name)
                                         sizeof *sorted->names, compare) != NULL;
 }
 
-/* The hosts, which are sorted, are all of the job's: also those of each group, and one of
- * these is this host. */
+/* Each host of a group is among the job's hosts, which are sorted, and this host is in a
+ * group. */
 static int check_groups(const struct mu__sagemaker_groups *groups,
                         const struct found *found, mu_error *ret_error)
 {
@@ -250,7 +250,7 @@ static int check_groups(const struct mu__sagemaker_groups *groups,
                                       groups->source, found->current, groups->count);
 }
 
-/* Those of the groups that are said to be something; others may do something else. */
+/* Only groups that the setting names become tasks. */
 static int add_groups(const struct mu__pass *pass, struct found *found,
                       mu_error *ret_error, mu_resolution *resolution)
 {

@@ -1,4 +1,4 @@
-/* Groups of instances of a SageMaker training job, and what each of them is. */
+/* Instance groups of a SageMaker training job, and the jobs that are made of them. */
 #include "resolver/cloud/aws/aws.h"
 
 #include "resolver/spec/address.h"
@@ -68,7 +68,7 @@ static struct mu__sagemaker_group *find_group(struct mu__sagemaker_groups *group
 }
 
 /* {"instance_group_name": "cpu", "instance_type": "ml.c5.xlarge", "hosts": ["algo-2"]};
- * `name` is NULL where it has to say that itself. */
+ * `name` is NULL where the object names the group. */
 static int read_group(const cJSON *item, const char *name, mu_error *ret_error,
                       struct mu__sagemaker_groups *groups)
 {
@@ -102,7 +102,7 @@ static int read_group(const cJSON *item, const char *name, mu_error *ret_error,
     return rv != 0 ? rv : mu__sagemaker_sort(&group->hosts, groups->source, ret_error);
 }
 
-/* A host is in one group. */
+/* No host is in two groups. */
 static int check_hosts(const struct mu__sagemaker_groups *groups, mu_error *ret_error)
 {
     struct mu__host_list all = {0};
@@ -192,7 +192,7 @@ void mu__sagemaker_groups_done(struct mu__sagemaker_groups *groups)
     *groups = (struct mu__sagemaker_groups){0};
 }
 
-/* ---- What they are ---- */
+/* ---- Jobs of groups ---- */
 
 /* Some hosts of a group: a job, or a part of one. */
 struct part {
@@ -202,7 +202,7 @@ struct part {
     size_t count;
 };
 
-/* What is being read: one part of the setting. */
+/* The part of the setting `groups` that is being read. */
 struct group_reader {
     struct mu__sagemaker_groups *groups;
     const char *origin;
@@ -239,7 +239,7 @@ static int no_group(const struct group_reader *reading, const char *name, size_t
                         shown, names);
 }
 
-/* So many, or (0) all that no part before it has. */
+/* Take `count` hosts of the group, or (0) all that no part before has taken. */
 static int take_hosts(const struct group_reader *reading,
                       struct mu__sagemaker_group *group, size_t count,
                       mu_error *ret_error, struct part *part)
@@ -264,8 +264,8 @@ static int take_hosts(const struct group_reader *reading,
     return 0;
 }
 
-/* The size of a name with ":COUNT" behind it; a name may have colons itself. False: the
- * count is none. */
+/* Cut ":COUNT" off a name, which may have colons itself. False: the count is not a
+ * number. */
 static bool split_count(const char *text, size_t *size, size_t *ret_count)
 {
     size_t digits = 0;
@@ -359,7 +359,7 @@ static bool is_known(const struct mu__jobs *jobs, const char *type)
     return false;
 }
 
-/* The parts of one type together, in the order of their first. */
+/* Parts of one type become one job; jobs are in the order of their first parts. */
 static int add_parts(const struct part *parts, size_t count, struct mu__host_list *hosts,
                      struct mu__jobs *jobs)
 {

@@ -1,5 +1,5 @@
-/* Tokens for files of Google's credentials: a service account's, which signs with its
- * key, and a person's, with a refresh token. */
+/* Tokens for Google's credentials files: that of a service account, which signs a claim
+ * with its key, and that of a user, with a refresh token. */
 #include "resolver/cloud/google/token.h"
 
 #include <inttypes.h>
@@ -9,7 +9,7 @@
 
 #define TOKEN_URI "https://oauth2.googleapis.com/token"
 
-enum { UNBROKEN_MAX = 24 }; /* letters without a blank: longer ones may be secrets */
+enum { UNBROKEN_MAX = 24 }; /* bytes without a blank: longer words may be secrets */
 
 /* ---- Members ---- */
 
@@ -46,10 +46,10 @@ static int member_url(const struct mu__google_file *file, const char *key,
     return 0;
 }
 
-/* ---- Exchanging ---- */
+/* ---- Asking the token server ---- */
 
-/* {"error": "invalid_grant", "error_description": "Invalid JWT Signature."}: shown unless
- * it has words that could be what we have sent. */
+/* A member of {"error": "invalid_grant", "error_description": "Invalid JWT Signature."}.
+ * "" when it has a word that could be the secret that was sent. */
 static const char *described(const cJSON *root, const char *key)
 {
     const cJSON *item = cJSON_GetObjectItemCaseSensitive(root, key);
@@ -126,8 +126,8 @@ struct account {
     const char *key_id; /* NULL: it has none */
 };
 
-/* header.claims, which is what is signed. They are for Google's token server, whatever
- * name it is reached by. */
+/* header.claims, the text that is signed. The audience is Google's token server, whatever
+ * host it is reached at. */
 static void build_claims(const struct account *account, int64_t now,
                          struct mu__build *header, struct mu__build *claims)
 {
@@ -194,7 +194,7 @@ static int sign(const struct mu__google_file *file, const struct account *accoun
                                 : mu_error_set(ret_error, -MU_ENOMEM, "out of memory");
 }
 
-/* It signs with its key that it is itself. */
+/* A service account proves who it is by a signature with its key. */
 static int from_service_account(const struct mu__google_file *file, mu_error *ret_error,
                                 char **ret_token)
 {
@@ -230,7 +230,7 @@ static int from_service_account(const struct mu__google_file *file, mu_error *re
 
 /* ---- Users ---- */
 
-/* A person's, as gcloud writes it. */
+/* A user's credentials, as gcloud writes them. */
 static int from_user(const struct mu__google_file *file, mu_error *ret_error,
                      char **ret_token)
 {
@@ -257,7 +257,7 @@ static int from_user(const struct mu__google_file *file, mu_error *ret_error,
     return rv;
 }
 
-/* ---- Which kind ---- */
+/* ---- Type of a file ---- */
 
 /* Google's own cloud is the only one whose addresses are known here. */
 static int check_universe(const struct mu__google_file *file, mu_error *ret_error)

@@ -76,7 +76,7 @@ static int fill(const struct mu__gce_location *location,
     return 0;
 }
 
-/* This machine's place in the group; 0, as in TensorFlow, where it has none. */
+/* This machine's position in the group; 0, as in TensorFlow, when it is not in it. */
 static int own_index(const struct mu__gce_location *location,
                      const struct mu__gce_instances *all, mu_error *ret_error,
                      int *ret_index)
@@ -162,5 +162,3 @@ int mu__gce_resolve(const struct mu__pass *pass, mu_error *ret_error,
     mu__gce_instances_done(&all);
     return rv;
 }
-
-/* That a machine is Google's does not make it a task: the group has to be named. */

@@ -1,5 +1,5 @@
-/* The resolver gce in three parts: which group is meant, who is in it, and the cluster
- * that comes of it. */
+/* The resolver gce in three parts: find the instance group, list its instances, make the
+ * cluster. */
 #ifndef MU_RESOLVER_GCE_H
 #define MU_RESOLVER_GCE_H
 
@@ -23,7 +23,7 @@ enum {
     MU__GCE_SET_CA_FILE
 };
 
-/* ---- Which group: gce_place.c ---- */
+/* ---- The instance group: gce_place.c ---- */
 
 struct mu__gce_location {
     struct mu__google google;
@@ -32,34 +32,35 @@ struct mu__gce_location {
     bool is_region;
     char group[MU__GOOGLE_NAME_BYTES];
     char base[512];
-    char what[512]; /* begins all messages */
+    char what[512]; /* the group in words: begins all messages */
 };
 
-/* By the settings, else by what made this machine and where it is. MU__LATER. */
+/* From the settings, else from the group that made this machine and from its zone.
+ * MU__LATER. */
 int mu__gce_find_location(const struct mu__pass *pass, mu_error *ret_error,
                           struct mu__gce_location *ret_location);
 
-/* ---- Who is in it: gce_instances.c ---- */
+/* ---- Its instances: gce_instances.c ---- */
 
 struct mu__gce_instance {
-    const char *name; /* of the answer */
-    const char *zone; /* of the answer or place, as far as zone_size */
+    const char *name; /* owned by the answer */
+    const char *zone; /* owned by the answer or the location; zone_size bytes */
     size_t zone_size;
     const char *address; /* NULL: not known yet */
-    char *host_port;     /* the address in the cluster, of malloc */
+    char *host_port;     /* the address in the cluster; owned */
 };
 
 struct mu__gce_instances {
     struct mu__gce_instance *items;
     size_t count;
     size_t room;
-    unsigned refused; /* tokens, while they were listed */
+    unsigned refused; /* how many tokens were refused while listing */
 };
 
 void mu__gce_instances_done(struct mu__gce_instances *all);
 
-/* Those that are running, at least one, each with its address unless the zone's list has
- * none. Texts are the answers'. MU__LATER. */
+/* List the running instances, at least one, each with its address unless the zone's list
+ * has none. Texts are owned by the answers. MU__LATER. */
 int mu__gce_list(const struct mu__gce_location *location, mu_error *ret_error,
                  struct mu__gce_instances *all);
 

@@ -80,13 +80,13 @@ static int add_instance(const struct mu__gce_location *location,
 
 /* One list: a url and what is done with each item of each page. */
 struct paged_list {
-    const char *url; /* without pageToken; with a "?" in it */
+    const char *url; /* without pageToken, but with a "?" */
     const char *method;
     const char *body;
     const char *what;
     int (*take)(void *user, const cJSON *item, size_t number, mu_error *ret_error);
     void *user;
-    unsigned *refused; /* as of a request */
+    unsigned *refused; /* as in struct mu__google_request */
 };
 
 static int take_items(const struct paged_list *list, const cJSON *root, size_t *number,
@@ -95,7 +95,7 @@ static int take_items(const struct paged_list *list, const cJSON *root, size_t *
     const cJSON *items = cJSON_GetObjectItemCaseSensitive(root, "items");
     int rv = 0;
 
-    if (items == NULL) /* an empty list is left out */
+    if (items == NULL) /* the API leaves out an empty list */
         return 0;
     if (!cJSON_IsArray(items))
         return mu_error_set(ret_error, -MU_EINVALID, "%s: items: expected a list",
@@ -159,15 +159,15 @@ static int walk(const struct mu__gce_location *location, const struct paged_list
                         list->what, PAGES_MAX);
 }
 
-/* ---- Who is in the group ---- */
+/* ---- Members of the group ---- */
 
 struct group_members {
     const struct mu__gce_location *location;
     struct mu__gce_instances *all;
-    const struct mu__gce_instance *zone; /* one in the zone that is listed */
+    const struct mu__gce_instance *zone; /* an instance in the zone that is listed */
 };
 
-/* The zone is told in a region alone; elsewhere it is known. */
+/* Take zone and name from the url. Only a region's urls need to have the zone. */
 static int read_url(const struct mu__gce_location *location, const char *url,
                     const char *what, mu_error *ret_error,
                     struct mu__gce_instance *ret_instance)
@@ -220,7 +220,7 @@ static int take_member(void *user, const cJSON *item, size_t number, mu_error *r
     if (url == NULL)
         return mu_error_set(ret_error, -MU_EINVALID, "%s: instance is missing", what);
     if (status != NULL && strcmp(status, "RUNNING") != 0)
-        return 0; /* it may have changed after the server's filter */
+        return 0; /* its state may have changed since the server filtered */
     (void)snprintf(what, sizeof what, "%s: items[%zu]: instance", location->what, number);
     rv = read_url(location, url, what, ret_error, &instance);
     return rv != 0 ? rv : add_instance(location, members->all, &instance, ret_error);
@@ -262,14 +262,14 @@ static int list_members(const struct mu__gce_location *location,
     return 0;
 }
 
-/* ---- Where they are ---- */
+/* ---- Addresses ---- */
 
 static bool is_empty(const char *text)
 {
     return text == NULL || text[0] == '\0';
 }
 
-/* IPv4, or IPv6 where a network has no other. */
+/* The IPv4 address, or IPv6 where the network has no IPv4. */
 static int read_address(const struct mu__gce_location *location, const cJSON *item,
                         const char *name, mu_error *ret_error, const char **ret_address)
 {
@@ -324,9 +324,10 @@ static int take_address(void *user, const cJSON *item, size_t number, mu_error *
                : read_address(location, item, found->name, ret_error, &found->address);
 }
 
-/* name eq 'a|b|c' for those of one zone from a place on, as many as one url may have: a
- * regular expression of RE2 for the whole name. Names have no letter that means something
- * there, but for a dot. Returns where the next request begins. */
+/* Build the filter "name eq 'a|b|c'" for the instances of one zone from index `from` on,
+ * as many as a url has room for. It is a regular expression (RE2) over the whole name; of
+ * the characters of names only the dot has a meaning there. Returns the index at which
+ * the next request begins. */
 static size_t build_filter(const struct mu__gce_location *location,
                            const struct mu__gce_instances *all, size_t from,
                            struct mu__build *url)
@@ -379,7 +380,7 @@ static int list_addresses(const struct mu__gce_location *location,
     return later ? MU__LATER : 0;
 }
 
-/* ---- Both ---- */
+/* ---- All of it ---- */
 
 int mu__gce_list(const struct mu__gce_location *location, mu_error *ret_error,
                  struct mu__gce_instances *all)

@@ -1,4 +1,4 @@
-/* Which instance group is meant, and where it is. */
+/* The instance group of the resolver gce, and its zone or region. */
 #include "resolver/cloud/google/gce.h"
 #include "runtime/base/text.h"
 
@@ -18,10 +18,10 @@ static bool is_set(const char *text)
     return text != NULL && text[0] != '\0';
 }
 
-/* Who made this machine: "projects/1/zones/z/instanceGroupManagers/g", or regions/r. Its
- * group has the same name and is at the same place. */
+/* The manager that made this machine: "projects/1/zones/z/instanceGroupManagers/g", or
+ * with regions/r. Its instance group has the same name, zone and region. */
 struct maker {
-    char scope[8]; /* "zone"; "": nobody, for the reason in `why` */
+    char scope[8]; /* "zone" or "region"; "": there is none, for the reason in `why` */
     char location[MU__GOOGLE_NAME_BYTES];
     const char *group;
     mu_error why;
@@ -78,7 +78,7 @@ static int request_maker(const struct mu__gce_location *location, mu_error *ret_
                                           maker.why.message);
 }
 
-/* The group by setting, else the one that made this machine. */
+/* The group of the setting, else the one that made this machine. */
 static int take_group(struct mu__gce_location *location, const char *group,
                       const struct maker *maker, mu_error *ret_error)
 {
@@ -96,8 +96,8 @@ static int take_group(struct mu__gce_location *location, const char *group,
     return rv;
 }
 
-/* Its region or zone by setting, else as that of the group which made this machine, if it
- * is the same one, else this machine's zone. */
+/* Region or zone of the setting; else those of the group that made this machine, if it is
+ * the same group; else this machine's zone. */
 static int take_scope(struct mu__gce_location *location, const struct maker *maker,
                       mu_error *ret_error)
 {
@@ -145,7 +145,7 @@ static int find_group(struct mu__gce_location *location, mu_error *ret_error)
     return rv != 0 ? rv : take_scope(location, &maker, ret_error);
 }
 
-/* What the metadata server tells is asked for together. */
+/* All entries of the metadata server are requested before waiting for the first. */
 int mu__gce_find_location(const struct mu__pass *pass, mu_error *ret_error,
                           struct mu__gce_location *location)
 {

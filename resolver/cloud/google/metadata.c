@@ -59,7 +59,7 @@ static int check_metadata(const struct mu__answer *answer, const char *host,
     return mu__answer_check(answer, what, ret_error);
 }
 
-/* The answer, when it is a good one. */
+/* The answer, when it is from a metadata server and has status 200. */
 static int request_metadata(struct mu__requests *requests, const char *path, bool probes,
                             unsigned again, mu_error *ret_error,
                             const struct mu__answer **ret_answer)
@@ -99,7 +99,7 @@ static bool is_blank(char c)
     return c > 0 && c <= ' ';
 }
 
-/* Keep the text of an answer without blanks at its ends. */
+/* Keep the answer's text without blanks at its ends, as what was parsed of it. */
 static int trim(const struct mu__answer *answer, mu_error *ret_error)
 {
     const char *from = answer->data;
@@ -164,7 +164,8 @@ static int take_name(const char *what, const char *name, mu_error *ret_error,
     return rv;
 }
 
-/* What nobody has said by hand; `name` is the setting, path the entry of the metadata. */
+/* Where neither setting nor variable has a value; `name` is the setting, `path` the entry
+ * of the metadata. */
 static int from_metadata(const struct mu__google *google, const char *name,
                          const char *path, mu_error *ret_error, const char **ret_text)
 {
@@ -201,7 +202,7 @@ int mu__google_project(const struct mu__google *google, const char *given,
                    : take_name("metadata project/project-id", name, ret_error, ret_name);
 }
 
-/* The metadata have "projects/123/zones/europe-west4-a". */
+/* The entry of the metadata is "projects/123/zones/europe-west4-a". */
 int mu__google_zone(const struct mu__google *google, const char *given,
                     mu_error *ret_error, char *ret_name)
 {
@@ -269,7 +270,7 @@ int mu__google_tls(const struct mu__google *google, mu_error *ret_error,
     return mu__answer_check(answer, "setting ca_file", ret_error);
 }
 
-/* What goes into the headers of one request. */
+/* Certificates and headers of one request. */
 struct sent {
     struct mu__request_tls tls;
     struct mu__build bearer;
@@ -302,7 +303,7 @@ static int prepare(const struct mu__google *google, unsigned again, mu_error *re
     return 0;
 }
 
-/* One request with the given token. */
+/* One try, with the token number `again`. */
 static int request_once(const struct mu__google *google,
                         const struct mu__google_request *request, unsigned again,
                         mu_error *ret_error, const struct mu__answer **ret_answer)
@@ -366,7 +367,7 @@ static void root_free(void *root)
     cJSON_Delete(root);
 }
 
-/* Cut off what the parser shows of the text. */
+/* Parse the answer. The part of the parser's message that quotes the text is cut off. */
 static int parse(const struct mu__answer *answer, const char *what, mu_error *ret_error,
                  cJSON **ret_root)
 {

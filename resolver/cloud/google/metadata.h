@@ -1,8 +1,8 @@
-/* What the resolvers of Google's cloud share: is this one of its machines, what does the
- * metadata server say, and requests to its APIs with a token.
+/* Shared by the resolvers of Google's cloud: detection of its machines, the metadata
+ * server, and requests to its APIs with a token.
  *
- * Of answers nothing is shown but the place where they are wrong, and a server's own
- * words about an error: metadata and tokens may be secret. */
+ * Messages about an answer have the position of the mistake and the server's own error
+ * text, and nothing else of it: metadata and tokens may be secret. */
 #ifndef MU_RESOLVER_GOOGLE_H
 #define MU_RESOLVER_GOOGLE_H
 
@@ -26,7 +26,7 @@ struct mu__google {
     const char *ca_file;            /* trusted instead of the system's authorities */
 };
 
-/* As the settings say, by their places in the table. */
+/* The numbers of these settings in a resolver's table. */
 struct mu__google_settings {
     unsigned credentials;
     unsigned access_token;
@@ -38,16 +38,16 @@ void mu__google_init(const struct mu__pass *pass,
                      const struct mu__google_settings *locations,
                      struct mu__google *ret_google);
 
-/* Which host has the metadata, by a variable; NULL: none says so. */
+/* The host of the metadata server that a variable names; NULL: none does. */
 const char *mu__google_metadata_host(struct mu__requests *requests);
 
-/* 1: this is a machine of Google's; 0: it is not, with the reason; MU__LATER. Asks
+/* 1: this is a machine of Google's; 0: it is not, with the reason; MU__LATER. Sends
  * nothing over the network. */
 int mu__google_here(struct mu__requests *requests, mu_error *ret_why);
 
-/* What the metadata server says: path as in "project/project-id". Text without control
- * characters at its ends, the requests'. `probes`: once, and for a second at most; else
- * six times. -MU_ENOTFOUND: there is no such entry. MU__LATER. */
+/* An entry of the metadata server, "project/project-id": a text without blanks at its
+ * ends, owned by the requests. `probes`: one try of a second at most; else six tries.
+ * -MU_ENOTFOUND: there is no such entry. MU__LATER. */
 int mu__google_metadata(struct mu__requests *requests, const char *path, bool probes,
                         mu_error *ret_error, const char **ret_text);
 
@@ -70,7 +70,7 @@ int mu__google_name_check(const char *what, const char *name, mu_error *ret_erro
 /* Whether a url has a user, whose password would be shown: "https://user@host/". */
 bool mu__google_url_has_user(const char *url);
 
-/* The beginning of a url to which tokens are sent: https, or http on this machine.
+/* Check the beginning of a url to which tokens are sent: https, or http on this machine.
  * `ret_base` is `url` without a slash at its end. */
 int mu__google_endpoint(const struct mu__google *google, const char *url,
                         mu_error *ret_error, char *ret_base, size_t size);
@@ -86,31 +86,33 @@ int mu__google_token(const struct mu__google *google, unsigned again, mu_error *
                      char **ret_token);
 void mu__google_token_free(char *token);
 
-/* The project that requests are charged to, where it is not that of whom the token is
- * for: the variable GOOGLE_CLOUD_QUOTA_PROJECT, else what the file of credentials says;
- * "": neither does. Not of tokens that were given. ret_name has MU__GOOGLE_NAME_BYTES.
+/* The project that requests are charged to, when it is not the token's own: that of the
+ * variable GOOGLE_CLOUD_QUOTA_PROJECT, else of the credentials file; "": neither has one,
+ * or the token itself is set. ret_name has MU__GOOGLE_NAME_BYTES.
  * MU__LATER. */
 int mu__google_quota_project(const struct mu__google *google, mu_error *ret_error,
                              char *ret_name);
 
 /* A request to an API. `what` begins the messages ("TPU \"a\""); `body` is JSON or NULL.
- * The answer's root is the requests'. A token that is not accepted is replaced once.
- * MU__LATER. Errors are those of mu__answer_check; JSON that is none: -MU_EINVALID. */
+ * The answer's root is owned by the requests. A token that is not accepted is replaced
+ * once. MU__LATER. Errors are those of mu__answer_check; JSON that is none:
+ * -MU_EINVALID. */
 struct mu__google_request {
     const char *url;
     const char *method;     /* NULL: GET */
     const char *body;
     const char *what;
-    unsigned tries;         /* as of a request */
-    unsigned *refused;      /* how many tokens were, by requests before this one in the
-                               same run: 0 at first. NULL: none */
+    unsigned tries;         /* as in struct mu__request */
+    unsigned *refused;      /* how many tokens were refused by requests before this one
+                               in the same pass, 0 at first; NULL: none */
 };
 int mu__google_send(const struct mu__google *google,
                     const struct mu__google_request *request, mu_error *ret_error,
                     const cJSON **ret_root);
 
-/* The JSON of an answer, kept with it; in messages its place, but nothing of its text.
- * `mu__google_json` also wants its type to be application/json, of what is no file. */
+/* The JSON of an answer, kept with it; messages have the position of a mistake, but
+ * nothing of the text. mu__google_json also requires the type application/json of an
+ * answer over HTTP. */
 int mu__google_json(const struct mu__answer *answer, const char *what,
                     mu_error *ret_error, const cJSON **ret_root);
 int mu__google_parse(const struct mu__answer *answer, const char *what,

@@ -1,4 +1,4 @@
-/* Tokens for Google's APIs, from what a process or machine is given to show who it is. */
+/* Tokens for Google's APIs: from settings, credentials files and the metadata server. */
 #include "resolver/cloud/google/token.h"
 
 #include "resolver/cloud/token_command.h"
@@ -19,7 +19,7 @@ void mu__google_token_free(char *token)
     mu__build_done(&build);
 }
 
-/* What goes into a header has no blanks and no ends of lines. */
+/* A token goes into a header: it must have no blanks and no line ends. */
 int mu__google_token_take(const char *source, const char *text, mu_error *ret_error,
                           char **ret_token)
 {
@@ -124,9 +124,9 @@ static int from_metadata(const struct mu__google *google, unsigned again,
                                            ret_token);
 }
 
-/* ---- Which of them ---- */
+/* ---- Sources of a token ---- */
 
-/* Where gcloud leaves a person's credentials; false: nowhere. */
+/* The path of gcloud's file of a user's credentials; false: there is none. */
 static bool gcloud_path(struct mu__requests *requests, char *out, size_t size)
 {
     const char *config = mu__request_variable(requests, "CLOUDSDK_CONFIG");
@@ -141,9 +141,9 @@ static bool gcloud_path(struct mu__requests *requests, char *out, size_t size)
     return used > 0 && (size_t)used < size;
 }
 
-/* The file that is there; `what` begins messages. */
+/* The credentials file that was found; `what` begins messages. */
 struct found_file {
-    const cJSON *root; /* NULL: there is none, and the metadata server counts */
+    const cJSON *root; /* NULL: there is none, and the metadata server is asked */
     char what[256];
 };
 
@@ -213,7 +213,7 @@ static bool is_set(const char *text)
     return text != NULL && text[0] != '\0';
 }
 
-/* A setting that says the token, or that there is none. */
+/* A setting gives the token, or says that there is none. */
 static bool is_given(const struct mu__google *google)
 {
     return is_set(google->access_token) || is_set(google->access_token_file) ||

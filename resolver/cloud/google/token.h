@@ -1,6 +1,6 @@
-/* How a file of Google's credentials becomes a token: what token.c, which knows where
- * to look, and credentials.c, which knows the kinds of files, share. Functions are as
- * mu__google_token(): the caller frees *ret_token, MU__LATER. */
+/* Shared by token.c, which finds the source of a token, and credentials.c, which makes a
+ * token of each type of credentials file. As with mu__google_token() the caller frees
+ * *ret_token, and MU__LATER may be returned. */
 #ifndef MU_RESOLVER_GOOGLE_TOKEN_H
 #define MU_RESOLVER_GOOGLE_TOKEN_H
 
@@ -10,9 +10,9 @@
 #define MU__GOOGLE_SCOPE "https://www.googleapis.com/auth/cloud-platform"
 
 enum {
-    MU__GOOGLE_FILE_BYTES = 64 << 10, /* of a file of credentials, and of a token's */
+    MU__GOOGLE_FILE_BYTES = 64 << 10, /* of a credentials file, and of a token's file */
     MU__GOOGLE_URL_BYTES = 512,
-    MU__GOOGLE_VALIDITY_S = 3600 /* of what is asked for */
+    MU__GOOGLE_VALIDITY_S = 3600 /* of a token that is asked for */
 };
 
 /* A file of credentials. All is borrowed. */
@@ -23,7 +23,7 @@ struct mu__google_file {
     unsigned again;
 };
 
-/* By its type. */
+/* The token of a credentials file, by the file's type. */
 int mu__google_file_token(const struct mu__google_file *file, mu_error *ret_error,
                           char **ret_token);
 
@@ -31,7 +31,8 @@ int mu__google_file_token(const struct mu__google_file *file, mu_error *ret_erro
 int mu__google_token_read(const cJSON *root, const char *source, mu_error *ret_error,
                           char **ret_token);
 
-/* A copy of what may be part of a header: one word, blanks at its ends apart. */
+/* A copy of a token, checked to be fit for a header: one word; blanks at its ends are
+ * cut. */
 int mu__google_token_take(const char *source, const char *text, mu_error *ret_error,
                           char **ret_token);
 

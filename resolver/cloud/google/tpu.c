@@ -1,4 +1,4 @@
-/* What names, addresses and answers of Cloud TPUs mean. */
+/* Parsing of Cloud TPUs' names, addresses and descriptions. */
 #include "resolver/cloud/google/tpu.h"
 
 #include "runtime/base/date.h"
@@ -43,7 +43,7 @@ static bool read_port(const char *text, size_t size, unsigned *ret_port)
     return port > 0;
 }
 
-/* The host's part of "host:port"; an address of version 6 stands alone or in brackets. */
+/* Split "host:port"; an IPv6 address stands alone or in brackets. */
 static bool split(const char *text, size_t size, size_t *ret_host_size,
                   size_t *ret_port_at)
 {
@@ -106,7 +106,7 @@ static bool is_space(char c)
     return c == ' ' || c == '\t' || c == '\r' || c == '\n';
 }
 
-/* A TPU's name has neither dots nor colons; a full one has slashes. */
+/* A TPU's name has neither dots nor colons; a full name has slashes. */
 static bool looks_like_address(const char *text, size_t size)
 {
     if (size >= 7 && memcmp(text, "grpc://", 7) == 0)
@@ -179,7 +179,7 @@ int mu__tpu_node_read(const cJSON *root, const char *what, mu_error *ret_error,
     return 0;
 }
 
-/* Of all but READY: whether it may come to be. */
+/* All states but READY: whether the node may still become READY. */
 static const struct {
     const char *state;
     bool passes;
@@ -224,7 +224,7 @@ int mu__tpu_node_check(const struct mu__tpu_node *node, const char *what,
                         shown);
 }
 
-/* A port as number or text; 0 and "" stand for none. */
+/* A port as number or text; 0 and "" mean that there is none. */
 static bool json_port(const cJSON *item, unsigned *ret_port)
 {
     int number;
@@ -281,7 +281,8 @@ int mu__tpu_node_endpoints(const struct mu__tpu_node *node, const char *what,
 
 /* ---- Health ---- */
 
-/* Of {"symptomType": "OUT_OF_MEMORY", "createTime": "..."}: how long ago; -1: none. */
+/* The age of {"symptomType": "OUT_OF_MEMORY", "createTime": "..."} in seconds; -1: it is
+ * another symptom, or has no time. */
 static int64_t lacked_memory_s(const cJSON *symptom, int64_t now_s)
 {
     const cJSON *type = cJSON_GetObjectItemCaseSensitive(symptom, "symptomType");
@@ -293,7 +294,7 @@ static int64_t lacked_memory_s(const cJSON *symptom, int64_t now_s)
          strcmp(type->valuestring, "HBM_OUT_OF_MEMORY") != 0) ||
         mu__date_parse(time->valuestring, &then) != 0)
         return -1;
-    return now_s < then ? 0 : now_s - then;     /* clocks differ */
+    return now_s < then ? 0 : now_s - then;     /* the API's clock may be ahead */
 }
 
 bool mu__tpu_node_recoverable(const struct mu__tpu_node *node, int64_t now_s,
@@ -319,8 +320,8 @@ bool mu__tpu_node_recoverable(const struct mu__tpu_node *node, int64_t now_s,
 
 /* ---- Devices ---- */
 
-/* What the number behind the generation counts: cores, two of which are one device from
- * v4 on, or chips; and how many devices a chip is. */
+/* The number in a type ("v2-8") counts cores, or chips for the later generations.
+ * per_device: how many of these are one device; per_chip: how many devices a chip has. */
 static const struct {
     const char *generation;
     const char *chip;           /* in acceleratorConfig */
@@ -359,7 +360,7 @@ int mu__tpu_devices(const char *accelerator_type, size_t tasks)
     return -1;
 }
 
-/* "2x2x4" is 16; 0: it is no product of small numbers. */
+/* "2x2x4" is 16; 0: the text is no such product, or too large. */
 static size_t count_chips(const char *topology)
 {
     size_t chips = 1;

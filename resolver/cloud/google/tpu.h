@@ -1,5 +1,5 @@
-/* Cloud TPUs: where they are, by names, addresses, variables and metadata, and what their
- * API says of them. docs/resolvers/tpu.md says what is read in which order. */
+/* Cloud TPUs: found by names, addresses, variables and metadata, and described by their
+ * API. docs/resolvers/tpu.md has the order in which these are read. */
 #ifndef MU_RESOLVER_TPU_H
 #define MU_RESOLVER_TPU_H
 
@@ -12,7 +12,8 @@ enum {
     MU__TPU_PORT = 8470,            /* of a TPU's own server */
     MU__TPU_HOST_PORT = 8482,       /* of a task on a TPU's host, as in JAX */
     MU__TPU_VERSION_PORT = 8475,    /* where versions are requested */
-    MU__TPU_OOM_S = 90,             /* so long a lack of memory counts */
+    MU__TPU_OOM_S = 90,             /* for so long a node is not used after a lack of
+                                       memory */
     MU__TPU_NODES_MAX = 256,        /* in one session */
     MU__TPU_ENDPOINTS_MAX = 16384
 };
@@ -31,14 +32,14 @@ struct mu__tpu_endpoints {
 void mu__tpu_endpoints_done(struct mu__tpu_endpoints *endpoints);
 
 /* Add one: "host", "host:port", "[v6]", "[v6]:port", each also behind "grpc://". `port`
- * is what it has without one. `source` and `number` begin messages: "TPU_NAME[3]". */
+ * is the default. `source` and `number` begin messages: "TPU_NAME[3]". */
 int mu__tpu_endpoint_add(struct mu__tpu_endpoints *endpoints, const char *text,
                          size_t size, unsigned port, const char *source, size_t number,
                          mu_error *ret_error);
 
-/* ---- The API's node ---- */
+/* ---- Nodes, as the API describes them ---- */
 
-/* Texts are the answer's, "" when absent. */
+/* Texts are owned by the answer, "" when absent. */
 struct mu__tpu_node {
     const char *name;
     const char *state;              /* "READY" */
@@ -66,9 +67,9 @@ int mu__tpu_node_endpoints(const struct mu__tpu_node *node, const char *what,
                            unsigned port, mu_error *ret_error,
                            struct mu__tpu_endpoints *endpoints);
 
-/* Whether work can go on there after a while: not when it was terminated or preempted,
- * nor for MU__TPU_OOM_S after a lack of memory. `now_s`: since 1970. *ret_why has words
- * when it cannot, 256 bytes. */
+/* Whether the node can be used again after a while: not when it was terminated or
+ * preempted, nor for MU__TPU_OOM_S after a lack of memory. `now_s`: since 1970. When it
+ * cannot, *ret_why, which has 256 bytes, gets the reason. */
 bool mu__tpu_node_recoverable(const struct mu__tpu_node *node, int64_t now_s,
                               char *ret_why);
 
@@ -76,32 +77,31 @@ bool mu__tpu_node_recoverable(const struct mu__tpu_node *node, int64_t now_s,
  * does not say. */
 int mu__tpu_devices(const char *accelerator_type, size_t tasks);
 
-/* The same by its kind of chip and how these are arranged: "V4" and "2x2x4" on 4 tasks:
- * 4. */
+/* The same from the kind of chip and the topology: "V4" and "2x2x4" on 4 tasks: 4. */
 int mu__tpu_chip_devices(const char *chip, const char *topology, size_t tasks);
 
-/* ---- Which TPUs ---- */
+/* ---- Choice of TPUs ---- */
 
 enum mu__tpu_source {
-    MU__TPU_NONCLOUD,       /* "", "local", "localhost:...", "/bns...": as it stands */
+    MU__TPU_NONCLOUD,       /* "", "local", "localhost:...", "/bns...": used as it is */
     MU__TPU_LIST,           /* names and addresses */
     MU__TPU_HOSTS,          /* hosts of the slice that this task is on */
-    MU__TPU_METADATA        /* the same, by the metadata server */
+    MU__TPU_METADATA        /* the same, from the metadata server */
 };
 
 struct mu__tpu_choice {
     enum mu__tpu_source source;
-    const char *text;       /* the requests', settings' or `name` */
+    const char *text;       /* owned by the requests or settings, or `name` */
     char origin[128];       /* "TPU_NAME" */
     char name[MU__GOOGLE_NAME_BYTES * 3];
-    char project[MU__GOOGLE_NAME_BYTES];    /* "": not said beside it */
+    char project[MU__GOOGLE_NAME_BYTES];    /* of TPU_CONFIG; "": it has none */
     char zone[MU__GOOGLE_NAME_BYTES];
     char *expanded;         /* see mu__tpu_expand */
-    unsigned refused;       /* tokens, by requests before in the same run */
+    unsigned refused;       /* tokens refused so far in this pass */
 };
 
-/* -MU_EPRECONDITION: nothing says which; MU__LATER. `probes`: the metadata server is
- * asked once, for a second at most. */
+/* Find out which TPUs are to be used. -MU_EPRECONDITION: nothing names any; MU__LATER.
+ * `probes`: the metadata server is asked once, for a second at most. */
 int mu__tpu_choose(const struct mu__pass *pass, bool probes, mu_error *ret_error,
                    struct mu__tpu_choice *ret_choice);
 
@@ -112,8 +112,8 @@ int mu__tpu_expand(const struct mu__pass *pass, mu_error *ret_error,
                    struct mu__tpu_choice *choice);
 void mu__tpu_choice_done(struct mu__tpu_choice *choice);
 
-/* Whether the metadata server is not to be asked what TPU this is: on GKE it knows
- * another. */
+/* Whether the metadata server must not be asked for this machine's TPU: on GKE it has
+ * another one. */
 bool mu__tpu_skips_metadata(struct mu__requests *requests);
 
 /* One entry of a list. */
@@ -124,15 +124,15 @@ struct mu__tpu_entry {
     bool is_address;
 };
 
-/* The next entry from *at on, false at the end. All that follow an entry with "grpc://"
- * are addresses. To be called with *ret_entry zeroed at first. */
+/* The next entry from *at on, false at the end. All entries behind one with "grpc://" are
+ * addresses. *entry is zeroed before the first call. */
 bool mu__tpu_next(const char **at, struct mu__tpu_entry *entry);
 
 /* ---- Asking the API ---- */
 
 struct mu__tpu_location {
     struct mu__google google;
-    unsigned *refused;      /* the choice's */
+    unsigned *refused;      /* that of the choice */
     char name[MU__GOOGLE_NAME_BYTES];
     char project[MU__GOOGLE_NAME_BYTES];
     char zone[MU__GOOGLE_NAME_BYTES];
@@ -140,13 +140,13 @@ struct mu__tpu_location {
 };
 
 /* The node of an entry that is a name, or full name ("projects/p/locations/z/nodes/n").
- * `ret_place` is written when the node's own name is known. MU__LATER. */
+ * MU__LATER. */
 int mu__tpu_send(const struct mu__pass *pass, struct mu__tpu_choice *choice,
                  const struct mu__tpu_entry *entry, mu_error *ret_error,
                  struct mu__tpu_location *ret_location, struct mu__tpu_node *ret_node);
 
-/* The parts of such a name: `kind` is "nodes/" or "queuedResources/". Writes project,
- * zone and name. */
+/* Take project, zone and name from a full name; `kind` is "nodes/" or
+ * "queuedResources/". */
 int mu__tpu_full_name(const struct mu__tpu_choice *choice,
                       const struct mu__tpu_entry *entry, const char *kind,
                       mu_error *ret_error, struct mu__tpu_location *location);
@@ -155,13 +155,14 @@ int mu__tpu_full_name(const struct mu__tpu_choice *choice,
 void mu__tpu_location_init(const struct mu__pass *pass, struct mu__tpu_choice *choice,
                            struct mu__tpu_location *ret_location);
 
-/* GET what stands behind ".../projects/P/locations/Z/". `tries` as of a request.
+/* GET a path behind ".../projects/P/locations/Z/". `tries` as in struct mu__request.
  * MU__LATER. */
 int mu__tpu_get(const struct mu__tpu_location *location, const char *rest, unsigned tries,
                 mu_error *ret_error, const cJSON **ret_root);
 
-/* Whether one of the queued resources in a list is to make this node, of which the API
- * knows nothing: 0: none; else an error: -MU_EUNAVAILABLE when it may come to be. */
+/* Of a node that the API does not have: whether a queued resource in the list is to
+ * create it. 0: none is; else an error, -MU_EUNAVAILABLE when the node may still be
+ * created. */
 int mu__tpu_queue_find(const struct mu__tpu_location *location, const cJSON *list,
                        mu_error *ret_error);
 
@@ -190,12 +191,12 @@ enum {
 
 extern const struct mu__setting_spec mu__tpu_settings[];
 
-/* What is said where nothing tells. */
+/* The error when nothing names a TPU. */
 #define MU__TPU_UNTOLD                                                       \
     "neither the setting tpu nor KUBE_GOOGLE_CLOUD_TPU_ENDPOINTS, "          \
     "TPU_WORKER_HOSTNAMES, TPU_NAME or TPU_CONFIG says which TPU"
 
-/* ---- How TPUs are: tpu_state.c, which api/tpu_calls.c runs as resolvers are run ---- */
+/* ---- State of TPUs: tpu_state.c; api/tpu_calls.c runs these as resolvers ---- */
 
 /* As mu_tpu_describe. */
 int mu__tpu_describe(const struct mu__pass *pass, mu_error *ret_error,

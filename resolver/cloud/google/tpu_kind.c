@@ -8,16 +8,16 @@
 #include <stdio.h>
 #include <string.h>
 
-/* What a run finds out. */
+/* One pass of the resolver. */
 struct tpu_run {
     const struct mu__pass *pass;
     struct mu__tpu_choice choice;
     struct mu__tpu_endpoints endpoints;
-    const char *accelerator_type;   /* the same of all; NULL: not known */
-    const char *chip;               /* where it is "" */
+    const char *accelerator_type;   /* of all nodes; NULL: not known */
+    const char *chip;               /* with `topology` in place of a type that is "" */
     const char *topology;
     size_t nodes;
-    int own;                        /* this task's place; -1: none */
+    int own;                        /* index of this task's endpoint; -1: none */
 };
 
 static const char *text_of(const struct tpu_run *found, unsigned number)
@@ -73,8 +73,8 @@ static int add_node(struct tpu_run *found, const struct mu__tpu_entry *entry,
                                   &found->endpoints);
 }
 
-/* A name says nothing about who asks: which host this is, its own address tells. Where
- * that is not told (the metadata servers of pods know little), no task is this one's. */
+/* Which endpoint is this machine's, by its own address: a TPU's name does not say. Where
+ * the metadata have no address, as in some pods, this process is no task. */
 static int find_own(struct tpu_run *found, mu_error *ret_error)
 {
     const char *coordinator = text_of(found, MU__TPU_SET_COORDINATOR_NAME);
@@ -120,8 +120,8 @@ static int add_entry(struct tpu_run *found, const struct mu__tpu_entry *entry,
                                 entry->number, ret_error);
 }
 
-/* All nodes are asked for before the first is waited for, and one that never will be
- * ready counts more than one that is not yet. */
+/* All nodes are requested before waiting for the first, and the error of a node that
+ * never will be ready counts more than that of one that is not ready yet. */
 static int add_list(struct tpu_run *found, mu_error *ret_error)
 {
     struct mu__tpu_entry entry = {0};
@@ -165,7 +165,7 @@ static int take_own(struct tpu_run *found, const char *source, const char *text,
                       source, found->endpoints.count, found->choice.origin);
 }
 
-/* A slice tells its own hosts alone. */
+/* A slice has variables and metadata of its own hosts alone: refuse several slices. */
 static int one_slice(const char *slices, mu_error *ret_error)
 {
     if (slices == NULL || slices[0] == '\0' || strcmp(slices, "1") == 0)
@@ -254,7 +254,7 @@ static void env_value(const char *text, const char *key, char *out, size_t size)
     }
 }
 
-/* Three entries of the metadata, asked for at once; the last two may be absent. */
+/* Three entries of the metadata, requested at once; the last two may be absent. */
 static int add_metadata(struct tpu_run *found, mu_error *ret_error)
 {
     static const char *const paths[] = {
@@ -288,7 +288,7 @@ static int add_metadata(struct tpu_run *found, mu_error *ret_error)
 
 /* ---- The coordinator ---- */
 
-/* This machine's address: as the metadata say, else its name. */
+/* This machine's address in the metadata, else its host name. */
 static int own_host(struct tpu_run *found, mu_error *ret_error, const char **ret_host)
 {
     const struct mu__answer *name;
@@ -349,9 +349,9 @@ static int add_coordinator(struct tpu_run *found, mu_error *ret_error,
     return 0;
 }
 
-/* ---- The whole ---- */
+/* ---- The resolution ---- */
 
-/* Not Google's cloud: whoever connects there knows what the name means. */
+/* A name outside of Google's cloud is the master as it is. */
 static void fill_noncloud(const struct tpu_run *found, mu_resolution *ret_resolution)
 {
     const char *tpu = found->choice.text;

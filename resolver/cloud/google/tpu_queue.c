@@ -1,5 +1,5 @@
-/* Queued resources of Cloud TPUs: nodes that are asked for, and made when there is
- * room. */
+/* Queued resources of Cloud TPUs: requests for nodes, which the cloud creates when it has
+ * capacity. */
 #include "resolver/cloud/google/tpu.h"
 #include "runtime/base/build.h"
 #include "runtime/base/json.h"
@@ -11,7 +11,7 @@
 
 #define KIND "queuedResources/"
 
-/* Of all but ACTIVE: whether there may come to be nodes. */
+/* All states but ACTIVE: whether the nodes may still be created. */
 static const struct {
     const char *state;
     bool passes;
@@ -105,7 +105,7 @@ static int add_several(struct names *names, const cJSON *params, const char *pre
 }
 
 /* {"tpu": {"nodeSpec": [{"nodeId": "a"}, {"multisliceParams": {...}}]}}; `queue_name` is
- * what nodes of several slices are called by themselves. */
+ * the default prefix of the names of several slices' nodes. */
 static int add_nodes(struct names *names, const cJSON *queue, const char *queue_name,
                      mu_error *ret_error)
 {
@@ -130,7 +130,7 @@ static int add_nodes(struct names *names, const cJSON *queue, const char *queue_
     return rv;
 }
 
-/* ---- In place of its name ---- */
+/* ---- Replacing a queued resource by its nodes ---- */
 
 static int request_queue(const struct mu__pass *pass, struct mu__tpu_choice *choice,
                          const struct mu__tpu_entry *entry, mu_error *ret_error,
@@ -168,7 +168,7 @@ static bool is_queue(const struct mu__tpu_entry *entry)
     return !entry->is_address && at != NULL && at < entry->text + entry->size;
 }
 
-/* All are asked before the first is waited for. */
+/* All queued resources are requested before waiting for the first. */
 int mu__tpu_expand(const struct mu__pass *pass, mu_error *ret_error,
                    struct mu__tpu_choice *choice)
 {
@@ -207,7 +207,7 @@ void mu__tpu_choice_done(struct mu__tpu_choice *choice)
     choice->expanded = NULL;
 }
 
-/* ---- A node that is queued for ---- */
+/* ---- The queued resource of a node ---- */
 
 static bool has_name(const char *names, const char *name)
 {
@@ -226,7 +226,8 @@ static bool has_name(const char *names, const char *name)
     return false;
 }
 
-/* What cannot be read here is passed over: that there is no such node is said anyway. */
+/* A queued resource that cannot be read is passed over: the caller then says that there
+ * is no such node. */
 static int check_one(const struct mu__tpu_location *location, const cJSON *queue,
                      mu_error *ret_error)
 {

@@ -1,4 +1,4 @@
-/* Which TPUs are meant, and what the API says of them. */
+/* The choice of TPUs, and requests to their API. */
 #include "resolver/cloud/google/tpu.h"
 #include "runtime/base/build.h"
 #include "runtime/base/json.h"
@@ -7,9 +7,9 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { NEAR_MAX = 3 };          /* letters that a name that was meant may differ in */
+enum { NEAR_MAX = 3 };          /* edit distance of a name that is suggested */
 
-/* ---- Which ---- */
+/* ---- Choice of TPUs ---- */
 
 static bool starts(const char *text, const char *with)
 {
@@ -22,7 +22,8 @@ static bool is_noncloud(const char *tpu)
            starts(tpu, "/bns");
 }
 
-/* An empty name is one on a machine of Google's own, but not in its cloud. */
+/* An empty name has a meaning on Google's own machines outside of its cloud, and is
+ * refused on Compute Engine. */
 static int choose_by_hand(struct mu__requests *requests, const char *tpu,
                           mu_error *ret_error, struct mu__tpu_choice *choice)
 {
@@ -164,7 +165,7 @@ int mu__tpu_choose(const struct mu__pass *pass, bool probes, mu_error *ret_error
     return choose_by_metadata(pass->requests, probes, ret_error, ret_choice);
 }
 
-/* ---- Where the node is ---- */
+/* ---- Project, zone and name ---- */
 
 static const struct mu__google_settings google_settings = {
     .credentials = MU__TPU_SET_CREDENTIALS,
@@ -230,7 +231,7 @@ int mu__tpu_full_name(const struct mu__tpu_choice *choice,
         choice->origin, entry->number, kind);
 }
 
-/* A setting counts more than what TPU_CONFIG says beside the name. */
+/* The setting, else the value beside the name in TPU_CONFIG. */
 static const char *given(const struct mu__google *google, unsigned number,
                          const char *beside)
 {
@@ -239,7 +240,7 @@ static const char *given(const struct mu__google *google, unsigned number,
     return set != NULL && set[0] != '\0' ? set : beside;
 }
 
-/* The metadata server is asked for both at once. */
+/* Project and zone are requested from the metadata server at once. */
 static int take_name(const struct mu__tpu_choice *choice,
                      const struct mu__tpu_entry *entry, mu_error *ret_error,
                      struct mu__tpu_location *location)
@@ -284,9 +285,9 @@ static int find_spec(const struct mu__pass *pass, struct mu__tpu_choice *choice,
     return 0;
 }
 
-/* ---- Where the API is ---- */
+/* ---- The API's url ---- */
 
-/* The document's url: a template. */
+/* Fill in the template of the discovery document's url. */
 static void build_discovery_url(struct mu__build *url, const char *template,
                                 const char *version)
 {
@@ -306,7 +307,7 @@ static void build_discovery_url(struct mu__build *url, const char *template,
     }
 }
 
-/* A document needs no token, and gets none. */
+/* The document is public: the request has no token. */
 static int request_document(const struct mu__tpu_location *location, const char *template,
                             const char *version, mu_error *ret_error,
                             const cJSON **ret_root)
@@ -353,7 +354,7 @@ static int read_document(const struct mu__tpu_location *location, const cJSON *r
     return mu__google_endpoint(&location->google, whole, ret_error, ret_base, size);
 }
 
-/* "https://tpu.googleapis.com/v2"; the variable counts more than settings. */
+/* "https://tpu.googleapis.com/v2"; the variable comes before the settings. */
 static int find_base(const struct mu__tpu_location *location, mu_error *ret_error,
                      char *ret_base, size_t size)
 {
@@ -382,7 +383,7 @@ static int find_base(const struct mu__tpu_location *location, mu_error *ret_erro
     return rv;
 }
 
-/* ---- Asking ---- */
+/* ---- Requests ---- */
 
 static const char *last_part(const char *name)
 {
@@ -391,7 +392,7 @@ static const char *last_part(const char *name)
     return slash == NULL ? name : slash + 1;
 }
 
-/* The name in the list that was probably meant; NULL: none. */
+/* The name in the list that is nearest to `name`; NULL: none is near. */
 static const char *nearest(const cJSON *root, const char *name)
 {
     const cJSON *nodes = cJSON_GetObjectItemCaseSensitive(root, "nodes");
@@ -434,8 +435,8 @@ int mu__tpu_get(const struct mu__tpu_location *location, const char *rest, unsig
                            ret_error, ret_root);
 }
 
-/* There is no such node: it may be queued for; else one more request finds out what was
- * meant. Both are asked as far as that is permitted. */
+/* The API has no such node: it may be queued, else the list of nodes has the name that
+ * was probably meant. A list that may not be read is left out. */
 static int no_such_node(const struct mu__tpu_location *location, mu_error *error)
 {
     const cJSON *queues = NULL;

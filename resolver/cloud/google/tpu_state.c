@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* A clock for the age of symptoms, of the machine that asks. */
+/* Seconds since 1970 by this machine's clock, for the age of symptoms. */
 static int64_t clock_s(struct mu__requests *requests)
 {
     const struct mu__answer *answer =
@@ -51,7 +51,7 @@ static int describe_node(const struct mu__pass *pass, struct mu__tpu_choice *cho
     state.recoverable =
         mu__tpu_node_recoverable(&node, clock_s(pass->requests), state.why);
 
-    /* One that is being made has none yet. */
+    /* A node that is being created has none yet. */
     rv = mu__tpu_node_endpoints(&node, location.what, 0, &inner, &endpoints);
     state.endpoints = (int)endpoints.count;
     mu__tpu_endpoints_done(&endpoints);
@@ -75,7 +75,8 @@ static int version_url(const struct mu__pass *pass,
     return rv;
 }
 
-/* Hosts that are only known by address tell their version themselves, or not at all. */
+/* Without a name only the hosts can be asked: the first one for its version, if it
+ * answers. */
 static int describe_addresses(const struct mu__pass *pass,
                               const struct mu__tpu_endpoints *endpoints,
                               mu_error *ret_error, mu_tpu_state *ret_state)
@@ -104,7 +105,7 @@ static int describe_addresses(const struct mu__pass *pass,
     return 0;
 }
 
-/* What a handle means: nodes of the API, and addresses. */
+/* The TPUs of a handle: names of nodes, and addresses. */
 struct meant {
     struct mu__tpu_choice choice;
     struct mu__tpu_endpoints addresses;
@@ -235,7 +236,7 @@ static int request_from(const struct mu__pass *pass,
     return mu__answer_check(answer, what, ret_error);
 }
 
-/* All endpoints of what is meant; nodes have to be ready. */
+/* The endpoints of all TPUs of the handle; nodes have to be ready. */
 static int find_hosts(const struct mu__pass *pass, mu_error *ret_error,
                       struct mu__tpu_endpoints *endpoints)
 {
@@ -278,7 +279,7 @@ static int check_version(const char *version, const char *restart_type,
                       "the type of restart: expected \"always\" or \"ifNeeded\"");
 }
 
-/* All are asked before the first is waited for. */
+/* All hosts are asked before waiting for the first. */
 int mu__tpu_request_version(const struct mu__pass *pass, const char *version,
                             const char *restart_type, mu_error *ret_error)
 {

@@ -1,5 +1,5 @@
-/* What is known of the resolvers aws and sagemaker without libmuster-cloud: their
- * settings, and where they are for. */
+/* The resolvers aws and sagemaker as far as they work without libmuster-cloud: settings
+ * and detection. */
 #include "resolver/cloud/aws/aws.h"
 #include "resolver/engine/cloud.h"
 #include "resolver/engine/expected.h"

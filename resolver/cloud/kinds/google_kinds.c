@@ -1,5 +1,5 @@
-/* What is known of the resolvers gce and tpu without libmuster-cloud: their settings, and
- * where they are for. */
+/* The resolvers gce and tpu as far as they work without libmuster-cloud: settings and
+ * detection. */
 #include "resolver/cloud/google/gce.h"
 #include "resolver/cloud/google/tpu.h"
 #include "resolver/engine/cloud.h"
@@ -91,6 +91,7 @@ static const struct mu__setting_spec gce_settings[] = {
     {.name = NULL},
 };
 
+/* Being a machine of Google's does not make it a task: the group has to be named. */
 static int detect_gce(const struct mu__pass *pass, mu_error *ret_why)
 {
     bool located = (mu__setting_given(pass, MU__GCE_SET_ZONE) ||
@@ -118,7 +119,7 @@ const struct mu__resolver_kind mu__resolver_gce = {
     .settings = gce_settings,
     .detect = detect_gce,
     .resolve = resolve_gce,
-    .watch_ms = 120000, /* a project has so many requests a minute for all tasks */
+    .watch_ms = 120000, /* all tasks share the project's quota of requests a minute */
     .type_is_setting = true,
 };
 
@@ -176,8 +177,8 @@ bool mu__tpu_skips_metadata(struct mu__requests *requests)
     return skip != NULL && (strcmp(skip, "1") == 0 || strcmp(skip, "true") == 0);
 }
 
-/* Only the metadata server of a machine of Google's, which is asked by libmuster-cloud,
- * knows whether it is a host of a TPU. */
+/* Without variables, only the metadata server knows whether this machine is a host of a
+ * TPU, and libmuster-cloud asks it. */
 static int detect_tpu(const struct mu__pass *pass, mu_error *ret_why)
 {
     static const char *const variables[] = {"KUBE_GOOGLE_CLOUD_TPU_ENDPOINTS",
@@ -225,5 +226,5 @@ const struct mu__resolver_kind mu__resolver_tpu = {
     .detect = detect_tpu,
     .resolve = resolve_tpu,
     .master_is_first_task = true,
-    .watch_ms = 300000,     /* of one that is made anew under the same name */
+    .watch_ms = 300000,     /* a TPU may be recreated under the same name */
 };

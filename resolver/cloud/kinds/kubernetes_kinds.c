@@ -1,5 +1,5 @@
-/* What is known of the resolvers kubernetes and kubernetes_job without libmuster-cloud:
- * their settings, and where they are for. */
+/* The resolvers kubernetes and kubernetes_job as far as they work without
+ * libmuster-cloud: settings and detection. */
 #include "resolver/cloud/kubernetes/access.h"
 #include "resolver/cloud/kubernetes/job_kind.h"
 #include "resolver/engine/cloud.h"
@@ -76,8 +76,8 @@ int mu__kubernetes_is_within(struct mu__requests *requests, const char *location
         "executable_location: expected \"auto\", \"within_cluster\" or \"off_cluster\"");
 }
 
-/* Every pod has KUBERNETES_SERVICE_HOST, whatever it is: only with selectors is it known
- * that pods are to be found. */
+/* Every pod has KUBERNETES_SERVICE_HOST: only the selectors say that its cluster is made
+ * of pods. */
 static int detect_pods(const struct mu__pass *pass, mu_error *ret_why)
 {
     bool within = false;
@@ -156,6 +156,8 @@ const struct mu__setting_spec mu__kube_job_settings[] = {
     {.name = NULL},
 };
 
+/* The tasks of most Indexed Jobs do not know of each other: only their number, or the
+ * groups, says that they are a cluster. */
 static int detect_job(const struct mu__pass *pass, mu_error *ret_why)
 {
     bool indexed = mu__setting(pass, MU__KUBE_JOB_INDEX) != NULL;

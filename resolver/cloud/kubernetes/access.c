@@ -18,7 +18,7 @@ static int no_memory(mu_error *ret_error)
 
 /* ---- Files ---- */
 
-/* The content of a small text file, copied. `what` is what it is, for messages. */
+/* Copy the content of a small text file. `what` names it in messages. */
 static int read_text(struct mu__requests *requests, const char *path, const char *what,
                      unsigned again, mu_error *ret_error, char **ret_text)
 {
@@ -38,7 +38,7 @@ static int read_text(struct mu__requests *requests, const char *path, const char
     return *ret_text == NULL ? no_memory(ret_error) : 0;
 }
 
-/* Replace the path of a content by what is in the file. */
+/* Load a content that is a path: its text becomes that of the file. */
 static int load(struct mu__requests *requests, struct mu__kube_content *content,
                 const char *what, mu_error *ret_error)
 {
@@ -47,7 +47,7 @@ static int load(struct mu__requests *requests, struct mu__kube_content *content,
     return read_text(requests, content->path, what, 0, ret_error, &content->text);
 }
 
-/* Replace a content by one of these. */
+/* Replace a content by a path or a text. */
 static int set_content(struct mu__kube_content *content, const char *path,
                        const char *text, mu_error *ret_error)
 {
@@ -64,7 +64,7 @@ static int set_content(struct mu__kube_content *content, const char *path,
 
 /* ---- The token ---- */
 
-/* Cut white space off the end; what is left has to be fit for a header. */
+/* Cut white space off the end. False: the rest is not fit for a header. */
 static bool trim_token(char *token)
 {
     size_t size = strlen(token);
@@ -88,7 +88,7 @@ static int set_authorization(struct mu__kubernetes_access *access, const char *o
                             "%.300s: expected a token: one line of printable characters",
                             origin);
     if (strncmp(access->server, "https://", 8) != 0 &&
-        !mu__is_loopback_url(access->server)) /* in the clear it is everybody's */
+        !mu__is_loopback_url(access->server)) /* http would send it in the clear */
         return mu_error_set(ret_error, -MU_EINVALID,
                             "%.300s: expected a server with https for a token, got one "
                             "with http",
@@ -101,7 +101,7 @@ static int set_authorization(struct mu__kubernetes_access *access, const char *o
     return 0;
 }
 
-/* What the setting token_command prints, where no token was set. */
+/* Run the setting token_command for a token, where none was set. */
 static int load_printed(struct mu__requests *requests,
                         const struct mu__kubernetes_wish *wish, unsigned again,
                         mu_error *ret_error, struct mu__kubernetes_access *access)
@@ -163,7 +163,7 @@ static int service_url(struct mu__requests *requests, mu_error *ret_error,
     return *ret_server == NULL ? no_memory(ret_error) : 0;
 }
 
-/* The pod's namespace; a pod may be without a service account, and its files. */
+/* The pod's namespace. A pod may have no service account, and then has no such file. */
 static int own_name_space(struct mu__requests *requests, mu_error *ret_error,
                           char **ret_name)
 {
@@ -340,7 +340,7 @@ static int set_server(const char *server, mu_error *ret_error,
     return 0;
 }
 
-/* What was set by hand counts more than what was found. */
+/* Settings replace what was found. */
 static int apply(const struct mu__kubernetes_wish *wish, mu_error *ret_error,
                  struct mu__kubernetes_access *access)
 {
@@ -363,7 +363,7 @@ static int apply(const struct mu__kubernetes_wish *wish, mu_error *ret_error,
     return rv;
 }
 
-/* All files are asked for before one is waited for. */
+/* All files are requested before waiting for the first. */
 static int load_all(struct mu__requests *requests, unsigned again, mu_error *ret_error,
                     struct mu__kubernetes_access *access)
 {
@@ -393,7 +393,7 @@ int mu__kubernetes_access(struct mu__requests *requests,
 
     if (strcmp(wish->location, "auto") == 0 &&
         (wish->kubeconfig != NULL || wish->context != NULL))
-        access.within = false;  /* who names a kubeconfig in a pod wants it */
+        access.within = false;  /* a kubeconfig that is set counts in a pod, too */
     if (rv == 0 && access.within)
         rv = from_within(requests, ret_error, &access);
     else if (rv == 0 && wish->api_server == NULL)

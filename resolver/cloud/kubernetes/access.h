@@ -1,4 +1,4 @@
-/* The way to a cluster's API: from within, by what Kubernetes puts into every pod, or
+/* Access to a cluster's API: from within, by the variables and files of every pod, or
  * from outside, by kubeconfig. Pure. */
 #ifndef MU_RESOLVER_KUBERNETES_ACCESS_H
 #define MU_RESOLVER_KUBERNETES_ACCESS_H
@@ -6,7 +6,7 @@
 #include "resolver/cloud/kubernetes/kubeconfig.h"
 #include "resolver/engine/settings.h"
 
-/* What is set by hand; each may be NULL. */
+/* Settings; each may be NULL. */
 struct mu__kubernetes_wish {
     const char *location;       /* "auto", "within_cluster", "off_cluster" */
     const char *api_server;
@@ -39,11 +39,11 @@ enum {
 
 struct mu__kubernetes_access {
     bool within;
-    char *name_space;           /* NULL: nothing says */
+    char *name_space;           /* NULL: not known */
     char *server;               /* "https://10.0.0.1:443" */
     char *authorization;        /* a header; NULL: without a token */
-    bool token_is_new;          /* it is read or made anew when it is asked for again */
-    struct mu__kube_access tls; /* its texts */
+    bool token_is_new;          /* a larger `again` gives a new token */
+    struct mu__kube_access tls; /* without server and name_space, which are above */
 };
 
 /* `again`: how often the token was refused before: its file is read again, or its

@@ -1,4 +1,4 @@
-/* Which pods there are, and which one this is. */
+/* The groups of pods, and which pod this process is. */
 #include "resolver/cloud/kubernetes/job_kind.h"
 
 #include "resolver/spec/cluster.h"
@@ -84,8 +84,8 @@ int mu__kube_job_groups(const struct mu__pass *pass, const char *text,
                                                      "TYPE=NAME:COUNT", ret_error);
 }
 
-/* The index that HOSTNAME ends with has to be that of the Job: with the network of its
- * host a pod is called as the host is. */
+/* Whether the index at the end of HOSTNAME is that of the Job: a pod in the network of
+ * its host has the host's name. */
 static bool is_numbered(const struct mu__pass *pass, int index)
 {
     const char *text = mu__setting(pass, MU__KUBE_JOB_INDEX);
@@ -94,7 +94,7 @@ static bool is_numbered(const struct mu__pass *pass, int index)
     return text == NULL || mu__index_parse(text, &known) != 0 || known == index;
 }
 
-/* The name that the own pods have in common. */
+/* The name of this pod's Job, replicated job or StatefulSet. */
 static int own_name(const struct mu__pass *pass, const struct mu__kube_job_plan *plan,
                     mu_error *ret_error, char *ret_name)
 {
@@ -120,7 +120,7 @@ static int own_name(const struct mu__pass *pass, const struct mu__kube_job_plan 
     return 0;
 }
 
-/* Without `groups` there is one, ours. */
+/* Without the setting groups there is one group, that of this pod. */
 int mu__kube_job_one_group(const struct mu__pass *pass, mu_error *ret_error,
                            struct mu__kube_job_plan *plan)
 {

@@ -63,7 +63,7 @@ static int no_such_host(const char *host, const char *words, mu_error *ret_error
                         host, words);
 }
 
-/* The addresses of a name; *ret_lines is the requests'. */
+/* The addresses of a name; *ret_lines is owned by the requests. */
 static int look_up(struct mu__requests *requests, const char *host, mu_error *ret_error,
                    const char **ret_lines)
 {
@@ -87,7 +87,8 @@ static int look_up(struct mu__requests *requests, const char *host, mu_error *re
 
 /* ---- The cluster ---- */
 
-/* Where the tasks of a group of its own type, or by rank over all jobs, stand. */
+/* The next task: by type for groups with a type of their own, else by rank over all
+ * jobs. */
 struct cursor {
     struct mu__jobs jobs;
     unsigned rank;
@@ -134,7 +135,7 @@ static int add_pod(struct mu__requests *requests, const struct mu__kube_job_plan
                                    plan->by_ip ? ip : host, plan->port, ret_error);
 }
 
-/* Ask for all names that are waited for, before one of them is. */
+/* Request all names that are needed, before waiting for the first. */
 static void request_ahead(struct mu__requests *requests,
                           const struct mu__kube_job_plan *plan)
 {
@@ -186,7 +187,7 @@ static bool has_line(const char *lines, const char *line, size_t size)
     return false;
 }
 
-/* The own addresses: POD_IP, else what the own name stands for in the pod. */
+/* The own addresses: POD_IP, else those of the own host name. */
 static int own_addresses(struct mu__requests *requests, const char **ret_lines)
 {
     const char *host_name = mu__kube_job_host_name(requests);
@@ -283,6 +284,3 @@ int mu__kube_job_resolve(const struct mu__pass *pass, mu_error *ret_error,
         return add_service(pass, &plan, ret_error, ret_resolution);
     return add_groups(pass, &plan, ret_error, ret_resolution);
 }
-
-/* Many Indexed Jobs have tasks that know nothing of each other: only with their number
- * (or the groups) it is known that these here do. */

@@ -1,6 +1,6 @@
-/* What the resolver kubernetes_job goes by: kubernetes_job_plan.c reads its settings,
- * kubernetes_job_groups.c which pods there are and which one this is, kubernetes_job.c
- * makes the cluster of it. Pure. */
+/* The resolver kubernetes_job in three parts: job_plan.c reads its settings, job_groups.c
+ * finds out which pods there are and which one this is, job_kind.c makes the cluster.
+ * Pure. */
 #ifndef MU_RESOLVER_KUBERNETES_JOB_H
 #define MU_RESOLVER_KUBERNETES_JOB_H
 
@@ -37,17 +37,17 @@ extern const struct mu__setting_spec mu__kube_job_settings[];
 
 /* Pods that are numbered together. */
 struct mu__kube_job_group {
-    char type[16];              /* "": what `jobs` says */
+    char type[16];              /* "": the types are those of the setting jobs */
     char name[MU__KUBE_JOB_NAME_BYTES]; /* of the Job, replicated job or StatefulSet */
-    unsigned replicas;          /* of a JobSet's replicated job: its Jobs; else 1 */
-    unsigned tasks;             /* in each */
+    unsigned replicas;          /* Jobs of a JobSet's replicated job; else 1 */
+    unsigned tasks;             /* pods of each replica */
 };
 
 enum mu__kube_job_mode {
     MU__KUBE_MODE_JOB,
     MU__KUBE_MODE_JOB_SET,
     MU__KUBE_MODE_STATEFUL_SET,
-    MU__KUBE_MODE_SERVICE       /* all addresses behind it */
+    MU__KUBE_MODE_SERVICE       /* all addresses behind a headless service */
 };
 
 struct mu__kube_job_plan {
@@ -58,8 +58,8 @@ struct mu__kube_job_plan {
     char suffix[MU__KUBE_JOB_HOST_BYTES];   /* ".service.namespace.svc.domain" */
     unsigned port;
     bool by_ip;
-    unsigned waits_for;         /* how many names have to be known, from the first on */
-    size_t own_group;           /* groups_count: none */
+    unsigned waits_for;         /* so many names, from the first on, need addresses */
+    size_t own_group;           /* groups_count: this process is in none */
     unsigned own_replica;
     unsigned own_index;
 };
@@ -69,13 +69,13 @@ struct mu__kube_job_plan {
 int mu__kube_job_read(const struct mu__pass *pass, mu_error *ret_error,
                       struct mu__kube_job_plan *plan);
 
-/* Which pods there are: those of the text `groups`, or those of this pod's own Job. */
+/* Find the groups of pods: those of the text `groups`, or this pod's own Job. */
 int mu__kube_job_groups(const struct mu__pass *pass, const char *text,
                         mu_error *ret_error, struct mu__kube_job_plan *plan);
 int mu__kube_job_one_group(const struct mu__pass *pass, mu_error *ret_error,
                            struct mu__kube_job_plan *plan);
 
-/* Which of them this is. */
+/* Find out which pod of them this is. */
 int mu__kube_job_own_index(const struct mu__pass *pass, mu_error *ret_error,
                            struct mu__kube_job_plan *plan);
 
@@ -90,10 +90,11 @@ int mu__kube_job_unsigned(const struct mu__pass *pass, unsigned number,
 /* Whether the first `size` bytes are a DNS label. */
 bool mu__kube_job_is_label(const char *text, size_t size);
 
-/* HOSTNAME of a pod "name-3": 4, the bytes before "-3", and 3. False: it is not so. */
+/* Split the HOSTNAME of a pod, "name-3": *ret_size is 4, the bytes before "-3", and
+ * *ret_index 3. False: it has no such index. */
 bool mu__kube_job_split(const char *host_name, size_t *ret_size, int *ret_index);
 
-/* HOSTNAME, else what the system says; NULL. */
+/* HOSTNAME, else the system's host name; NULL: neither is known. */
 const char *mu__kube_job_host_name(struct mu__requests *requests);
 
 #endif

@@ -1,4 +1,4 @@
-/* The settings of the resolver kubernetes_job, and what they come to. */
+/* Reads the settings of the resolver kubernetes_job into a plan. */
 #include "resolver/cloud/kubernetes/job_kind.h"
 
 #include "runtime/base/json.h"
@@ -26,7 +26,7 @@ int mu__kube_job_bad(const struct mu__pass *pass, unsigned number, const char *e
                         expected, shown);
 }
 
-/* One of several words, NULL behind the last one; its place. */
+/* The index of the setting's word in a list that NULL ends. */
 static int read_word(const struct mu__pass *pass, unsigned number,
                      const char *const *words, const char *expected, mu_error *ret_error,
                      unsigned *ret_location)

@@ -11,10 +11,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A named part of a file: "clusters" "gke_x" -> the mapping under "cluster". */
+/* A named part of a file: of the item "gke_x" of "clusters" the mapping under
+ * "cluster". */
 struct named_part {
     const struct mu__kubeconfig_file *file;
-    const cJSON *body;          /* NULL: none was asked for */
+    const cJSON *body;          /* NULL: the context names none */
     char where[200];            /* "FILE: user "name"" */
 };
 
@@ -50,8 +51,8 @@ static int no_memory(mu_error *ret_error)
     return mu_error_set(ret_error, -MU_ENOMEM, "kubeconfig: out of memory");
 }
 
-/* A text by its key; absent, null and "" are NULL. What it is instead is not said: it
- * might be a token without quotes. */
+/* A text by its key; absent, null and "" are NULL. The error does not quote a value of
+ * another type: it may be a token without quotes. */
 static int get_text(const cJSON *body, const char *where, const char *key,
                         mu_error *ret_error, const char **ret_text)
 {
@@ -77,8 +78,8 @@ static int copy_text(const struct named_part *part, const char *key, mu_error *r
     return *ret_copy == NULL ? no_memory(ret_error) : 0;
 }
 
-/* A path as the file `path` has it: what is relative begins at that file's folder. NULL:
- * out of memory. */
+/* A path that stands in the file `path`: a relative one begins at that file's folder.
+ * NULL: out of memory. */
 static char *path_from(const char *path, const char *text)
 {
     const char *slash = strrchr(path, '/');
@@ -103,7 +104,7 @@ static int copy_path(const struct named_part *part, const char *key, mu_error *r
     return *ret_copy == NULL ? no_memory(ret_error) : 0;
 }
 
-/* base64, perhaps broken into lines, of a text. */
+/* Decode base64 in place, line breaks in it allowed. False: it is none, or no text. */
 static bool decode(char *text)
 {
     size_t length = 0;
@@ -139,8 +140,8 @@ static int get_content(const struct named_part *part, const char *key,
 
 /* ---- Parts by name ---- */
 
-/* {"contexts": [{"name": NAME, "context": {...}}]}. *ret_body stays when there is none;
- * -MU_EEXISTS: there are two, and who would know which is meant. */
+/* {"contexts": [{"name": NAME, "context": {...}}]}. *ret_body is unchanged when
+ * there is none; -MU_EEXISTS: there are two. */
 static int find_in(const cJSON *root, const char *list, const char *kind,
                    const char *name, const cJSON **ret_body)
 {
@@ -214,7 +215,7 @@ static int find_current(const struct mu__kubeconfig_file *files, size_t count,
 
 /* ---- Cluster and user ---- */
 
-/* "", [] and {} are nothing, as kubectl reads them. */
+/* "", [] and {} count as absent, as for kubectl. */
 static bool is_given(const cJSON *item)
 {
     if (item == NULL || cJSON_IsNull(item))
@@ -224,7 +225,8 @@ static bool is_given(const cJSON *item)
     return item->child != NULL || (!cJSON_IsArray(item) && !cJSON_IsObject(item));
 }
 
-/* What is there and not known here would change who we are or where we go. */
+/* Refuse keys that are not supported: without them the request would have another user or
+ * another server. */
 static int refuse(const struct named_part *part, const char *const (*rows)[2],
                   mu_error *ret_error)
 {

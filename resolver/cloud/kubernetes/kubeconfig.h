@@ -1,5 +1,5 @@
-/* kubeconfig files: where a cluster's API is, and how it knows us. Several are merged as
- * kubectl does it: what stands in an earlier one counts. Pure. */
+/* kubeconfig files: the API's url, and the credentials for it. Several files are merged
+ * as kubectl does it: the first one that has a name or value counts. Pure. */
 #ifndef MU_RESOLVER_KUBECONFIG_H
 #define MU_RESOLVER_KUBECONFIG_H
 
@@ -12,14 +12,15 @@
 
 enum { MU__KUBECONFIG_FILES_MAX = 16 };
 
-/* A content that stands in the file itself, or in another one; at most one of them is
- * set. */
+/* A content that stands in the file itself (`text`) or in another file (`path`); at most
+ * one of both is set. */
 struct mu__kube_content {
     char *text;
     char *path;
 };
 
-/* What was found. All is owned: mu__kube_access_done. NULL: not given. */
+/* Access to an API as the files describe it. All texts are owned, and freed by
+ * mu__kube_access_done. NULL: not given. */
 struct mu__kube_access {
     char *server;               /* "https://host:6443", without slashes at the end */
     char *name_space;
@@ -31,7 +32,7 @@ struct mu__kube_access {
     struct mu__kube_content key;
 };
 
-/* One file: its path, for messages and for what is relative to its folder, and its
+/* One file: its path, for messages and for paths that are relative to its folder, and its
  * tree. */
 struct mu__kubeconfig_file {
     const char *path;
@@ -43,8 +44,8 @@ struct mu__kubeconfig_file {
 int mu__kubeconfig_parse(const char *text, size_t size, const char *path,
                          mu_error *ret_error, cJSON **ret_root);
 
-/* What the files say of a context; `context` NULL: the current one. With `signs_in` the
- * user's token counts, too; else only its certificate.
+/* Read a context; NULL: the current one. With `signs_in` the user's token is read, too,
+ * else only its certificate.
  *
  * Owns:    the caller calls mu__kube_access_done() after success.
  * Returns: -MU_ENOTFOUND: no such context, cluster or user; -MU_EINVALID: a value of the

@@ -1,9 +1,12 @@
 #include "resolver/cloud/kubernetes/pods.h"
 
+#include "runtime/base/array.h"
 #include "runtime/base/json.h"
 
 #include <stdlib.h>
 #include <string.h>
+
+enum { PODS_FIRST = 64 }; /* room for so many at first */
 
 #define LABEL_GROUP "jobset.sigs.k8s.io/job-index"
 #define LABEL_COMPLETION "batch.kubernetes.io/job-completion-index"
@@ -24,7 +27,7 @@ static const char *get_text(const cJSON *object, const char *key)
     return cJSON_IsString(item) ? item->valuestring : "";
 }
 
-/* A number in a label; -1 when it is absent or none. */
+/* A label that is an index; -1: it is absent, or no index. */
 static int get_index(const cJSON *labels, const char *key)
 {
     const cJSON *item = get(labels, key);
@@ -63,7 +66,7 @@ static const char *waiting_reason(const cJSON *statuses)
     cJSON_ArrayForEach(status, statuses) {
         const char *reason = get_text(get(get(status, "state"), "waiting"), "reason");
 
-        /* What waits for an init container says nothing of its own. */
+        /* A container that waits for an init container has no reason of its own. */
         if (reason[0] != '\0' && strcmp(reason, "PodInitializing") != 0)
             return reason;
     }
@@ -83,63 +86,98 @@ static const char *read_reason(const cJSON *status, const struct mu__pod *pod)
     return reason;
 }
 
-/* False: it has no name. */
-static bool read_pod(const cJSON *item, struct mu__pod *pod)
+static unsigned get_port(const cJSON *port, const char *key)
+{
+    const cJSON *number = get(port, key);
+
+    return cJSON_IsNumber(number) && number->valueint > 0 && number->valueint <= 65535
+               ? (unsigned)number->valueint
+               : 0;
+}
+
+/* A port without a name, or with one that is too long for a setting, is not kept. */
+static int read_port(const cJSON *item, struct mu__pod *pod)
+{
+    const char *name = get_text(item, "name");
+    struct mu__pod_port *ports;
+
+    if (name[0] == '\0' || strlen(name) >= sizeof ports->name)
+        return 0;
+    ports = realloc(pod->ports, (pod->ports_count + 1) * sizeof *ports);
+    if (ports == NULL)
+        return -MU_ENOMEM;
+    pod->ports = ports;
+    ports += pod->ports_count++;
+    ports->container_port = get_port(item, "containerPort");
+    ports->host_port = get_port(item, "hostPort");
+    memcpy(ports->name, name, strlen(name) + 1);
+    return 0;
+}
+
+static int read_ports(const cJSON *containers, struct mu__pod *pod)
+{
+    const cJSON *container;
+    const cJSON *port;
+    int rv = 0;
+
+    cJSON_ArrayForEach(container, containers) {
+        cJSON_ArrayForEach(port, get(container, "ports")) {
+            if (rv == 0)
+                rv = read_port(port, pod);
+        }
+    }
+    return rv;
+}
+
+/* Replace the texts, which are the tree's, by copies in one block. */
+static int copy_texts(struct mu__pod *pod)
+{
+    const char **const texts[] = {
+        &pod->name,    &pod->phase,     &pod->reason,     &pod->pod_ip,
+        &pod->host_ip, &pod->host_name, &pod->controller,
+    };
+    size_t size = 0;
+    char *copy;
+
+    for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++)
+        size += strlen(*texts[i]) + 1;
+    copy = malloc(size);
+    pod->texts = copy;
+    if (copy == NULL)
+        return -MU_ENOMEM;
+    for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++) {
+        size = strlen(*texts[i]) + 1;
+        memcpy(copy, *texts[i], size);
+        *texts[i] = copy;
+        copy += size;
+    }
+    return 0;
+}
+
+static int read_pod(const cJSON *item, struct mu__pod *pod)
 {
     const cJSON *metadata = get(item, "metadata");
     const cJSON *status = get(item, "status");
+    const cJSON *spec = get(item, "spec");
+    int rv;
 
     *pod = (struct mu__pod){
         .name = get_text(metadata, "name"),
         .phase = get_text(status, "phase"),
         .pod_ip = get_text(status, "podIP"),
         .host_ip = get_text(status, "hostIP"),
-        .spec = get(item, "spec"),
+        .host_name = get_text(spec, "hostname"),
         .controller = read_controller(metadata),
         .index = read_index(metadata),
         .group = get_index(get(metadata, "labels"), LABEL_GROUP),
         .deleted = cJSON_IsString(get(metadata, "deletionTimestamp")),
     };
     pod->group = pod->group < 0 ? 0 : pod->group;
-    pod->host_name = get_text(pod->spec, "hostname");
     pod->reason = strcmp(pod->phase, "Running") == 0 ? "" : read_reason(status, pod);
-    return pod->name[0] != '\0';
-}
-
-/* Free the members of an object that are not among `keys`, which NULL ends. */
-static void keep_members(const cJSON *object, const char *const *keys)
-{
-    cJSON *next;
-
-    for (cJSON *item = object != NULL ? object->child : NULL; item != NULL; item = next) {
-        const char *const *key = keys;
-
-        next = item->next;
-        while (*key != NULL && (item->string == NULL || strcmp(*key, item->string) != 0))
-            key++;
-        if (*key == NULL)
-            cJSON_Delete(cJSON_DetachItemViaPointer((cJSON *)object, item));
-    }
-}
-
-/* A pod has some hundred members, and a list many pods: what is still needed stays. */
-static void free_unread(const cJSON *pod)
-{
-    static const char *const of_pod[] = {"metadata", "spec", "status", NULL};
-    static const char *const of_metadata[] = {"name", "ownerReferences", NULL};
-    static const char *const of_spec[] = {"hostname", "containers", "initContainers",
-                                          NULL};
-    static const char *const of_container[] = {"ports", NULL};
-    const cJSON *spec = get(pod, "spec");
-    const cJSON *container;
-
-    keep_members(pod, of_pod);
-    keep_members(get(pod, "metadata"), of_metadata);
-    keep_members(spec, of_spec);
-    cJSON_ArrayForEach(container, get(spec, "containers"))
-        keep_members(container, of_container);
-    cJSON_ArrayForEach(container, get(spec, "initContainers"))
-        keep_members(container, of_container);
+    rv = copy_texts(pod);
+    if (rv == 0)
+        rv = read_ports(get(spec, "containers"), pod);
+    return rv == 0 ? read_ports(get(spec, "initContainers"), pod) : rv;
 }
 
 /* ---- Reading a list ---- */
@@ -149,50 +187,50 @@ static int no_memory(const char *source, mu_error *ret_error)
     return mu_error_set(ret_error, -MU_ENOMEM, "%s: out of memory", source);
 }
 
-static int read_items(const cJSON *items, const char *source, mu_error *ret_error,
-                      struct mu__pods *pods)
+/* Copy what is needed of an item: its tree is freed before the next item is parsed. */
+static int on_item(void *owner, const cJSON *item)
 {
-    const cJSON *item;
+    struct mu__pods *pods = owner;
 
-    pods->items = calloc((size_t)cJSON_GetArraySize(items) + 1, sizeof *pods->items);
-    if (pods->items == NULL)
-        return no_memory(source, ret_error);
-    cJSON_ArrayForEach(item, items) {
-        if (!read_pod(item, &pods->items[pods->count]))
-            return mu_error_set(ret_error, -MU_EINVALID,
-                                "%s: items[%zu].metadata.name: expected a pod's name",
-                                source, pods->count);
-        free_unread(item);
-        pods->count++;
-    }
-    return 0;
+    if (!MU__ARRAY_RESERVE(&pods->items, &pods->room, pods->count, PODS_FIRST))
+        return -MU_ENOMEM;
+    return read_pod(item, &pods->items[pods->count++]);
 }
 
-static int read_list(const char *source, mu_error *ret_error, struct mu__pods *pods)
+static int read_list(const cJSON *root, const char *source, mu_error *ret_error,
+                     struct mu__pods *pods)
 {
-    const cJSON *items = get(pods->root, "items");
+    const cJSON *items = get(root, "items");
 
-    if (strcmp(get_text(pods->root, "kind"), "PodList") != 0)
-        return mu__json_refuse(ret_error, -MU_EINVALID, get(pods->root, "kind"),
+    if (strcmp(get_text(root, "kind"), "PodList") != 0)
+        return mu__json_refuse(ret_error, -MU_EINVALID, get(root, "kind"),
                                "%s: kind: expected \"PodList\"", source);
     if (items != NULL && !cJSON_IsArray(items) && !cJSON_IsNull(items))
         return mu_error_set(ret_error, -MU_EINVALID, "%s: items: expected a list",
                             source);
-    pods->next = get_text(get(pods->root, "metadata"), "continue");
-    return read_items(items, source, ret_error, pods);
+    for (size_t i = 0; i < pods->count; i++)
+        if (pods->items[i].name[0] == '\0')
+            return mu_error_set(ret_error, -MU_EINVALID,
+                                "%s: items[%zu].metadata.name: expected a pod's name",
+                                source, i);
+    pods->next = strdup(get_text(get(root, "metadata"), "continue"));
+    return pods->next != NULL ? 0 : no_memory(source, ret_error);
 }
 
 int mu__pods_parse(const char *text, size_t size, const char *source,
                    mu_error *ret_error, struct mu__pods **ret_pods)
 {
     struct mu__pods *pods = calloc(1, sizeof *pods);
+    cJSON *root = NULL;
     int rv;
 
     if (pods == NULL)
         return no_memory(source, ret_error);
-    rv = mu__json_parse_large(text, size, source, ret_error, &pods->root);
+    rv = mu__json_parse_items(text, size, source, "items", on_item, pods, ret_error,
+                              &root);
     if (rv == 0)
-        rv = read_list(source, ret_error, pods);
+        rv = read_list(root, source, ret_error, pods);
+    cJSON_Delete(root);
     if (rv != 0) {
         mu__pods_free(pods);
         return rv;
@@ -207,7 +245,11 @@ void mu__pods_free(void *pods)
 
     if (own == NULL)
         return;
-    cJSON_Delete(own->root);
+    for (size_t i = 0; i < own->count; i++) {
+        free(own->items[i].texts);
+        free(own->items[i].ports);
+    }
     free(own->items);
+    free(own->next);
     free(own);
 }

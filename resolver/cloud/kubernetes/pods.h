@@ -1,14 +1,20 @@
-/* Pods as the Kubernetes API lists them, and the tasks that they are. Pure. */
+/* Lists of pods of the Kubernetes API, and the tasks that are made of them. Pure. */
 #ifndef MU_RESOLVER_PODS_H
 #define MU_RESOLVER_PODS_H
 
 #include <muster/resolver.h>
 
-#include <cjson/cJSON.h>
-
 #include <stdbool.h>
+#include <stddef.h>
 
-/* What counts of one pod. Texts are "" when absent, and the page's. */
+/* A named port of a container. A number of 0: it has none. */
+struct mu__pod_port {
+    char name[64];
+    unsigned container_port;
+    unsigned host_port;
+};
+
+/* What is read of one pod. Texts are "" when absent. */
 struct mu__pod {
     const char *name;
     const char *phase;          /* "Running" */
@@ -16,19 +22,21 @@ struct mu__pod {
     const char *pod_ip;
     const char *host_ip;
     const char *host_name;      /* when its specification sets one */
-    const char *controller;     /* uid of what made it */
-    int group;                  /* its Job's place in a JobSet, 0 without one */
-    int index;                  /* of its StatefulSet or Indexed Job; -1: none */
-    bool deleted;               /* it is about to go */
-    const cJSON *spec;          /* has its ports; may be NULL */
+    const char *controller;     /* uid of the Job or StatefulSet that made it */
+    int group;                  /* index of its Job in a JobSet, 0 without one */
+    int index;                  /* in its StatefulSet or Indexed Job; -1: none */
+    bool deleted;               /* it is being deleted */
+    struct mu__pod_port *ports; /* of its containers, then of its init containers */
+    size_t ports_count;
+    char *texts;                /* the block of all texts above */
 };
 
 /* One page of a list. */
 struct mu__pods {
     struct mu__pod *items;
     size_t count;
-    const char *next;           /* the token of the page behind it; "": none is */
-    cJSON *root;                /* owns the texts */
+    size_t room;
+    char *next;                 /* token of the next page; "": this is the last one */
 };
 
 /* Parse a PodList. `source` is where it came from, for messages. On success the caller
@@ -40,7 +48,7 @@ int mu__pods_parse(const char *text, size_t size, const char *source,
  * fine. */
 void mu__pods_free(void *pods);
 
-/* What the pods of one selector are. */
+/* How the pods of one selector become tasks. */
 struct mu__pods_rule {
     const char *source;         /* for messages: "pods of namespace a with x=y" */
     const char *type;           /* "worker" */

@@ -30,7 +30,7 @@ struct selector {
     char source[300];           /* for messages */
 };
 
-/* All that an query goes by. */
+/* The settings of a query, and its access to the API. */
 struct pods_query {
     struct selector selectors[SELECTORS_MAX];
     size_t selectors_count;
@@ -132,7 +132,7 @@ static int read_count(const char *origin, size_t position, const char *text, siz
     return read_type(origin, position, text, type, ret_error, ret_type);
 }
 
-/* What the setting `tasks` says has to be there. */
+/* Compare the cluster with the counts of the setting `tasks`. */
 static int check_tasks(const struct mu__pass *pass, const mu_resolution *resolution,
                        mu_error *ret_error)
 {
@@ -252,7 +252,7 @@ static int make_url(const struct pods_query *plan, const struct selector *select
                         selector->source, (int)URL_BYTES);
 }
 
-/* What people can do about a status that is not 200. */
+/* An error for a status that is not 200, with a hint at its usual cause. */
 static int check_status(const struct selector *selector, const struct mu__answer *answer,
                         mu_error *ret_error)
 {
@@ -283,7 +283,7 @@ static int check_status(const struct selector *selector, const struct mu__answer
                         selector->source, answer->content_type);
 }
 
-/* The pods of a page, parsed once for all runs. */
+/* The pods of a page; they are parsed in the first pass and kept with the answer. */
 static int read_page(const struct selector *selector, const struct mu__answer *answer,
                      mu_error *ret_error, const struct mu__pods **ret_pods)
 {
@@ -331,8 +331,8 @@ static int too_large(const struct selector *selector, mu_error *ret_error)
                         selector->source, (int)PAGES_MAX, LIST_BYTES_MAX >> 20);
 }
 
-/* All pages of one round. *ret_status is the last answer's: 410 says that the list has
- * expired meanwhile, 401 that the token has. */
+/* Read all pages of the list. *ret_status is that of the last answer: 410: the list has
+ * expired meanwhile; 401: the token has. */
 static int read_pages(struct mu__requests *requests, const struct pods_query *plan,
                       const struct selector *selector, unsigned again,
                       mu_error *ret_error, struct pod_list *list, int *ret_status)
@@ -375,7 +375,7 @@ static int read_pages(struct mu__requests *requests, const struct pods_query *pl
     return too_large(selector, ret_error);
 }
 
-/* `token` is how often the token was read anew. */
+/* `token`: how often the token was read again. */
 static int read_list(struct mu__requests *requests, const struct pods_query *plan,
                      const struct selector *selector, unsigned token, mu_error *ret_error,
                      struct pod_list *list, int *ret_status)
@@ -394,10 +394,10 @@ static int read_list(struct mu__requests *requests, const struct pods_query *pla
 
 /* ---- Who we are ---- */
 
-/* One way to know the own pod. */
+/* One way to recognise the own pod. */
 struct self {
     const char *text;
-    size_t offset;              /* of the pod's text that has to be the same */
+    size_t offset;              /* of the text in struct mu__pod that has to be equal */
 };
 
 static bool is_self(const struct mu__pod *pod, const struct self *self)
@@ -434,7 +434,7 @@ static bool find_self(const struct pods_query *plan, const struct pod_list *list
     return true;
 }
 
-/* Names are only unique within the own namespace; addresses everywhere. */
+/* A name is unique only within its namespace, an address in the cluster. */
 static void who_am_i(struct mu__requests *requests, const struct pods_query *plan,
                      const struct pod_list *lists, const size_t *firsts,
                      mu_resolution *resolution)
@@ -496,7 +496,7 @@ static int add_all(struct mu__requests *requests, const struct pods_query *plan,
     return 0;
 }
 
-/* All lists; MU__LATER when one is not there yet, after all were asked for. */
+/* Read all lists; MU__LATER, once all were requested, when one is not there yet. */
 static int read_lists(struct mu__requests *requests, const struct pods_query *plan,
                       unsigned token, mu_error *ret_error, struct pod_list *lists,
                       bool *ret_refused)
@@ -534,7 +534,7 @@ static void prepare(struct pods_query *plan)
                        plan->selectors[i].labels);
 }
 
-/* With a token that is fresh, or that was read anew. */
+/* One try with the token number `token`. *ret_refused: the API has refused it. */
 static int resolve_with(const struct mu__pass *pass, struct pods_query *plan,
                         unsigned token, mu_error *ret_error, mu_resolution *resolution,
                         bool *ret_refused)

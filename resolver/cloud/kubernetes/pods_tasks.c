@@ -1,4 +1,4 @@
-/* Which pods are tasks, in which order, and where. */
+/* Which pods are tasks, their order and their addresses. */
 #include "resolver/cloud/kubernetes/pods.h"
 
 #include "resolver/engine/kind.h"
@@ -29,7 +29,7 @@ static int by_index(const void *a, const void *b)
     return (first->index > second->index) - (first->index < second->index);
 }
 
-/* ---- What others have replaced ---- */
+/* ---- Pods that others have replaced ---- */
 
 static bool is_live(const struct mu__pod *pod)
 {
@@ -51,7 +51,7 @@ static int by_location(const void *a, const void *b)
     return difference != 0 ? difference : by_index(a, b);
 }
 
-/* The living ones, in the order of by_place. */
+/* The live pods, sorted by by_location. */
 struct living {
     const struct mu__pod **pods;
     size_t count;
@@ -63,7 +63,7 @@ static bool has_kin(const struct living *living, const struct mu__pod *pod)
                    by_controller) != NULL;
 }
 
-/* Whether a pod that ends or has ended is a task no more. */
+/* Whether a pod that is not live is no task any more. */
 static bool is_left_over(const struct living *living, const struct mu__pod *pod)
 {
     if (pod->deleted)
@@ -73,8 +73,8 @@ static bool is_left_over(const struct living *living, const struct mu__pod *pod)
     return strcmp(pod->phase, "Failed") == 0 || !has_kin(living, pod);
 }
 
-/* An Indexed Job or a StatefulSet makes another pod with the same index: until it is
- * there, one is missing. */
+/* An Indexed Job or a StatefulSet replaces a pod by one with the same index: until that
+ * is there, a task is missing. */
 static bool is_awaited(const struct living *living, const struct mu__pod *removed)
 {
     return removed->index >= 0 && removed->controller[0] != '\0' &&
@@ -141,7 +141,7 @@ static int missing(const struct mu__pods_rule *rule, const struct mu__pod *befor
                         rule->source, before->index + 1, before->name);
 }
 
-/* By index, when that tells all of them apart; else by name. */
+/* By index, when all pods have different ones; else by name. */
 static int order(const struct mu__pod **pods, size_t count,
                  const struct mu__pods_rule *rule, mu_error *ret_error)
 {
@@ -165,22 +165,15 @@ static int order(const struct mu__pod **pods, size_t count,
 
 /* ---- Addresses ---- */
 
-static unsigned port_in(const cJSON *containers, const char *name, bool host)
+/* The number of the first port with this name that has one; 0: none. */
+static unsigned port_named(const struct mu__pod *pod, const char *name, bool host)
 {
-    const cJSON *container;
-    const cJSON *port;
+    for (size_t i = 0; i < pod->ports_count; i++) {
+        const struct mu__pod_port *port = &pod->ports[i];
+        unsigned number = host ? port->host_port : port->container_port;
 
-    cJSON_ArrayForEach(container, containers) {
-        cJSON_ArrayForEach(port, cJSON_GetObjectItemCaseSensitive(container, "ports")) {
-            const cJSON *of = cJSON_GetObjectItemCaseSensitive(port, "name");
-            const cJSON *number = cJSON_GetObjectItemCaseSensitive(
-                port, host ? "hostPort" : "containerPort");
-
-            if (cJSON_IsString(of) && strcmp(of->valuestring, name) == 0 &&
-                cJSON_IsNumber(number) && number->valueint > 0 &&
-                number->valueint <= 65535)
-                return (unsigned)number->valueint;
-        }
+        if (number != 0 && strcmp(port->name, name) == 0)
+            return number;
     }
     return 0;
 }
@@ -190,13 +183,8 @@ static int find_port(const struct mu__pod *pod, const struct mu__pods_rule *rule
 {
     unsigned port = rule->port;
 
-    if (rule->port_name != NULL) {
-        port = port_in(cJSON_GetObjectItemCaseSensitive(pod->spec, "containers"),
-                       rule->port_name, rule->host);
-        if (port == 0)
-            port = port_in(cJSON_GetObjectItemCaseSensitive(pod->spec, "initContainers"),
-                           rule->port_name, rule->host);
-    }
+    if (rule->port_name != NULL)
+        port = port_named(pod, rule->port_name, rule->host);
     if (port == 0)
         return mu_error_set(ret_error, -MU_ENOTFOUND,
                             "%.160s: pod %.100s: no container has a port named "
@@ -207,7 +195,7 @@ static int find_port(const struct mu__pod *pod, const struct mu__pods_rule *rule
     return 0;
 }
 
-/* Who has the address that `pod` wants, too. */
+/* Name the earlier pod that has the same address as pods[before]. */
 static int same_address(const struct mu__pod *const *pods, size_t before,
                         const struct mu__pods_rule *rule, const mu_error *inner,
                         mu_error *ret_error)

@@ -14,13 +14,13 @@ enum {
     NUMBER_BYTES_MAX = 40 /* digits, point and exponent of a number */
 };
 
-/* The events of libyaml come one after the other; what is open is on a stack. */
+/* libyaml reports events; mappings and sequences that are not closed are on a stack. */
 struct yaml_reader {
     const char *source;
     mu_error *error;
     struct {
-        cJSON *container;       /* owned by what it stands in, the first by `root` */
-        char *key;              /* of a mapping: its value comes next; owned */
+        cJSON *container;       /* owned by the one before it, the first by `root` */
+        char *key;              /* in a mapping, whose value comes next; owned */
         yaml_mark_t start;
     } open[MU__YAML_DEPTH_MAX];
     unsigned depth;
@@ -54,7 +54,7 @@ static const char *skip_digits(const char *at)
     return at + strspn(at, "0123456789");
 }
 
-/* Whether all of it is digits with point and exponent, sign aside. */
+/* Whether the text, without its sign, is digits with point and exponent. */
 static bool is_decimal(const char *text)
 {
     const char *whole = skip_digits(text);
@@ -93,7 +93,7 @@ static bool read_based(const char *text, double *ret_number)
     return true;
 }
 
-/* cJSON reads the digits: unlike strtod it knows which point the locale has. */
+/* cJSON reads the digits: unlike strtod it takes a point in every locale. */
 static cJSON *new_decimal(const char *text, bool negative)
 {
     char digits[64];
@@ -130,7 +130,7 @@ static int make_number(struct yaml_reader *r, const yaml_event_t *event, cJSON *
     return 0;
 }
 
-/* Of a scalar without quotes. */
+/* Make an item of a scalar without quotes. */
 static int make_plain(struct yaml_reader *r, const yaml_event_t *event, cJSON **ret_item)
 {
     static const char *const nulls[] = {"", "~", "null", "Null", "NULL", NULL};
@@ -157,7 +157,7 @@ static int make_plain(struct yaml_reader *r, const yaml_event_t *event, cJSON **
     return *ret_item == NULL ? no_memory(r) : 0;
 }
 
-/* Whether a tag changes nothing: there is none, or it says what the thing is anyway. */
+/* Whether a tag changes nothing: it is absent, or that of the node's own type. */
 static bool tag_is(const yaml_char_t *tag, const char *name)
 {
     return tag == NULL || strcmp((const char *)tag, name) == 0;
@@ -178,7 +178,7 @@ static int check_scalar(struct yaml_reader *r, const yaml_event_t *event)
 
 /* ---- The tree ---- */
 
-/* Put an item where it belongs. Takes it, whatever is returned. */
+/* Add an item to the innermost open container. Takes it, whatever is returned. */
 static int add_item(struct yaml_reader *r, cJSON *item)
 {
     cJSON *container;
@@ -202,7 +202,7 @@ static int add_item(struct yaml_reader *r, cJSON *item)
     return no_memory(r);
 }
 
-/* Whether what comes next is a key. */
+/* Whether the next event is a key. */
 static bool expects_key(const struct yaml_reader *r)
 {
     return r->depth > 0 && cJSON_IsObject(r->open[r->depth - 1].container) &&
@@ -319,7 +319,7 @@ static int (*const handlers[])(struct yaml_reader *r, const yaml_event_t *event)
     [YAML_MAPPING_END_EVENT] = on_end,
 };
 
-/* What libyaml did not like. */
+/* The error of libyaml's parser. */
 static int parser_error(struct yaml_reader *r, const yaml_parser_t *parser)
 {
     char words[160];

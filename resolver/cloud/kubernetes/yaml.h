@@ -1,6 +1,6 @@
 /* YAML from outside as a cJSON tree: one document of mappings, sequences and scalars,
- * as YAML's core schema reads them. What JSON cannot say is refused: aliases, tags of
- * one's own, keys that are no texts, numbers that are not finite. Pure. */
+ * as YAML's core schema reads them. What JSON has no form for is refused: aliases, local
+ * tags, keys that are not texts, numbers that are not finite. Pure. */
 #ifndef MU_RESOLVER_YAML_H
 #define MU_RESOLVER_YAML_H
 
@@ -10,7 +10,7 @@
 
 enum {
     MU__YAML_BYTES_MAX = 4 << 20,   /* of a text */
-    MU__YAML_EVENTS_MAX = 400000,   /* scalars, begins and ends of what is around them */
+    MU__YAML_EVENTS_MAX = 400000,   /* scalars, begins and ends of containers */
     MU__YAML_DEPTH_MAX = 32         /* mappings and sequences inside each other */
 };
 

@@ -1,5 +1,6 @@
-/* What the parts of the HTTP client share: http_curl.c has its life and its sockets,
- * curl_options.c how a request is told to libcurl, curl_answer.c what comes of it. */
+/* Shared by the parts of the HTTP client: http_curl.c opens and closes it and runs
+ * libcurl's sockets, curl_options.c turns a request into libcurl's options, curl_answer.c
+ * takes the answer or the error. */
 #ifndef MU_RESOLVER_CLOUD_CURL_H
 #define MU_RESOLVER_CLOUD_CURL_H
 
@@ -10,8 +11,8 @@
 /* One request with libcurl. */
 struct mu__curl_job {
     struct mu__curl_job *next;
-    struct mu__curl_job **link;                  /* what points here */
-    struct mu__http_request *request;   /* NULL: it was told */
+    struct mu__curl_job **link;         /* the pointer to this job in its list */
+    struct mu__http_request *request;   /* NULL: it was answered */
     struct mu__msg *done;               /* its HTTP_DONE */
     CURL *easy;
     struct curl_slist *headers;
@@ -19,7 +20,7 @@ struct mu__curl_job {
     struct mu__buf *answer;
     size_t answer_max;
     size_t head_bytes;
-    int refused;                        /* why the answer was not taken further */
+    int refused;                        /* code with which a callback has ended it; 0 */
     char words[CURL_ERROR_SIZE];
 };
 
@@ -31,10 +32,11 @@ int mu__curl_set_options(struct mu__curl_job *job,
 size_t mu__curl_on_bytes(char *data, size_t one, size_t count, void *owner);
 size_t mu__curl_on_header(char *line, size_t one, size_t count, void *owner);
 
-/* Fill in job->request's answer: it has ended with this. */
+/* Fill in job->request's answer or error from libcurl's result. */
 void mu__curl_take_answer(struct mu__curl_job *job, CURLcode result);
 
-/* An error of the request, behind its url without user and query. */
+/* Set the request's error: `words` behind its url, which is shown without user and
+ * query. */
 void mu__curl_set_words(struct mu__http_request *request, int code, const char *words);
 
 #endif

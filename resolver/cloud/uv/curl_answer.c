@@ -1,4 +1,4 @@
-/* What a server has answered, and what went wrong, as libcurl tells it. */
+/* Answers and errors of HTTP requests, as libcurl reports them. */
 #include "resolver/cloud/uv/curl.h"
 
 #include <stdio.h>
@@ -30,9 +30,9 @@ static const struct {
     {CURLE_BAD_FUNCTION_ARGUMENT, -MU_EINVALID},
 };
 
-/* A server that will not have us as we are (it wants a certificate, or another one) says
- * so by an alert. With TLS 1.3 that comes after the handshake, when libcurl knows nothing
- * better than that it could not read: so it is known by its words. */
+/* A server that refuses the client (it wants a certificate, or another one) sends an
+ * alert. With TLS 1.3 the alert comes after the handshake, and libcurl only reports that
+ * it could not read: so the alert is recognised by libcurl's words. */
 static bool is_refusal(const struct mu__curl_job *job, CURLcode result)
 {
     static const char *const passing[] = {"internal error", "user canceled",
@@ -48,8 +48,8 @@ static bool is_refusal(const struct mu__curl_job *job, CURLcode result)
     return true;
 }
 
-/* Later versions have bounds of their own for headers. One of them has a code that means
- * much, and is known by its words. */
+/* Later versions of libcurl have bounds of their own for headers. One of them is reported
+ * with a code that stands for many errors, and is recognised by its words. */
 static bool is_large_head(const struct mu__curl_job *job, CURLcode result)
 {
     return (int)result == TOO_LARGE ||
@@ -57,7 +57,7 @@ static bool is_large_head(const struct mu__curl_job *job, CURLcode result)
             strncmp(job->words, "Too large response headers", 26) == 0);
 }
 
-/* A protocol that libcurl does not take may be that of the URL or that of an answer. */
+/* CURLE_UNSUPPORTED_PROTOCOL may be about the URL or about an answer. */
 static int code_of(const struct mu__curl_job *job, CURLcode result)
 {
     long sent = 0;
@@ -150,7 +150,7 @@ static void take_head(const struct mu__curl_job *job)
     take_content_type(job);
 }
 
-/* Room for `size` bytes more: 0, -MU_ENOMEM, or -MU_EEXHAUSTED when that is too much. */
+/* Room for `size` bytes more. -MU_EEXHAUSTED: the answer would be too large. */
 static int answer_reserve(struct mu__curl_job *job, size_t size)
 {
     size_t used = job->answer == NULL ? 0 : job->answer->size;
@@ -183,14 +183,14 @@ size_t mu__curl_on_bytes(char *data, size_t one, size_t count, void *owner)
         return size;
     job->refused = answer_reserve(job, size);
     if (job->refused != 0)
-        return 0; /* less than there was: libcurl ends the transfer */
+        return 0; /* fewer bytes than given: libcurl ends the transfer */
     memcpy(job->answer->data + job->answer->size, data, size);
     job->answer->size += (uint32_t)size;
     return size;
 }
 
-/* One line of the head, "Name: value\r\n"; the status line of another answer (a proxy's
- * comes before the server's) begins anew. */
+/* One header line, "Name: value\r\n". A status line begins another answer, as the
+ * server's after a proxy's: the headers so far are dropped. */
 size_t mu__curl_on_header(char *line, size_t one, size_t count, void *owner)
 {
     struct mu__curl_job *job = owner;

@@ -6,8 +6,8 @@
 
 enum { ANSWER_BYTES_MAX = 64 << 20, TIMER_MS_MAX = 1000 };
 
-/* What the caller says. "Expect:" takes out a header with which libcurl would wait for
- * leave to send a large body. */
+/* The request's own headers. "Expect:" removes a header with which libcurl would wait for
+ * the server's permission to send a large body. */
 static int set_headers(struct mu__curl_job *job, const struct mu__http_request *request)
 {
     job->headers = curl_slist_append(NULL, "Expect:");
@@ -44,7 +44,7 @@ static long limit_of(const struct mu__curl_job *job,
     return request->timeout_ms > INT32_MAX ? INT32_MAX : (long)request->timeout_ms;
 }
 
-/* Options that take no memory do not fail. */
+/* Options for which libcurl allocates nothing: they do not fail. */
 static void set_plain(struct mu__curl_job *job, const struct mu__http_request *request)
 {
     long timeout_ms = limit_of(job, request);
@@ -84,8 +84,9 @@ static bool part_of(CURLU *url, CURLUPart what, unsigned flags, char **ret_part)
     return curl_url_get(url, what, ret_part, flags) == CURLUE_OK;
 }
 
-/* libcurl compares a certificate with the url's host. So that is what it gets, and is
- * told to connect elsewhere; the server is still asked for the host that the url had. */
+/* libcurl compares a certificate with the url's host. So the url gets the name that the
+ * certificate is to have, CURLOPT_CONNECT_TO the real host, and the header Host the one
+ * that the url had. */
 static int set_server_name(struct mu__curl_job *job, CURLU *url, const char *name)
 {
     struct curl_slist *headers = NULL;
@@ -116,7 +117,7 @@ out:
     return rv;
 }
 
-/* A url that is none is left for libcurl to complain about. */
+/* A url that cannot be parsed stays as it is: libcurl reports it. */
 static int use_server_name(struct mu__curl_job *job,
                            const struct mu__http_request *request)
 {

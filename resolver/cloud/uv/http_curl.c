@@ -1,15 +1,15 @@
 /* libcurl in the loop.
  *
  * libcurl says which sockets it waits for (on_socket) and for how long (on_timeout); the
- * loop's handles call drive() back, which lets libcurl work and then takes what has
- * ended. Nothing of ours is called by libcurl with an end, so requests are finished, and
- * their handles freed, outside of its callbacks.
+ * loop's handles call drive(), which lets libcurl work and then takes the transfers that
+ * have ended. Requests are finished and their handles freed there, outside of libcurl's
+ * callbacks.
  *
  * Memory. A request's HTTP_DONE message is made when it begins, so that its end cannot
  * fail. Where there is no memory even for that, the request waits in
- * `failed_allocations` until there is some to say so. A socket that cannot be watched
- * makes libcurl give up all that is under way: everything ends with an error, and the
- * next request begins anew. */
+ * `failed_allocations` until there is memory for the message that says so. When a socket
+ * cannot be watched, all transfers end with an error, and the next request makes a new
+ * multi handle. */
 #include "resolver/cloud/uv/curl.h"
 
 #include "runtime/message/pool.h"
@@ -35,10 +35,10 @@ struct mu__http_client {
     CURLM *multi;                       /* NULL until the first request */
     struct mu__curl_job *jobs;
     unsigned jobs_count;
-    void *failed_allocations;                      /* requests, linked by `own` */
+    void *failed_allocations;           /* requests, linked by `own` */
     uv_timer_t timer;                   /* libcurl's */
-    uv_timer_t memory;                  /* for those who starve */
-    unsigned handles;                   /* of the loop that must close before we go */
+    uv_timer_t memory;                  /* retries failed_allocations */
+    unsigned handles;                   /* of the loop that are not closed yet */
     bool closing;
     void (*closed)(void *arg);
     void *closed_arg;
@@ -98,7 +98,7 @@ static void post(struct mu__http_client *http, struct mu__http_request *request,
         msg_free(done);
 }
 
-/* A job that libcurl has nothing to do with any more. */
+/* The job's handle is out of libcurl's multi handle. */
 static void job_finish(struct mu__http_client *http, struct mu__curl_job *job,
                        CURLcode result)
 {
@@ -117,7 +117,7 @@ static void job_finish(struct mu__http_client *http, struct mu__curl_job *job,
 
 static void end_if_all_ended(struct mu__http_client *http);
 
-/* Libcurl's state is lost, so nothing that is under way can go on. */
+/* libcurl's multi handle is unusable: no transfer can go on. */
 static void give_up(struct mu__http_client *http)
 {
     struct mu__curl_job *jobs = http->jobs;
@@ -165,8 +165,9 @@ static void drive(struct mu__http_client *http, curl_socket_t socket, int events
     end_if_all_ended(http);
 }
 
-/* A socket that has failed is read: so libcurl knows why, and sends anew what has met a
- * connection that the server was closing. Told of an error alone, it only gives up. */
+/* A socket with an error is reported as readable: libcurl then reads the reason, and
+ * repeats a request that has met a connection which the server was closing. Reported as
+ * an error, the transfer would only fail. */
 static void on_poll(uv_poll_t *poll, int status, int events)
 {
     struct watch *watch = poll->data;
@@ -278,7 +279,7 @@ static int need_multi(struct mu__http_client *http, mu_error *ret_error)
     return 0;
 }
 
-/* `wanted`: the request itself when somebody waits for its answer, else NULL. */
+/* `http_request`: the request when its answer is waited for, else NULL. */
 static int begin(struct mu__http_client *http, const struct mu__http_request *request,
                  struct mu__http_request *http_request, struct mu__curl_job **ret_job,
                  mu_error *ret_error)
@@ -361,7 +362,7 @@ static bool out_of_memory_take_out(struct mu__http_client *http,
     return true;
 }
 
-/* ---- The door ---- */
+/* ---- Operations of struct mu__http ---- */
 
 static void op_send(struct mu__http *door, struct mu__http_request *request)
 {
@@ -418,7 +419,7 @@ static const struct mu__http_ops ops = {
     .notify = op_notify,
 };
 
-/* ---- Life ---- */
+/* ---- Opening and closing ---- */
 
 int mu__curl_open(const struct mu__http_client_config *config,
                        struct mu__http_client **ret_http)
@@ -451,7 +452,8 @@ static void on_timer_closed(uv_handle_t *handle)
     end_if_all_ended(http);
 }
 
-/* When the last of what was told has ended, and then when the last handle has closed. */
+/* After the last job has ended the handles are closed, and after the last handle the
+ * client. */
 static void end_if_all_ended(struct mu__http_client *http)
 {
     if (!http->closing || http->jobs != NULL)

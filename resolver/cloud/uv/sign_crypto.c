@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Nobody is asked for a passphrase: without this OpenSSL reads from the terminal. */
+/* Without this callback OpenSSL asks for a passphrase on the terminal. */
 static int no_passphrase(char *out, int size, int writes, void *user)
 {
     (void)out;
@@ -97,6 +97,6 @@ int mu__crypto_sign_rs256(const char *key, const void *data, size_t size,
         EVP_MD_CTX_free(context);
         EVP_PKEY_free(read);
     }
-    ERR_clear_error();   /* of this thread; others may look there, too */
+    ERR_clear_error();   /* the thread's queue, which other code reads, too */
     return rv;
 }

@@ -1,12 +1,12 @@
-/* What libmuster-cloud gives to loops and threads, as the library's table has it:
- * resolver/engine/uv/cloud_library.h and http_client.h. Of HTTP:
+/* Functions of libmuster-cloud that run in loops and on threads, as its table lists them:
+ * resolver/engine/uv/cloud_library.h and http_client.h. The HTTP client:
  *
- * Its sockets are polled and its one timer run by the loop. Connections are kept and used
+ * The loop polls its sockets and runs its one timer. Connections are kept and used
  * again; a request that meets one which the server has just closed is sent once more by
  * itself, so a server may see a request twice.
  *
- * Only http and https. A redirect is not followed: its status is the answer. What the
- * environment says about proxies does not count, unless the request says so. Names are
+ * Only http and https. A redirect is not followed: its status is the answer. Proxies of
+ * the environment are used only where the request says so. Names are
  * looked up by libcurl, on a thread that ends with the look-up; nothing waits for it. The
  * loop's thread has SIGPIPE blocked, or the process ignores it. */
 #ifndef MU_RESOLVER_CLOUD_UV_H

@@ -5,7 +5,9 @@
  * once: when the job has run, or by the timer when that takes too long. The result of a
  * job that hangs is then dropped, and goes with its thread. When the requester closes,
  * it only waits for functions of the program's own, and for jobs that end soon by
- * themselves, so that nothing of those outlives this process. */
+ * themselves, so that nothing of those outlives this process. A call of an
+ * asynchronous function has a job without a thread: it has run when the program has
+ * finished its reply. */
 #include "resolver/engine/uv/internal.h"
 
 #include "resolver/engine/request.h"
@@ -125,11 +127,13 @@ static struct mu__exchange *take_exchange(struct mu__pending_request *job)
     return exchange;
 }
 
+/* Cancels a call. An asynchronous one uses nothing of ours while it goes on. */
 static bool is_waited_for(const struct mu__pending_request *job)
 {
     struct mu__request_call *call = job->task->request.call;
 
-    return call != NULL && mu__request_call_cancel(call) && job->requester->calls_ms > 0;
+    return call != NULL && mu__request_call_cancel(call) &&
+           !mu__request_call_is_async(call) && job->requester->calls_ms > 0;
 }
 
 static void on_end_limit(uv_timer_t *timer)
@@ -242,6 +246,29 @@ static void job_start(struct mu__requester_uv *requester, struct mu__pending_req
     exchange->own = job;
 }
 
+static bool is_async(const struct mu__request_work *task)
+{
+    return task->request.call != NULL && mu__request_call_is_async(task->request.call);
+}
+
+/* Any thread. */
+static void on_call_finished(void *owner)
+{
+    struct mu__request_work *task = owner;
+
+    mu__blocking_job_end(&task->blocking);
+}
+
+static int task_start(struct mu__requester_uv *requester, struct mu__request_work *task)
+{
+    if (!is_async(task))
+        return mu__blocking_start(requester->blocking_jobs, &task->blocking);
+    if (mu__work_reserve(task, 0) == 0) /* without memory, the answer says so */
+        task->data[0] = '\0';
+    mu__blocking_adopt(requester->blocking_jobs, &task->blocking);
+    return 0;
+}
+
 void mu__requester_send_work(struct mu__requester_uv *requester,
                              struct mu__exchange *exchange,
                              const struct mu__work_kind *kind)
@@ -256,7 +283,7 @@ void mu__requester_send_work(struct mu__requester_uv *requester,
         mu__requester_fail(exchange, -MU_ENOMEM, "out of memory");
         return;
     }
-    if (mu__blocking_start(requester->blocking_jobs, &task->blocking) != 0) {
+    if (task_start(requester, task) != 0) {
         free(job);
         task_free(task);
         mu__requester_fail(exchange, -MU_EUNAVAILABLE, "no thread can be started");
@@ -266,6 +293,8 @@ void mu__requester_send_work(struct mu__requester_uv *requester,
     job->names_itself = kind->names_itself;
     job->ends_soon = kind->ends_soon;
     job_start(requester, job, exchange);
+    if (is_async(task))
+        mu__request_call_start(task->request.call, on_call_finished, task);
 }
 
 void mu__requester_cancel_work(struct mu__exchange *exchange)

@@ -71,8 +71,10 @@ static int find_in_kubeconfig(void)
 }
 
 #define POD(name, ip)                                                               \
-    "{\"metadata\":{\"name\":\"" name "\"},\"status\":{\"phase\":\"Running\","      \
-    "\"podIP\":\"" ip "\",\"hostIP\":\"10.1.0.1\"}}"
+    "{\"metadata\":{\"name\":\"" name "\"},\"spec\":{\"containers\":[{\"ports\":"   \
+    "[{\"name\":\"a\",\"containerPort\":1},{\"name\":\"b\"}]}]},"                  \
+    "\"status\":{\"phase\":\"Running\",\"podIP\":\"" ip                             \
+    "\",\"hostIP\":\"10.1.0.1\"}}"
 
 static const char page[] = "{\"kind\":\"PodList\",\"metadata\":{},\"items\":[" POD(
     "a", "10.0.0.1") "," POD("b", "10.0.0.2") "]}";
