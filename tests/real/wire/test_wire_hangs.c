@@ -223,7 +223,7 @@ static void test_probe(void **state)
                                  {.url = "ipc:///nowhere/at-all"}};
 
     (void)state;
-    assert_int_equal(mu__probe_all(probes, 2, SHORT_MS), 0);
+    assert_int_equal(mu__probe_all(probes, 2, SHORT_MS, NULL), 0);
     assert_int_equal(probes[0].state, MU__PROBE_NO_NAME);
     assert_string_equal(probes[0].why, "the name server does not answer");
     assert_int_equal(probes[1].state, MU__PROBE_REFUSED);
