@@ -34,8 +34,8 @@ static void test_warning(void **state)
     }
     assert_null(strstr(sim_trace(t.s->sim), "barriers run at once"));
     (void)arrive(t.w0, "b20", 0, "", 0);
-    assert_non_null(strstr(sim_trace(t.s->sim), "21 barriers run at once: does everybody "
-                                                "come to all of them?"));
+    assert_non_null(strstr(sim_trace(t.s->sim), "21 barriers run at once: do all tasks "
+                                                "arrive at all of them?"));
     /* They do not disturb each other. */
     (void)arrive(t.w1, "b7", 0, "", 0);
     (void)arrive(t.w2, "b7", 0, "", 0);

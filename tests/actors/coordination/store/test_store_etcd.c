@@ -132,7 +132,7 @@ static void test_place_bounds(void **state)
     config.location = "http://h";
     config.http = NULL;
     assert_int_equal(mu__store_etcd.open(&config, &error, &store), -MU_EINVALID);
-    assert_non_null(strstr(error.message, "no door"));
+    assert_non_null(strstr(error.message, "needs HTTP"));
 }
 
 /* ---- Stories ---- */
