@@ -19,330 +19,180 @@
 enum { DAY_MS = 86400000, SECOND_MS = 1000, EXIT_CODE_MAX = 255 };
 
 const struct mu__option mu__options[MU__OPTIONS_COUNT] = {
-    [MU__OPTION_CLUSTER_NAME] =
-        {
-            FIELD(cluster_name),
-            .variable = "MUSTER_CLUSTER_NAME",
-            .kind = MU__OPTION_TEXT,
-            .initial_words = "muster",
-        },
-    [MU__OPTION_RESOLVE_MS] =
-        {
-            FIELD(resolve_ms),
-            .variable = "MUSTER_RESOLVE_MS",
-            .initial = 300000,
-            .high = DAY_MS,
-        },
-    [MU__OPTION_THREADS] =
-        {
-            FIELD(threads),
-            .variable = "MUSTER_THREADS",
-            .initial = 1,
-            .low = 1,
-            .high = 1024,
-        },
-    [MU__OPTION_WINDOW] =
-        {
-            FIELD(window),
-            .variable = "MUSTER_WINDOW",
-            .high = 65536,
-        },
-    [MU__OPTION_QUEUE_MAX] =
-        {
-            FIELD(queue_max),
-            .variable = "MUSTER_QUEUE_MAX",
-            .initial = 262144,
-            .low = 1,
-            .high = 1U << 28,
-        },
-    [MU__OPTION_QUEUE_BYTES_MAX] =
-        {
-            FIELD(queue_bytes_max),
-            .variable = "MUSTER_QUEUE_BYTES_MAX",
-            .kind = MU__OPTION_U64,
-            .initial = UINT64_C(1) << 30,
-            .low = 1,
-            .high = UINT64_C(1) << 50,
-        },
-    [MU__OPTION_ATTEMPTS_MAX] =
-        {
-            FIELD(attempts_max),
-            .variable = "MUSTER_ATTEMPTS_MAX",
-            .initial = 10,
-            .low = 1,
-            .high = 65534,
-        },
-    [MU__OPTION_RETRIES_MAX] =
-        {
-            FIELD(retries_max),
-            .variable = "MUSTER_RETRIES_MAX",
-            .initial = 1000,
-            .low = 1,
-            .high = 1U << 30,
-        },
-    [MU__OPTION_RECOVERY_MS] =
-        {
-            FIELD(recovery_ms),
-            .variable = "MUSTER_RECOVERY_MS",
-            .initial = 3600000,
-            .high = 2000000000,
-        },
-    [MU__OPTION_START_DELAY_MS] =
-        {
-            FIELD(start_delay_ms),
-            .variable = "MUSTER_START_DELAY_MS",
-            .tensorflow = "TF_COORDINATOR_SCHEDULE_START_DELAY",
-            .high = DAY_MS,
-            .unit = SECOND_MS,
-        },
-    [MU__OPTION_START_DELAY_MAX_MS] =
-        {
-            FIELD(start_delay_max_ms),
-            .variable = "MUSTER_START_DELAY_MAX_MS",
-            .tensorflow = "TF_COORDINATOR_SCHEDULE_START_DELAY_MAX",
-            .high = DAY_MS,
-            .unit = SECOND_MS,
-        },
-    [MU__OPTION_SERVER_FAILURES] =
-        {
-            FIELD(server_failures),
-            .variable = "MUSTER_SERVER_FAILURES",
-            .tensorflow = "TF_COORDINATOR_IGNORE_TRANSIENT_PS_FAILURES",
-            .initial = 3,
-            .high = 65535,
-            .meaning = MU__OPTION_OFF_BELOW_0,
-            .unit = 1,
-        },
-    [MU__OPTION_SERVER_FAILURES_MS] =
-        {
-            FIELD(server_failures_ms),
-            .variable = "MUSTER_SERVER_FAILURES_MS",
-            .initial = 600000,
-            .low = 1,
-            .high = DAY_MS,
-        },
-    [MU__OPTION_SERVER_LOST_MS] =
-        {
-            FIELD(server_lost_ms),
-            .variable = "MUSTER_SERVER_LOST_MS",
-            .initial = 10000,
-            .high = DAY_MS,
-        },
-    [MU__OPTION_EFFECT_WAIT_MS] =
-        {
-            FIELD(effect_wait_ms),
-            .variable = "MUSTER_EFFECT_WAIT_MS",
-            .initial = 60000,
-            .low = 1,
-            .high = DAY_MS,
-        },
-    [MU__OPTION_TIMEOUTS] =
-        {
-            FIELD(timeouts),
-            .variable = "MUSTER_TIMEOUTS",
-            .tensorflow = "TF_COORDINATOR_IGNORE_TRANSIENT_TIMEOUTS",
-            .initial = UINT_MAX,
-            .initial_words = "a tenth of the workers",
-            .high = 1U << 28,
-            .meaning = MU__OPTION_OFF_BELOW_0,
-            .unit = 1,
-        },
-    [MU__OPTION_UNKNOWN_IS_WORKER] =
-        {
-            FIELD(unknown_is_worker),
-            .variable = "MUSTER_UNKNOWN_IS_WORKER",
-            .tensorflow = "TF_PS_HANDLE_UNKNOWN_ERROR",
-            .high = 1,
-            .meaning = MU__OPTION_TRUTH,
-            .unit = 1,
-        },
-    [MU__OPTION_BACKUP_PERCENT] =
-        {
-            FIELD(backup_percent),
-            .variable = "MUSTER_BACKUP_PERCENT",
-            .high = 1000000,
-        },
-    [MU__OPTION_WATCHDOG_MS] =
-        {
-            FIELD(watchdog_ms),
-            .variable = "MUSTER_WATCHDOG_MS",
-            .tensorflow = "TF_CLUSTER_COORDINATOR_WATCH_DOG_TIMEOUT",
-            .initial = 60000,
-            .high = DAY_MS,
-            .meaning = MU__OPTION_OFF_BELOW_0,
-            .unit = SECOND_MS,
-        },
-    [MU__OPTION_MEASURE] =
-        {
-            FIELD(measure),
-            .variable = "MUSTER_MEASURE",
-            .high = 1,
-        },
-    [MU__OPTION_JOURNAL] =
-        {
-            FIELD(journal),
-            .variable = "MUSTER_JOURNAL",
-            .kind = MU__OPTION_TEXT,
-        },
-    [MU__OPTION_JOURNAL_SYNC] =
-        {
-            FIELD(journal_sync),
-            .variable = "MUSTER_JOURNAL_SYNC",
-            .high = 1,
-        },
-    [MU__OPTION_HEARTBEAT_MS] =
-        {
-            FIELD(heartbeat_ms),
-            .variable = "MUSTER_HEARTBEAT_MS",
-            .initial = 1000,
-            .low = 10,
-            .high = 3600000,
-        },
-    [MU__OPTION_SILENCE_MS] =
-        {
-            FIELD(silence_ms),
-            .variable = "MUSTER_SILENCE_MS",
-            .initial = 5000,
-            .low = 20,
-            .high = 7200000,
-        },
-    [MU__OPTION_SERVICE_HOSTS] =
-        {
-            FIELD(service_hosts),
-            .variable = "MUSTER_SERVICE_HOSTS",
-            .kind = MU__OPTION_TEXT,
-        },
-    [MU__OPTION_STORE] =
-        {
-            FIELD(store),
-            .variable = "MUSTER_STORE",
-            .kind = MU__OPTION_TEXT,
-            .initial_words = "memory",
-        },
-    [MU__OPTION_STORE_SYNC] =
-        {
-            FIELD(store_sync),
-            .variable = "MUSTER_STORE_SYNC",
-            .initial = 1,
-            .high = 1,
-        },
-    [MU__OPTION_RUN] =
-        {
-            FIELD(run),
-            .variable = "MUSTER_RUN",
-            .kind = MU__OPTION_TEXT,
-        },
-    [MU__OPTION_COORDINATED_JOBS] =
-        {
-            FIELD(coordinated_jobs),
-            .variable = "MUSTER_COORDINATED_JOBS",
-            .kind = MU__OPTION_TEXT,
-            .initial_words = "chief,worker,ps",
-        },
-    [MU__OPTION_RECOVERABLE] =
-        {
-            FIELD(recoverable),
-            .variable = "MUSTER_RECOVERABLE",
-            .kind = MU__OPTION_TEXT,
-            .initial_words = "all",
-        },
-    [MU__OPTION_SUSPECT_MS] =
-        {
-            FIELD(suspect_ms),
-            .variable = "MUSTER_SUSPECT_MS",
-            .initial = 5000,
-            .low = 10,
-            .high = 3600000,
-        },
-    [MU__OPTION_DEAD_MS] =
-        {
-            FIELD(dead_ms),
-            .variable = "MUSTER_DEAD_MS",
-            .initial = 10000,
-            .low = 20,
-            .high = DAY_MS,
-        },
-    [MU__OPTION_RECONNECT_MS] =
-        {
-            FIELD(reconnect_ms),
-            .variable = "MUSTER_RECONNECT_MS",
-            .initial = 1000,
-            .high = DAY_MS,
-        },
-    [MU__OPTION_STUCK_MS] =
-        {
-            FIELD(stuck_ms),
-            .variable = "MUSTER_STUCK_MS",
-            .high = DAY_MS,
-        },
-    [MU__OPTION_LEAVE_MS] =
-        {
-            FIELD(leave_ms),
-            .variable = "MUSTER_LEAVE_MS",
-            .high = DAY_MS,
-        },
-    [MU__OPTION_LEASE_MS] =
-        {
-            FIELD(lease_ms),
-            .variable = "MUSTER_LEASE_MS",
-            .initial = 5000,
-            .low = 100,
-            .high = 3600000,
-        },
-    [MU__OPTION_PLUGIN_TIMEOUT_MS] =
-        {
-            FIELD(plugin_timeout_ms),
-            .variable = "MUSTER_PLUGIN_TIMEOUT_MS",
-            .initial = 300000,
-            .high = DAY_MS,
-        },
-    [MU__OPTION_WORKER_TYPES] =
-        {
-            FIELD(worker_types),
-            .variable = "MUSTER_WORKER_TYPES",
-            .kind = MU__OPTION_TEXT,
-            .initial_words = MU__WORKER_TYPES,
-        },
-    [MU__OPTION_KEY_FILE] =
-        {
-            FIELD(tls.key_file),
-            .variable = "MUSTER_KEY_FILE",
-            .kind = MU__OPTION_TEXT,
-        },
-    [MU__OPTION_TLS_CA] =
-        {
-            FIELD(tls.ca),
-            .variable = "MUSTER_TLS_CA",
-            .kind = MU__OPTION_TEXT,
-        },
-    [MU__OPTION_TLS_CERTIFICATE] =
-        {
-            FIELD(tls.certificate),
-            .variable = "MUSTER_TLS_CERTIFICATE",
-            .kind = MU__OPTION_TEXT,
-        },
-    [MU__OPTION_TLS_PRIVATE_KEY] =
-        {
-            FIELD(tls.private_key),
-            .variable = "MUSTER_TLS_PRIVATE_KEY",
-            .kind = MU__OPTION_TEXT,
-        },
-    [MU__OPTION_TLS_ANY_TASK] =
-        {
-            FIELD(tls.any_task),
-            .variable = "MUSTER_TLS_ANY_TASK",
-            .high = 1,
-        },
-    [MU__OPTION_RESTART_EXIT_CODE] =
-        {
-            .name = "restart_exit_code",
-            .variable = "MUSTER_RESTART_EXIT_CODE",
-            .tensorflow = "TF_CLIENT_NON_FATAL_RESTART_EXIT_CODE",
-            .kind = MU__OPTION_NO_FIELD,
-            .initial_words = "",
-            .high = EXIT_CODE_MAX,
-            .unit = 1,
-        },
+    [MU__OPTION_CLUSTER_NAME] = {
+        FIELD(cluster_name), .variable = "MUSTER_CLUSTER_NAME", .kind = MU__OPTION_TEXT,
+        .initial_words = "muster",
+    },
+    [MU__OPTION_RESOLVE_MS] = {
+        FIELD(resolve_ms), .variable = "MUSTER_RESOLVE_MS", .initial = 300000,
+        .high = DAY_MS,
+    },
+    [MU__OPTION_THREADS] = {
+        FIELD(threads), .variable = "MUSTER_THREADS", .initial = 1, .low = 1,
+        .high = 1024,
+    },
+    [MU__OPTION_WINDOW] = {
+        FIELD(window), .variable = "MUSTER_WINDOW", .high = 65536,
+    },
+    [MU__OPTION_QUEUE_MAX] = {
+        FIELD(queue_max), .variable = "MUSTER_QUEUE_MAX", .initial = 262144, .low = 1,
+        .high = 1U << 28,
+    },
+    [MU__OPTION_QUEUE_BYTES_MAX] = {
+        FIELD(queue_bytes_max), .variable = "MUSTER_QUEUE_BYTES_MAX",
+        .kind = MU__OPTION_U64, .initial = UINT64_C(1) << 30, .low = 1,
+        .high = UINT64_C(1) << 50,
+    },
+    [MU__OPTION_ATTEMPTS_MAX] = {
+        FIELD(attempts_max), .variable = "MUSTER_ATTEMPTS_MAX", .initial = 10, .low = 1,
+        .high = 65534,
+    },
+    [MU__OPTION_RETRIES_MAX] = {
+        FIELD(retries_max), .variable = "MUSTER_RETRIES_MAX", .initial = 1000, .low = 1,
+        .high = 1U << 30,
+    },
+    [MU__OPTION_RECOVERY_MS] = {
+        FIELD(recovery_ms), .variable = "MUSTER_RECOVERY_MS", .initial = 3600000,
+        .high = 2000000000,
+    },
+    [MU__OPTION_START_DELAY_MS] = {
+        FIELD(start_delay_ms), .variable = "MUSTER_START_DELAY_MS",
+        .tensorflow = "TF_COORDINATOR_SCHEDULE_START_DELAY", .high = DAY_MS,
+        .unit = SECOND_MS,
+    },
+    [MU__OPTION_START_DELAY_MAX_MS] = {
+        FIELD(start_delay_max_ms), .variable = "MUSTER_START_DELAY_MAX_MS",
+        .tensorflow = "TF_COORDINATOR_SCHEDULE_START_DELAY_MAX", .high = DAY_MS,
+        .unit = SECOND_MS,
+    },
+    [MU__OPTION_SERVER_FAILURES] = {
+        FIELD(server_failures), .variable = "MUSTER_SERVER_FAILURES",
+        .tensorflow = "TF_COORDINATOR_IGNORE_TRANSIENT_PS_FAILURES", .initial = 3,
+        .high = 65535, .meaning = MU__OPTION_OFF_BELOW_0, .unit = 1,
+    },
+    [MU__OPTION_SERVER_FAILURES_MS] = {
+        FIELD(server_failures_ms), .variable = "MUSTER_SERVER_FAILURES_MS",
+        .initial = 600000, .low = 1, .high = DAY_MS,
+    },
+    [MU__OPTION_SERVER_LOST_MS] = {
+        FIELD(server_lost_ms), .variable = "MUSTER_SERVER_LOST_MS", .initial = 10000,
+        .high = DAY_MS,
+    },
+    [MU__OPTION_EFFECT_WAIT_MS] = {
+        FIELD(effect_wait_ms), .variable = "MUSTER_EFFECT_WAIT_MS", .initial = 60000,
+        .low = 1, .high = DAY_MS,
+    },
+    [MU__OPTION_TIMEOUTS] = {
+        FIELD(timeouts), .variable = "MUSTER_TIMEOUTS",
+        .tensorflow = "TF_COORDINATOR_IGNORE_TRANSIENT_TIMEOUTS", .initial = UINT_MAX,
+        .initial_words = "a tenth of the workers", .high = 1U << 28,
+        .meaning = MU__OPTION_OFF_BELOW_0, .unit = 1,
+    },
+    [MU__OPTION_UNKNOWN_IS_WORKER] = {
+        FIELD(unknown_is_worker), .variable = "MUSTER_UNKNOWN_IS_WORKER",
+        .tensorflow = "TF_PS_HANDLE_UNKNOWN_ERROR", .high = 1,
+        .meaning = MU__OPTION_TRUTH, .unit = 1,
+    },
+    [MU__OPTION_BACKUP_PERCENT] = {
+        FIELD(backup_percent), .variable = "MUSTER_BACKUP_PERCENT", .high = 1000000,
+    },
+    [MU__OPTION_WATCHDOG_MS] = {
+        FIELD(watchdog_ms), .variable = "MUSTER_WATCHDOG_MS",
+        .tensorflow = "TF_CLUSTER_COORDINATOR_WATCH_DOG_TIMEOUT", .initial = 60000,
+        .high = DAY_MS, .meaning = MU__OPTION_OFF_BELOW_0, .unit = SECOND_MS,
+    },
+    [MU__OPTION_MEASURE] = {
+        FIELD(measure), .variable = "MUSTER_MEASURE", .high = 1,
+    },
+    [MU__OPTION_JOURNAL] = {
+        FIELD(journal), .variable = "MUSTER_JOURNAL", .kind = MU__OPTION_TEXT,
+    },
+    [MU__OPTION_JOURNAL_SYNC] = {
+        FIELD(journal_sync), .variable = "MUSTER_JOURNAL_SYNC", .high = 1,
+    },
+    [MU__OPTION_HEARTBEAT_MS] = {
+        FIELD(heartbeat_ms), .variable = "MUSTER_HEARTBEAT_MS", .initial = 1000,
+        .low = 10, .high = 3600000,
+    },
+    [MU__OPTION_SILENCE_MS] = {
+        FIELD(silence_ms), .variable = "MUSTER_SILENCE_MS", .initial = 5000, .low = 20,
+        .high = 7200000,
+    },
+    [MU__OPTION_SERVICE_HOSTS] = {
+        FIELD(service_hosts), .variable = "MUSTER_SERVICE_HOSTS",
+        .kind = MU__OPTION_TEXT,
+    },
+    [MU__OPTION_STORE] = {
+        FIELD(store), .variable = "MUSTER_STORE", .kind = MU__OPTION_TEXT,
+        .initial_words = "memory",
+    },
+    [MU__OPTION_STORE_SYNC] = {
+        FIELD(store_sync), .variable = "MUSTER_STORE_SYNC", .initial = 1, .high = 1,
+    },
+    [MU__OPTION_RUN] = {
+        FIELD(run), .variable = "MUSTER_RUN", .kind = MU__OPTION_TEXT,
+    },
+    [MU__OPTION_COORDINATED_JOBS] = {
+        FIELD(coordinated_jobs), .variable = "MUSTER_COORDINATED_JOBS",
+        .kind = MU__OPTION_TEXT, .initial_words = "chief,worker,ps",
+    },
+    [MU__OPTION_RECOVERABLE] = {
+        FIELD(recoverable), .variable = "MUSTER_RECOVERABLE", .kind = MU__OPTION_TEXT,
+        .initial_words = "all",
+    },
+    [MU__OPTION_SUSPECT_MS] = {
+        FIELD(suspect_ms), .variable = "MUSTER_SUSPECT_MS", .initial = 5000, .low = 10,
+        .high = 3600000,
+    },
+    [MU__OPTION_DEAD_MS] = {
+        FIELD(dead_ms), .variable = "MUSTER_DEAD_MS", .initial = 10000, .low = 20,
+        .high = DAY_MS,
+    },
+    [MU__OPTION_RECONNECT_MS] = {
+        FIELD(reconnect_ms), .variable = "MUSTER_RECONNECT_MS", .initial = 1000,
+        .high = DAY_MS,
+    },
+    [MU__OPTION_STUCK_MS] = {
+        FIELD(stuck_ms), .variable = "MUSTER_STUCK_MS", .high = DAY_MS,
+    },
+    [MU__OPTION_LEAVE_MS] = {
+        FIELD(leave_ms), .variable = "MUSTER_LEAVE_MS", .high = DAY_MS,
+    },
+    [MU__OPTION_LEASE_MS] = {
+        FIELD(lease_ms), .variable = "MUSTER_LEASE_MS", .initial = 5000, .low = 100,
+        .high = 3600000,
+    },
+    [MU__OPTION_PLUGIN_TIMEOUT_MS] = {
+        FIELD(plugin_timeout_ms), .variable = "MUSTER_PLUGIN_TIMEOUT_MS",
+        .initial = 300000, .high = DAY_MS,
+    },
+    [MU__OPTION_WORKER_TYPES] = {
+        FIELD(worker_types), .variable = "MUSTER_WORKER_TYPES",
+        .kind = MU__OPTION_TEXT, .initial_words = MU__WORKER_TYPES,
+    },
+    [MU__OPTION_KEY_FILE] = {
+        FIELD(tls.key_file), .variable = "MUSTER_KEY_FILE", .kind = MU__OPTION_TEXT,
+    },
+    [MU__OPTION_TLS_CA] = {
+        FIELD(tls.ca), .variable = "MUSTER_TLS_CA", .kind = MU__OPTION_TEXT,
+    },
+    [MU__OPTION_TLS_CERTIFICATE] = {
+        FIELD(tls.certificate), .variable = "MUSTER_TLS_CERTIFICATE",
+        .kind = MU__OPTION_TEXT,
+    },
+    [MU__OPTION_TLS_PRIVATE_KEY] = {
+        FIELD(tls.private_key), .variable = "MUSTER_TLS_PRIVATE_KEY",
+        .kind = MU__OPTION_TEXT,
+    },
+    [MU__OPTION_TLS_ANY_TASK] = {
+        FIELD(tls.any_task), .variable = "MUSTER_TLS_ANY_TASK", .high = 1,
+    },
+    [MU__OPTION_RESTART_EXIT_CODE] = {
+        .name = "restart_exit_code", .variable = "MUSTER_RESTART_EXIT_CODE",
+        .tensorflow = "TF_CLIENT_NON_FATAL_RESTART_EXIT_CODE",
+        .kind = MU__OPTION_NO_FIELD, .initial_words = "", .high = EXIT_CODE_MAX,
+        .unit = 1,
+    },
 };
 
 /* ---- fields ---- */
