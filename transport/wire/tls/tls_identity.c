@@ -115,8 +115,10 @@ static bool use_chain(struct mu__tls_identity *identity, const char *text)
                        subject);
     }
     X509_free(certificate);
-    while (ok && (next = PEM_read_bio_X509(bio, NULL, NULL, NULL)) != NULL)
-        ok = SSL_CTX_add1_chain_cert(identity->ssl, next) == 1 && (X509_free(next), true);
+    while (ok && (next = PEM_read_bio_X509(bio, NULL, NULL, NULL)) != NULL) {
+        ok = SSL_CTX_add1_chain_cert(identity->ssl, next) == 1;
+        X509_free(next);
+    }
     BIO_free(bio);
     if (ok)
         ERR_clear_error();

@@ -250,12 +250,18 @@ static void fail_secured(struct mu__connection *connection)
 static void hear_records(struct mu__connection *connection, size_t size)
 {
     bool was_open = mu__tls_is_open(connection->tls);
-    int heard;
+    unsigned heard = 0;
+    int rv;
 
     mu__tls_receive(connection->tls, connection->records, size);
-    heard = mu__tls_read(connection->tls, connection->heard + connection->heard_size,
-                         MU__SP_GREETING_BYTES - connection->heard_size);
-    if (heard < 0) {
+    do {
+        unsigned had = connection->heard_size + heard;
+
+        rv = mu__tls_read(connection->tls, connection->heard + had,
+                          MU__SP_GREETING_BYTES - had);
+        heard += rv > 0 ? (unsigned)rv : 0;
+    } while (rv > 0 && connection->heard_size + heard < MU__SP_GREETING_BYTES);
+    if (rv < 0) {
         fail_secured(connection);
         return;
     }
@@ -267,7 +273,7 @@ static void hear_records(struct mu__connection *connection, size_t size)
         return;
     }
     if (heard > 0)
-        hear(connection, (size_t)heard);
+        hear(connection, heard);
 }
 
 static int begin_tls(struct mu__connection *connection)
