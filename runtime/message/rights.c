@@ -2,10 +2,11 @@
 
 #include <string.h>
 
-static const char *const names[MU__RIGHTS_END] = {
+static const char *const names[MU__RIGHT_STORED + 1] = {
     [MU__RIGHT_NONE] = "nothing", [MU__RIGHT_OBSERVE] = "observe",
     [MU__RIGHT_USE] = "use",      [MU__RIGHT_OPERATE] = "operate",
     [MU__RIGHT_TASK] = "task",    [MU__RIGHT_ALL] = "cluster",
+    [MU__RIGHT_STORED] = "none",
 };
 
 const char *mu__right_name(enum mu__right right)

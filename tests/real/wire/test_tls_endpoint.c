@@ -413,28 +413,32 @@ static void test_bad_pem(void **state)
 /* Whatever comes instead of a handshake ends it, with words; nothing is read. */
 static void test_garbage(void **state)
 {
-    static const char *const said[] = {
-        "GET / HTTP/1.1\r\n\r\n",
-        "\0SP\0\0\x50\0\0 and so on, as without TLS",
-        "\x16\x03\x01\x02\0 a record of garbage                                     ",
-        "\x15\x03\x03\0\x02\x02\x28",
-        "SSH-2.0-OpenSSH_9.2\r\n",
+#define ROW(text) {text, sizeof text - 1}
+    static const struct {
+        const char *bytes;
+        size_t size;
+    } rows[] = {
+        ROW("GET / HTTP/1.1\r\n\r\n"),
+        ROW("\0SP\0\0\x50\0\0 and so on, as without TLS"),
+        ROW("\x16\x03\x01\0\x20 a record of garbage, 32 bytes, so"),
+        ROW("\x15\x03\x03\0\x02\x02\x28"),
+        ROW("SSH-2.0-OpenSSH_9.2\r\n"),
     };
-    static const size_t sizes[] = {18, 30, 70, 7, 21};
+#undef ROW
     struct mu__tls_identity *identity;
     struct mu__key key;
 
     (void)state;
     assert_int_equal(mu__key_new(NULL, &key), 0);
     identity = of_key(&key);
-    for (size_t i = 0; i < sizeof said / sizeof said[0]; i++) {
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         struct mu__tls *server = mu__tls_new(identity, true, MU__RIGHT_ALL);
         char heard[64];
         int rv;
 
-        mu__tls_receive(server, said[i], sizes[i]);
+        mu__tls_receive(server, rows[i].bytes, rows[i].size);
         rv = mu__tls_read(server, heard, sizeof heard);
-        if (rv >= 0 && i != 2)
+        if (rv >= 0)
             fail_msg("row %zu: %d", i, rv);
         assert_false(mu__tls_is_open(server));
         mu__tls_free(server);
