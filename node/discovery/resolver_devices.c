@@ -239,7 +239,7 @@ static mu_accelerator row_of(const char *kind, int count)
 {
     mu_accelerator row = {.count = count};
 
-    (void)snprintf(row.kind, sizeof row.kind, "%s", kind);
+    (void)snprintf(row.kind, sizeof row.kind, "%.15s", kind);
     return row;
 }
 
