@@ -201,27 +201,33 @@ const struct mu__tls_source *mu__own_proof_source(const struct mu__own_proof *pr
 
 /* ---- life ---- */
 
+/* An empty text is as none. */
+static bool is_given(const char *text)
+{
+    return text != NULL && text[0] != '\0';
+}
+
 static int check_options(const mu_tls_options *o, mu_error *ret_error)
 {
     bool has_certificates =
-        o->ca != NULL || o->certificate != NULL || o->private_key != NULL;
+        is_given(o->ca) || is_given(o->certificate) || is_given(o->private_key);
 
-    if (o->key_file != NULL && has_certificates)
+    if (is_given(o->key_file) && has_certificates)
         return mu_error_set(ret_error, -MU_EINVALID,
                             "options tls: expected a key file or certificates, got both");
-    if (has_certificates && (o->ca == NULL || o->certificate == NULL))
+    if (has_certificates && (!is_given(o->ca) || !is_given(o->certificate)))
         return mu_error_set(ret_error, -MU_EINVALID,
                             "option tls.%s is missing: certificates need the CA's, this "
                             "node's, and its private key where that does not stand with "
                             "its certificate",
-                            o->ca == NULL ? "ca" : "certificate");
+                            !is_given(o->ca) ? "ca" : "certificate");
     return 0;
 }
 
 /* What is PEM is no path. */
 static bool set_part(struct proof_part *part, const char *text, bool is_secret)
 {
-    if (text == NULL || text[0] == '\0')
+    if (!is_given(text))
         return true;
     part->text = strdup(text);
     part->is_file = strstr(text, "-----BEGIN ") == NULL;
@@ -247,13 +253,13 @@ int mu__own_proof_open(const mu_tls_options *o, const struct mu__own_proof_log *
     int rv = check_options(o, ret_error);
 
     *ret_proof = NULL;
-    if (rv != 0 || (o->key_file == NULL && o->ca == NULL))
+    if (rv != 0 || (!is_given(o->key_file) && !is_given(o->ca)))
         return rv;
     proof = calloc(1, sizeof *proof);
-    if (proof == NULL ||
-        !set_part(&proof->parts[KEY_FILE], o->key_file, true) ||
+    if (proof == NULL || !set_part(&proof->parts[KEY_FILE], o->key_file, true) ||
         !set_part(&proof->parts[CA], o->ca, false) ||
-        !set_part(&proof->parts[CERTIFICATE], o->certificate, o->private_key == NULL) ||
+        !set_part(&proof->parts[CERTIFICATE], o->certificate,
+                  !is_given(o->private_key)) ||
         !set_part(&proof->parts[PRIVATE_KEY], o->private_key, true)) {
         mu__own_proof_close(proof);
         return mu_error_set(ret_error, -MU_ENOMEM, "out of memory");

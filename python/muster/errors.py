@@ -170,7 +170,7 @@ class OutOfRangeError(MusterError):
 
 
 class UnimplementedError(MusterError, NotImplementedError):
-    """This is not implemented."""
+    """The operation is unknown to the peer, or not supported."""
 
     code = 12
 

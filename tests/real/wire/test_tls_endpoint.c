@@ -47,7 +47,7 @@ static bool carry(struct pair *pair, struct mu__tls *from, struct mu__tls *to,
         size_t size = output->size - at < step ? output->size - at : step;
         size_t used = strlen(heard);
 
-        mu__tls_receive(to, output->data + at, size);
+        assert_true(mu__tls_receive(to, output->data + at, size));
         while ((*rv = mu__tls_read(to, heard + used, 63 - used)) > 0) {
             used += (size_t)*rv;
             heard[used] = '\0';
@@ -269,6 +269,8 @@ static void test_certificates(void **state)
     } rows[] = {
         {"URI:muster:/job:worker/task:3", NULL, false, MU__RIGHT_TASK, "worker", 3},
         {"DNS:a.example,URI:muster:/job:ps/task:0", NULL, false, MU__RIGHT_TASK, "ps", 0},
+        {"URI:muster:/job:gpu2/task:12", NULL, false, MU__RIGHT_TASK, "gpu2", 12},
+        {"URI:muster:/job:worker/task:-1", NULL, false, MU__RIGHT_NONE, "", 0},
         {"URI:muster:/job:chief/task:0", "Research", false, MU__RIGHT_TASK, "chief", 0},
         {"DNS:a.example", NULL, true, MU__RIGHT_TASK, "", 0},
         {"DNS:a.example", NULL, false, MU__RIGHT_NONE, "", 0},
@@ -436,7 +438,7 @@ static void test_garbage(void **state)
         char heard[64];
         int rv;
 
-        mu__tls_receive(server, rows[i].bytes, rows[i].size);
+        assert_true(mu__tls_receive(server, rows[i].bytes, rows[i].size));
         rv = mu__tls_read(server, heard, sizeof heard);
         if (rv >= 0)
             fail_msg("row %zu: %d", i, rv);
@@ -468,7 +470,7 @@ static void test_replay(void **state)
             continue;
         memcpy(recorded + recorded_size, output->data, output->size);
         recorded_size += output->size;
-        mu__tls_receive(pair.server, output->data, output->size);
+        assert_true(mu__tls_receive(pair.server, output->data, output->size));
         (void)mu__tls_read(pair.server, heard, sizeof heard);
         mu__buf_unref(output);
         (void)carry(&pair, pair.server, pair.client, 100000, &pair.client_rv,
@@ -478,7 +480,7 @@ static void test_replay(void **state)
     }
     assert_true(mu__tls_is_open(pair.server));
     server = mu__tls_new(identity, true, MU__RIGHT_ALL);
-    mu__tls_receive(server, recorded, recorded_size);
+    assert_true(mu__tls_receive(server, recorded, recorded_size));
     assert_true(mu__tls_read(server, heard, sizeof heard) < 0);
     assert_false(mu__tls_is_open(server));
     mu__tls_free(server);
@@ -506,10 +508,44 @@ static void test_flipped_bit(void **state)
     say(pair.client, "changed");
     output = mu__tls_output(pair.client);
     output->data[output->size - 3] ^= 4;
-    mu__tls_receive(pair.server, output->data, output->size);
+    assert_true(mu__tls_receive(pair.server, output->data, output->size));
     assert_true(mu__tls_read(pair.server, heard, sizeof heard) < 0);
     if (strstr(mu__tls_why(pair.server), "bad record mac") == NULL)
         fail_msg("%s", mu__tls_why(pair.server));
+    mu__buf_unref(output);
+    pair_close(&pair);
+    mu__tls_identity_free(identity);
+}
+
+/* What was not read stays, in front of what comes then. */
+static void test_read_in_parts(void **state)
+{
+    struct mu__tls_identity *identity;
+    struct mu__buf *output;
+    struct mu__key key;
+    struct pair pair;
+    char heard[8] = "";
+
+    (void)state;
+    assert_int_equal(mu__key_new(NULL, &key), 0);
+    identity = of_key(&key);
+    pair_open(&pair, identity, identity, MU__RIGHT_ALL);
+    pump(&pair, 100000);
+    say(pair.client, "one");
+    say(pair.client, "two");
+    output = mu__tls_output(pair.client);
+    assert_true(mu__tls_receive(pair.server, output->data, output->size));
+    assert_int_equal(mu__tls_read(pair.server, heard, 3), 3);
+    assert_true(mu__tls_keep_input(pair.server));
+    mu__buf_unref(output);
+    say(pair.client, "three");
+    output = mu__tls_output(pair.client);
+    assert_true(mu__tls_receive(pair.server, output->data, output->size));
+    assert_int_equal(mu__tls_read(pair.server, heard, 7), 3);
+    assert_memory_equal(heard, "two", 3);
+    assert_int_equal(mu__tls_read(pair.server, heard, 7), 5);
+    assert_memory_equal(heard, "three", 5);
+    assert_int_equal(mu__tls_read(pair.server, heard, 7), 0);
     mu__buf_unref(output);
     pair_close(&pair);
     mu__tls_identity_free(identity);
@@ -523,6 +559,7 @@ int main(void)
         cmocka_unit_test(test_certificates), cmocka_unit_test(test_bad_certificates),
         cmocka_unit_test(test_bad_pem),      cmocka_unit_test(test_garbage),
         cmocka_unit_test(test_replay),       cmocka_unit_test(test_flipped_bit),
+        cmocka_unit_test(test_read_in_parts),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -14,14 +14,18 @@
 static bool parse_task(const char *uri, size_t size, struct mu__proof *proof)
 {
     char text[64];
+    char digits[8];
     char end;
 
     if (size >= sizeof text || strlen(uri) < size)
         return false;
     memcpy(text, uri, size);
     text[size] = '\0';
-    return sscanf(text, "muster:/job:%15[a-z_]/task:%u%c", proof->task_type,
-                  &proof->task_index, &end) == 2;
+    if (sscanf(text, "muster:/job:%15[a-z0-9_]/task:%7[0-9]%c", proof->task_type, digits,
+               &end) != 2)
+        return false;
+    proof->task_index = (uint32_t)strtoul(digits, NULL, 10);
+    return true;
 }
 
 /* How many tasks it names; the first one is in the proof. */

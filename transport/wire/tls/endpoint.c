@@ -251,26 +251,35 @@ int mu__tls_begin(struct mu__tls *tls)
 
 /* ---- bytes ---- */
 
-void mu__tls_receive(struct mu__tls *tls, const void *data, size_t size)
+/* What was not read, and `size` bytes of `data` behind it, in memory of its own. */
+static bool retain(struct mu__tls *tls, const void *data, size_t size)
 {
+    uint8_t *retained = malloc(tls->input_size + size);
+
+    if (retained == NULL)
+        return false;
+    memcpy(retained, tls->input, tls->input_size);
+    if (size > 0)
+        memcpy(retained + tls->input_size, data, size);
+    free(tls->retained);
+    tls->retained = retained;
+    tls->input = retained;
+    tls->input_size += size;
+    return true;
+}
+
+bool mu__tls_receive(struct mu__tls *tls, const void *data, size_t size)
+{
+    if (tls->input_size > 0)
+        return retain(tls, data, size);
     tls->input = data;
     tls->input_size = size;
+    return true;
 }
 
 bool mu__tls_keep_input(struct mu__tls *tls)
 {
-    uint8_t *retained;
-
-    if (tls->input_size == 0)
-        return true;
-    retained = malloc(tls->input_size);
-    if (retained == NULL)
-        return false;
-    memcpy(retained, tls->input, tls->input_size);
-    free(tls->retained);
-    tls->retained = retained;
-    tls->input = retained;
-    return true;
+    return tls->input_size == 0 || tls->input == tls->retained || retain(tls, NULL, 0);
 }
 
 int mu__tls_read(struct mu__tls *tls, void *out, size_t size)

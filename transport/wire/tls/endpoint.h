@@ -25,8 +25,9 @@ void mu__tls_free(struct mu__tls *tls);
 /* Begin, on the side that connected: there is output. */
 int mu__tls_begin(struct mu__tls *tls);
 
-/* Bytes that have come; borrowed until read() has given 0, or keep_input() is called. */
-void mu__tls_receive(struct mu__tls *tls, const void *data, size_t size);
+/* Bytes that have come; borrowed until read() has given 0, or keep_input() is called.
+ * Behind bytes that were kept and not read they are copied. False: out of memory. */
+bool mu__tls_receive(struct mu__tls *tls, const void *data, size_t size);
 
 /* Copy what read() has not taken; false when out of memory. */
 bool mu__tls_keep_input(struct mu__tls *tls);

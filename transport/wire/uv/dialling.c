@@ -253,7 +253,10 @@ static void hear_records(struct mu__connection *connection, size_t size)
     unsigned heard = 0;
     int rv;
 
-    mu__tls_receive(connection->tls, connection->records, size);
+    if (!mu__tls_receive(connection->tls, connection->records, size)) {
+        fail(connection, MU__DIAL_NO_WAY, "out of memory");
+        return;
+    }
     do {
         unsigned had = connection->heard_size + heard;
 

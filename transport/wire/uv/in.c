@@ -370,8 +370,10 @@ static void on_read(uv_stream_t *stream, ssize_t size, const uv_buf_t *buf)
         return;
     }
     if (in->tls != NULL) {
-        mu__tls_receive(in->tls, data, (size_t)size);
-        take_records(in);
+        if (mu__tls_receive(in->tls, data, (size_t)size))
+            take_records(in);
+        else
+            in_lost(in, "out of memory");
         return;
     }
     if (data == in->wire->scratch) {

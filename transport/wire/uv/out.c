@@ -129,7 +129,8 @@ static const char *hear_session(struct mu__connection *connection, const void *d
     char heard;
     int rv;
 
-    mu__tls_receive(connection->tls, data, size);
+    if (!mu__tls_receive(connection->tls, data, size))
+        return "out of memory";
     rv = mu__tls_read(connection->tls, &heard, 1);
     if (rv > 0)
         return "it speaks where it should listen";
