@@ -178,7 +178,7 @@ static void test_a_cluster_with_a_key(void **state)
            "--timeout-ms", "1000", "--key-file", in_folder("other"));
     MUSTER(4, "speaks TLS, and this node does not", "status", "--address", address,
            "--timeout-ms", "1000");
-    (void)cli_expect(&run, NULL, "every node of a cluster needs the same key file");
+    (void)cli_expect(&run, NULL, "every node of a cluster needs the same key");
     stop();
 }
 
@@ -293,7 +293,7 @@ static void test_a_key_that_comes_later(void **state)
         address + strlen("tcp://"));
     cli_start(&asked, NULL, "node", "--cluster", cluster, "--task", "worker:1", "--bind",
               "tcp://127.0.0.1:0", "--key-file", in_folder("later"), NULL);
-    (void)cli_expect(&run, NULL, "every node of a cluster needs the same key file");
+    (void)cli_expect(&run, NULL, "every node of a cluster needs the same key");
     (void)snprintf(command, sizeof command, "cp '%s' '%s'", in_folder("key"),
                    in_folder("later"));
     assert_int_equal(system(command), 0);
