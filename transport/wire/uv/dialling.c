@@ -246,6 +246,21 @@ static void fail_secured(struct mu__connection *connection)
     fail(connection, MU__DIAL_UNPROVEN, try->words);
 }
 
+/* Whether what came first is neither a record of TLS nor the greeting of a plain node. */
+static bool is_other(struct mu__connection *connection, size_t size)
+{
+    enum { RECORD_TYPE_FIRST = 0x14, RECORD_TYPE_LAST = 0x17 };
+    uint8_t first = connection->records[0];
+
+    if (connection->has_answered || first == 0 ||
+        (first >= RECORD_TYPE_FIRST && first <= RECORD_TYPE_LAST))
+        return false;
+    connection->heard_size =
+        size < MU__SP_GREETING_BYTES ? (unsigned)size : MU__SP_GREETING_BYTES;
+    memcpy(connection->heard, connection->records, connection->heard_size);
+    return true;
+}
+
 /* The greeting is said when the peer has proven itself; it greets when this node has. */
 static void hear_records(struct mu__connection *connection, size_t size)
 {
@@ -253,6 +268,11 @@ static void hear_records(struct mu__connection *connection, size_t size)
     unsigned heard = 0;
     int rv;
 
+    if (is_other(connection, size)) {
+        fail(connection, MU__DIAL_OTHER, why_other(connection));
+        return;
+    }
+    connection->has_answered = true;
     if (!mu__tls_receive(connection->tls, connection->records, size)) {
         fail(connection, MU__DIAL_NO_WAY, "out of memory");
         return;
