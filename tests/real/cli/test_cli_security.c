@@ -263,6 +263,7 @@ static void test_a_user_without_a_place(void **state)
     make_key("key");
     MUSTER_OF("key/below/a/file", 2, "tcp needs a key", "node", "--cluster",
               "{\"chief\": [\"127.0.0.1:0\"]}", "--task", "chief:0");
+    assert_null(strstr(asked.text, "is up at"));
 }
 
 /* Who may use the cluster is no task of it. */
