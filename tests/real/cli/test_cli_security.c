@@ -138,15 +138,23 @@ static void derive(const char *right)
            in_folder("key"));
 }
 
+/* What a key may not do, the client says at once. */
 static void test_a_cluster_with_a_key(void **state)
 {
+    static const char no_put[] = "key_put needs the right \"use\", and this node has a "
+                                 "key or a certificate for \"observe\"";
+    static const char no_reset[] = "task_mark needs the right \"operate\"";
     static const struct {
         const char *right;
-        int put;            /* exit codes: 4: it was not answered */
-        int reset;          /* 1: the worker is in no error */
+        int put;            /* exit codes */
+        const char *put_words;
+        const char *reset_words;
     } rows[] = {
-        {"observe", 4, 4}, {"use", 0, 4}, {"operate", 0, 1},
-        {"task", 0, 1},    {"key", 0, 1},
+        {"observe", 1, no_put, no_reset},
+        {"use", 0, "", no_reset},
+        {"operate", 0, "", "is connected: a task is reset from being in error"},
+        {"task", 0, "", "is connected: a task is reset from being in error"},
+        {"key", 0, "", "is connected: a task is reset from being in error"},
     };
 
     (void)state;
@@ -160,19 +168,20 @@ static void test_a_cluster_with_a_key(void **state)
             derive(key);
         MUSTER(0, "/job:worker/task:0", "status", "--address", address, "--key-file",
                in_folder(key));
-        MUSTER(rows[i].put, "", "kv", "put", "a", key, "--address", address,
-               "--timeout-ms", rows[i].put == 0 ? "20000" : "1000", "--key-file",
-               in_folder(key));
+        MUSTER(rows[i].put, rows[i].put_words, "kv", "put", "a", key, "--address",
+               address, "--key-file", in_folder(key));
         if (rows[i].put == 0)
             MUSTER(0, key, "kv", "get", "a", "--address", address, "--key-file",
                    in_folder(key));
-        MUSTER(rows[i].reset, "", "task", "reset", "worker:0", "--address", address,
-               "--timeout-ms", rows[i].reset == 1 ? "20000" : "1000", "--key-file",
-               in_folder(key));
+        MUSTER(1, rows[i].reset_words, "task", "reset", "worker:0", "--address", address,
+               "--key-file", in_folder(key));
     }
-    (void)cli_expect(&run, NULL,
-                     "has sent key_put, which needs the right \"use\"; it has "
-                     "proven \"observe\": dropped");
+    MUSTER(1, "drain needs the right \"operate\"", "drain", "worker:0", "--address",
+           address, "--key-file", in_folder("use"));
+    MUSTER(1, "server_stop needs the right \"operate\"", "stop", "worker:0",
+           "--address", address, "--key-file", in_folder("use"));
+    MUSTER(1, "preempt_notice needs the right \"operate\"", "preempt", "worker:0", "--address",
+           address, "--key-file", in_folder("use"));
     MUSTER(4, "the peer has another key", "status", "--address", address,
            "--timeout-ms", "1000", "--key-file", in_folder("other"));
     MUSTER(4, "the peer has another key", "status", "--address", address,
@@ -228,6 +237,7 @@ static void test_a_user_has_a_key(void **state)
     MUSTER_OF("own", 0, "cluster key ", "key", "show");
     MUSTER_OF("own", 1, "is there already", "key", "new");
     MUSTER_OF("own", 0, "/job:worker/task:3", "status", "--address", address);
+    assert_null(strstr(asked.text, "insecure"));
     MUSTER_OF("other", 4, "the peer has another key", "status", "--address", address,
               "--timeout-ms", "1000");
     (void)cli_expect(&run, NULL, "every node of a cluster needs the same key");
@@ -247,7 +257,7 @@ static void test_insecure(void **state)
     start_of("none", "--insecure");
     (void)cli_expect(&run, NULL, "insecure: nothing is encrypted, and whoever reaches "
                                  "tcp://127.0.0.1:");
-    MUSTER_OF("none", 0, "/job:worker/task:3", "status", "--address", address,
+    MUSTER_OF("none", 0, "insecure: nothing is encrypted", "status", "--address", address,
               "--insecure");
     assert_int_equal(stat(in_folder("none"), &status), -1);
     MUSTER_OF("own", 4, "the peer speaks without TLS", "status", "--address", address,
@@ -349,7 +359,7 @@ static void test_certificates(void **state)
     MUSTER(0, "/job:worker/task:0", "status", "--address", address, "--tls-ca",
            in_folder("ca.pem"), "--tls-certificate", in_folder("watcher.pem"),
            "--tls-private-key", in_folder("watcher.key"));
-    MUSTER(4, "", "kv", "put", "a", "b", "--address", address, "--timeout-ms", "1000",
+    MUSTER(1, "key_put needs the right", "kv", "put", "a", "b", "--address", address,
            "--tls-ca", in_folder("ca.pem"), "--tls-certificate",
            in_folder("watcher.pem"), "--tls-private-key", in_folder("watcher.key"));
     cli_kill(&worker, SIGKILL);

@@ -97,6 +97,7 @@ void mu__in_resume_paused(struct mu__wire_uv *wire);
 int mu__out_dial(struct mu__wire *door, uint32_t number, const char *url);
 void mu__out_avoid(struct mu__wire *door, uint32_t number,
                    const struct mu__dial_tried *tried);
+enum mu__right mu__out_own_right(struct mu__wire *door, uint32_t number);
 void mu__out_show(struct mu__wire *door, uint32_t number, enum mu__right right);
 uint32_t mu__out_address(struct mu__wire *door, uint32_t number, unsigned *ret_count);
 void mu__out_hangup(struct mu__wire *door, uint32_t number);

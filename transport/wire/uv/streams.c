@@ -204,6 +204,7 @@ static const struct mu__wire_ops ops = {
     .drop = mu__in_drop,
     .proof = mu__in_proof,
     .show = mu__out_show,
+    .own_right = mu__out_own_right,
     .peer = mu__in_peer,
     .last_error = mu__out_last_error,
 };
