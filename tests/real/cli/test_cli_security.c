@@ -180,8 +180,8 @@ static void test_a_cluster_with_a_key(void **state)
            address, "--key-file", in_folder("use"));
     MUSTER(1, "server_stop needs the right \"operate\"", "stop", "worker:0",
            "--address", address, "--key-file", in_folder("use"));
-    MUSTER(1, "preempt_notice needs the right \"operate\"", "preempt", "worker:0", "--address",
-           address, "--key-file", in_folder("use"));
+    MUSTER(1, "preempt_notice needs the right \"operate\"", "preempt", "worker:0",
+           "--address", address, "--key-file", in_folder("use"));
     MUSTER(4, "the peer has another key", "status", "--address", address,
            "--timeout-ms", "1000", "--key-file", in_folder("other"));
     MUSTER(4, "the peer has another key", "status", "--address", address,
