@@ -3,7 +3,7 @@
 #include "tests/real/nodes.h"
 
 #include "tests/real/certificates.h"
-#include "transport/wire/tls/endpoint.h"
+#include "transport/wire/tls/internal.h"
 
 /* Two ends; what one puts out is what the other is given. */
 struct pair {
@@ -412,6 +412,41 @@ static void test_bad_pem(void **state)
 
 /* ---- strangers ---- */
 
+/* A listening side without the key that has a certificate of its own, and asks for
+ * nothing: with TLS alone that would be enough. */
+static void test_certificate_for_the_key(void **state)
+{
+    struct certified ca;
+    struct certified own;
+    struct mu__tls_identity *stranger;
+    struct mu__tls_identity *identity;
+    struct mu__key key;
+    struct pair pair;
+
+    (void)state;
+    certified_make(&ca, NULL, NULL, NULL, -60, 3600);
+    certified_make(&own, &ca, "URI:muster:/job:chief/task:0", NULL, -60, 3600);
+    stranger = of_certified(&ca, &own, false);
+    SSL_CTX_set_verify(stranger->ssl, SSL_VERIFY_NONE, NULL);
+    assert_int_equal(mu__key_new(NULL, &key), 0);
+    identity = of_key(&key);
+    pair_open(&pair, identity, stranger, MU__RIGHT_ALL);
+    pump(&pair, 100000);
+    assert_false(mu__tls_is_open(pair.client));
+    assert_int_equal(pair.client_rv, -MU_EPERMISSION);
+    assert_true(mu__tls_write(pair.client, "secret", 6) < 0);
+    assert_string_equal(mu__tls_why(pair.client),
+                        "the peer has shown a certificate, and not that it has the key "
+                        "of this node");
+    pump(&pair, 100000);
+    assert_string_equal(pair.server_heard, "");
+    pair_close(&pair);
+    mu__tls_identity_free(identity);
+    mu__tls_identity_free(stranger);
+    certified_free(&own);
+    certified_free(&ca);
+}
+
 /* Whatever comes instead of a handshake ends it, with words; nothing is read. */
 static void test_garbage(void **state)
 {
@@ -558,6 +593,7 @@ int main(void)
         cmocka_unit_test(test_other_keys),   cmocka_unit_test(test_bad_keys),
         cmocka_unit_test(test_certificates), cmocka_unit_test(test_bad_certificates),
         cmocka_unit_test(test_bad_pem),      cmocka_unit_test(test_garbage),
+        cmocka_unit_test(test_certificate_for_the_key),
         cmocka_unit_test(test_replay),       cmocka_unit_test(test_flipped_bit),
         cmocka_unit_test(test_read_in_parts),
     };
