@@ -1,6 +1,5 @@
 /* Any bytes as what proves somebody: a file with a key, the name of a key that a peer
  * says in the clear, texts in PEM, the names in a certificate.
- * in the clear, texts in PEM, the names in a certificate.
  *
  * What is taken is what it says that it is, and written again it is the same; what is not
  * is refused with words that do not have it in them. */
