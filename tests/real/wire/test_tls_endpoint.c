@@ -212,7 +212,9 @@ static void test_bad_keys(void **state)
         {"muster-key ", false},
         {"muster-key use 0123456789abcdef %s", true},
         {"muster-key use 0123456789abcdef %s\n", true},
+        {"muster-key use 0123456789abcdef %s\r\n", true},
         {"muster-key use 0123456789abcdef %s more", false},
+        {"muster-key use 0123456789abcdef %s\nmore", false},
         {"muster-key use 0123456789abcdef %s0", false},
         {"muster-key use 0123456789ABCDEF %s", false},
         {"muster-key use 0123456789abcde %s", false},
@@ -240,6 +242,39 @@ static void test_bad_keys(void **state)
         if (rv != 0)
             assert_non_null(strstr(error.message, "file k is no key"));
         assert_null(strstr(error.message, digits));
+    }
+}
+
+/* The name of a key, as a peer says it; behind a zero there may be more. */
+static void test_names_of_keys(void **state)
+{
+#define ROW(text, is) {text, sizeof text - 1, is}
+    static const struct {
+        const char *name;
+        size_t size;
+        bool is_name;
+    } rows[] = {
+        ROW("muster cluster 0123456789abcdef", true),
+        ROW("muster use 0123456789abcdef", true),
+        ROW("muster cluster 0123456789abcdef\0", false),
+        ROW("muster cluster 0123456789abcdef\0and", false),
+        ROW("muster cluster 0123456789abcdef ", false),
+        ROW("muster cluster 0123456789abcde", false),
+        ROW("muster cluster\0" "0123456789abcdef", false),
+        ROW("muster all 0123456789abcdef", false),
+        ROW("muster ", false),
+        ROW("", false),
+    };
+#undef ROW
+
+    (void)state;
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        char fingerprint[MU__KEY_FINGERPRINT_BYTES];
+        enum mu__right right;
+        int rv = mu__key_name_parse(rows[i].name, rows[i].size, &right, fingerprint);
+
+        if ((rv == 0) != rows[i].is_name)
+            fail_msg("row %zu: %d", i, rv);
     }
 }
 
@@ -591,6 +626,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_one_key),      cmocka_unit_test(test_derived_keys),
         cmocka_unit_test(test_other_keys),   cmocka_unit_test(test_bad_keys),
+        cmocka_unit_test(test_names_of_keys),
         cmocka_unit_test(test_certificates), cmocka_unit_test(test_bad_certificates),
         cmocka_unit_test(test_bad_pem),      cmocka_unit_test(test_garbage),
         cmocka_unit_test(test_certificate_for_the_key),
