@@ -59,7 +59,8 @@ static int which_program(void)
 
 static bool has(const struct capture *capture, const char *text)
 {
-    return memmem(capture->bytes, capture->size, text, strlen(text)) != NULL;
+    return capture->bytes != NULL &&
+           memmem(capture->bytes, capture->size, text, strlen(text)) != NULL;
 }
 
 /* What is in the file by now. */
@@ -160,6 +161,7 @@ static void run_a_closure(mu_node *chief)
     check(mu_coordinator_schedule(coordinator, function_name, args, SOON_MS, &error,
                                   &future),
           &error);
+    mu_value_free(args);
     check(mu_coordinator_join(coordinator, SOON_MS, &error), &error);
     mu_remote_value_free(future);
     mu_coordinator_close(coordinator);

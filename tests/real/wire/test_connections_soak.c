@@ -115,7 +115,7 @@ static void begin(struct soak *soak)
 static void end(struct soak *soak)
 {
     cli_kill(&soak->node, SIGTERM);
-    (void)cli_wait(&soak->node);
+    cli_expect_code(&soak->node, 128 + SIGTERM);
     mu__tls_identity_free(soak->right);
     mu__tls_identity_free(soak->other);
     nodes_done(&soak->nodes);
