@@ -99,6 +99,7 @@ void mu__links_writable(struct mu__links *links, uint32_t out);
 void mu__links_frame(struct mu__links *links, uint32_t in, struct mu__buf *frame);
 void mu__links_in_down(struct mu__links *links, uint32_t in, const char *reason);
 void mu__links_refused(struct mu__links *links, const char *address, const char *reason);
+void mu__links_short_of(struct mu__links *links, const char *words);
 
 /* Retain a link to this task from now on. There is no link to it yet. */
 int mu__links_dial(struct mu__links *links, const char *type, uint32_t index,

@@ -22,6 +22,11 @@ void mu__links_refused(struct mu__links *links, const char *address, const char 
                   address[0] == '\0' ? "" : " from ", address, why, more);
 }
 
+void mu__links_short_of(struct mu__links *links, const char *words)
+{
+    mu__links_log(links, MU__LOG_WARN, "%s", words);
+}
+
 static void note_dropped(struct mu__links *links, uint32_t in, const char *why)
 {
     const struct mu__wire_ops *ops = links->wire->ops;
