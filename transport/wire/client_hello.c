@@ -9,19 +9,19 @@ enum {
 
 /* A message may come in several records. Its header is taken byte by byte, since it may
  * be in two of them. */
-struct look {
+struct hello_look {
     uint8_t header[MESSAGE_HEADER_BYTES];
     size_t taken;               /* of the message, its header included */
 };
 
-static void look_at(struct look *look, const uint8_t *bytes, size_t size)
+static void look_at(struct hello_look *look, const uint8_t *bytes, size_t size)
 {
     for (size_t i = 0; i < size && look->taken + i < MESSAGE_HEADER_BYTES; i++)
         look->header[look->taken + i] = bytes[i];
     look->taken += size;
 }
 
-static bool is_over(const struct look *look)
+static bool is_over(const struct hello_look *look)
 {
     size_t size = (size_t)look->header[1] << 16 | (size_t)look->header[2] << 8 |
                   look->header[3];
@@ -32,9 +32,9 @@ static bool is_over(const struct look *look)
            look->taken - MESSAGE_HEADER_BYTES >= size;
 }
 
-bool mu__client_hello_is_told(const uint8_t *bytes, size_t size)
+bool mu__client_hello_is_decided(const uint8_t *bytes, size_t size)
 {
-    struct look look = {.taken = 0};
+    struct hello_look look = {.taken = 0};
     size_t at = 0;
 
     while (!is_over(&look)) {

@@ -7,7 +7,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* False: more bytes are needed to tell. True: it is whole, or it is none. */
-bool mu__client_hello_is_told(const uint8_t *bytes, size_t size);
+/* False: more bytes are needed. True: it is whole, or it is none. */
+bool mu__client_hello_is_decided(const uint8_t *bytes, size_t size);
 
 #endif

@@ -2,8 +2,8 @@
  * long, and how fast one address may begin them. A connection has proven itself when the
  * links have accepted its HELLO.
  *
- * When there are too many, the oldest goes, so that a member, which proves itself at once,
- * gets in however many strangers there are. A connection that ends unproven costs its
+ * When there are too many, the oldest goes, so that a member, which proves itself at
+ * once, gets in however many others there are. A connection that ends unproven costs its
  * address a token; one that proves itself gives the token back, so that only those that
  * do not are counted.
  *

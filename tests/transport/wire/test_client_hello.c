@@ -13,10 +13,10 @@ struct row {
     const char *name;
     const char *bytes;
     size_t size;
-    size_t told_from;           /* more than size: never */
+    size_t decided_from;           /* more than size: never */
 };
 
-#define ROW(name, bytes, told_from) {name, bytes, sizeof bytes - 1, told_from}
+#define ROW(name, bytes, decided_from) {name, bytes, sizeof bytes - 1, decided_from}
 
 static const struct row rows[] = {
     ROW("one record", "\x16\3\1\0\7\1\0\0\3abc", 12),
@@ -45,7 +45,8 @@ static void test_rows(void **state)
             uint8_t *bytes = test_malloc(size + 1);
 
             memcpy(bytes + 1, rows[i].bytes, size);
-            if (mu__client_hello_is_told(bytes + 1, size) != (size >= rows[i].told_from))
+            if (mu__client_hello_is_decided(bytes + 1, size) !=
+                (size >= rows[i].decided_from))
                 fail_msg("%s: wrong with %zu bytes", rows[i].name, size);
             test_free(bytes);
         }

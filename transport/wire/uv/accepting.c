@@ -40,11 +40,24 @@ void mu__address_words(const struct sockaddr *address, char *out, size_t size)
                                          : ((struct sockaddr_in *)address)->sin_port));
 }
 
+static const uint8_t mapped[12] = {[10] = 0xff, [11] = 0xff};
+
+static bool is_mapped(const struct mu__source *source)
+{
+    return memcmp(source->bytes, mapped, sizeof mapped) == 0;
+}
+
+void mu__source_words(const struct mu__source *source, char *out, size_t size)
+{
+    if (is_mapped(source))
+        (void)uv_inet_ntop(AF_INET, source->bytes + sizeof mapped, out, size);
+    else
+        (void)uv_inet_ntop(AF_INET6, source->bytes, out, size);
+}
+
 static void source_of(const struct sockaddr *address, struct mu__source *ret_source)
 {
-    static const uint8_t mapped[12] = {[10] = 0xff, [11] = 0xff};
     static const uint8_t itself[16] = {[15] = 1};
-    bool is_mapped;
 
     *ret_source = (struct mu__source){.is_limited = false};
     if (address->sa_family == AF_INET) {
@@ -56,9 +69,9 @@ static void source_of(const struct sockaddr *address, struct mu__source *ret_sou
     } else {
         return;
     }
-    is_mapped = memcmp(ret_source->bytes, mapped, sizeof mapped) == 0;
-    ret_source->is_limited = is_mapped ? ret_source->bytes[sizeof mapped] != 127
-                                       : memcmp(ret_source->bytes, itself, 16) != 0;
+    ret_source->is_limited = is_mapped(ret_source)
+                                 ? ret_source->bytes[sizeof mapped] != 127
+                                 : memcmp(ret_source->bytes, itself, 16) != 0;
 }
 
 /* ---- those that wait ---- */
@@ -153,10 +166,10 @@ static void report_short(struct mu__wire_uv *wire)
         return;
     wire->accepting.short_said_ms = now_ms;
     (void)snprintf(words, sizeof words,
-                   "descriptors are short: this process may have %llu, of which the last "
-                   "%llu are kept for members and files; no connection is accepted until "
-                   "some are closed; to do: raise the limit (`ulimit -n`; LimitNOFILE= of "
-                   "systemd)",
+                   "descriptors are short: this process may have %llu, of which the "
+                   "last %llu are kept for members and files; until some are closed, "
+                   "new connections wait or take the place of unproven ones; to do: "
+                   "raise the limit (`ulimit -n`; LimitNOFILE= of systemd)",
                    (unsigned long long)limit, (unsigned long long)reserve_of(limit));
     wire->events.short_of(wire->owner, words);
 }

@@ -155,11 +155,13 @@ void mu__in_peer(struct mu__wire *door, uint32_t number, char *ret_address, size
     int name_size = sizeof name;
 
     ret_address[0] = '\0';
-    if (in == NULL ||
-        (in->stream.handle.type == UV_TCP &&
-         uv_tcp_getpeername(&in->stream.tcp, (struct sockaddr *)&name, &name_size) != 0))
+    if (in == NULL)
         return;
-    mu__address_words((struct sockaddr *)&name, ret_address, size);
+    if (in->stream.handle.type == UV_TCP &&
+        uv_tcp_getpeername(&in->stream.tcp, (struct sockaddr *)&name, &name_size) != 0)
+        mu__source_words(&in->unproven.source, ret_address, size);  /* it has gone */
+    else
+        mu__address_words((struct sockaddr *)&name, ret_address, size);
 }
 
 void mu__in_drop_all(struct mu__wire_uv *wire)
@@ -408,13 +410,13 @@ static void take_client_hello(struct in *in, const uint8_t *data, size_t size)
 {
     uint8_t *left;
 
-    if (in->left_size == 0 && mu__client_hello_is_told(data, size)) {
+    if (in->left_size == 0 && mu__client_hello_is_decided(data, size)) {
         begin_session(in, data, size);
         return;
     }
     if (!join_left(in, data, size))
         return;
-    if (mu__client_hello_is_told(in->left, in->left_size)) {
+    if (mu__client_hello_is_decided(in->left, in->left_size)) {
         left = in->left;
         size = in->left_size;
         in->left = NULL;

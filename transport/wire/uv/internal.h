@@ -106,6 +106,9 @@ void mu__accepting_begin_session(struct mu__wire_uv *wire,
 /* "10.0.0.1:5000", "unix". */
 void mu__address_words(const struct sockaddr *address, char *out, size_t size);
 
+/* "10.0.0.1". */
+void mu__source_words(const struct mu__source *source, char *out, size_t size);
+
 /* A connection was accepted as `fd`, which is taken. */
 void mu__in_accept(struct mu__wire_uv *wire, int fd, const struct mu__source *source);
 
