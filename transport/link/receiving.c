@@ -7,19 +7,10 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Limited, since any peer can cause this line as often as it likes. */
 void mu__links_refused(struct mu__links *links, const char *address, const char *why)
 {
-    char more[96] = "";
-    uint64_t hidden = 0;
-
-    if (!mu__log_limit_show(&links->dropped_log, address, mu__links_now(links), &hidden))
-        return;
-    if (hidden > 0)
-        (void)snprintf(more, sizeof more, " (and %" PRIu64 " more from there since the "
-                       "last line)", hidden);
-    mu__links_log(links, MU__LOG_WARN, "dropped a connection%s%s: %s%s",
-                  address[0] == '\0' ? "" : " from ", address, why, more);
+    mu__links_log_peer(links, MU__LOG_WARN, address, "dropped a connection%s%s: %s",
+                       address[0] == '\0' ? "" : " from ", address, why);
 }
 
 void mu__links_short_of(struct mu__links *links, const char *words)
