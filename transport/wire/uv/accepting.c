@@ -3,8 +3,9 @@
  * The system gives the lowest free number to a descriptor: the number of the next one
  * tells how many there are at least. The last ones are kept back for members: for
  * connections to them, and for files. Where only those are left, a new connection takes
- * the place of the oldest unproven one; where there is none, nothing is accepted for a
- * moment, and connections wait in the system's queue. */
+ * the place of the oldest unproven one, which had a moment to prove itself; where there
+ * is none, nothing is accepted for a while, and connections wait in the system's
+ * queue. */
 #define _GNU_SOURCE /* accept4 */
 
 #include "transport/wire/uv/internal.h"
@@ -20,6 +21,7 @@
 enum {
     AT_ONCE = 16,               /* accepted before connections are read again */
     PAUSE_MS = 100,
+    CHANCE_MS = 20,             /* to prove itself, where descriptors are short */
     SHORT_SAID_MS = 60000,      /* between reports that descriptors are short */
     RESERVE_MIN = 16,
     RESERVE_MAX = 256           /* the reserve is an eighth of all, in these bounds */
@@ -174,10 +176,10 @@ static void report_short(struct mu__wire_uv *wire)
     wire->events.short_of(wire->owner, words);
 }
 
-static void pause_accepting(struct mu__wire_uv *wire)
+static void pause_accepting(struct mu__wire_uv *wire, uint64_t ms)
 {
     (void)uv_poll_stop(&wire->accepting.poll);
-    (void)uv_timer_start(&wire->accepting.pause, on_pause_over, PAUSE_MS, 0);
+    (void)uv_timer_start(&wire->accepting.pause, on_pause_over, ms, 0);
     report_short(wire);
 }
 
@@ -192,19 +194,22 @@ static bool has_descriptors(const struct mu__wire_uv *wire)
     return limit == RLIM_INFINITY || (rlim_t)next + reserve_of(limit) < limit;
 }
 
-/* Room for one more connection; false: there is none for now. */
-static bool make_room(struct mu__wire_uv *wire)
+/* How long to wait for room for one more connection; 0: there is room. */
+static uint64_t wait_for_room(struct mu__wire_uv *wire)
 {
-    struct mu__unproven_entry *oldest;
+    struct mu__unproven_entry *oldest =
+        mu__unproven_oldest(&wire->accepting.unproven);
+    uint64_t age_ms = oldest == NULL ? 0 : uv_now(wire->loop) - oldest->since_ms;
 
     if (has_descriptors(wire))
-        return true;
-    oldest = mu__unproven_oldest(&wire->accepting.unproven);
+        return 0;
     if (oldest == NULL)
-        return false;
+        return PAUSE_MS;
+    if (age_ms < CHANCE_MS)
+        return CHANCE_MS - age_ms;
     mu__in_end(oldest, "descriptors are short, and it had not proven itself");
     report_short(wire);
-    return true;
+    return 0;
 }
 
 /* ---- accepting ---- */
@@ -233,16 +238,17 @@ static bool accept_one(struct mu__wire_uv *wire)
     struct sockaddr *address = (struct sockaddr *)&storage;
     socklen_t size = sizeof storage;
     struct mu__source source;
+    uint64_t wait_ms = wait_for_room(wire);
     int fd;
 
-    if (!make_room(wire)) {
-        pause_accepting(wire);
+    if (wait_ms > 0) {
+        pause_accepting(wire, wait_ms);
         return false;
     }
     fd = accept4(wire->accepting.fd, address, &size, SOCK_NONBLOCK | SOCK_CLOEXEC);
     if (fd < 0) {
         if (is_lack(errno))
-            pause_accepting(wire);
+            pause_accepting(wire, PAUSE_MS);
         return errno == ECONNABORTED || errno == EINTR;
     }
     source_of(address, &source);
