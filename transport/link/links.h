@@ -81,7 +81,12 @@ enum {
     MU__LINK_QUEUE_BYTES_MAX = 64 << 20, /* with more unsent, and nothing taken for half
                                             of silence_ms, the peer does not read: link
                                             down. A single larger message may wait */
-    MU__LINK_MESSAGE_BYTES_MAX = (1 << 30) + (1 << 20)
+    MU__LINK_MESSAGE_BYTES_MAX = (1 << 30) + (1 << 20),
+    MU__LINK_CLIENTS_LARGE_MAX = 4,     /* so many times that may clients' unfinished
+                                           large messages have together; tasks are as
+                                           many as the cluster has, and have one each */
+    MU__LINK_OBSERVER_BYTES_MAX = 4 << 20   /* of a message whose sender may only observe:
+                                               nothing that it may say is larger */
 };
 
 int mu__links_new(const struct mu__links_config *config,
