@@ -191,6 +191,15 @@ static void name_process(const mu_node *node, struct process_names *names)
     write_listens(node, names->listens);
 }
 
+/* Of the machine's memory, or of what the container may use. */
+static uint64_t half_of_memory(void)
+{
+    uint64_t total = uv_get_total_memory();
+    uint64_t constrained = uv_get_constrained_memory();
+
+    return (constrained > 0 && constrained < total ? constrained : total) / 2;
+}
+
 static int start_member(mu_node *node, const mu_node_options *o,
                         const struct mu__node_extra *extra, mu_error *ret_error)
 {
@@ -204,6 +213,7 @@ static int start_member(mu_node *node, const mu_node_options *o,
         .journal = node->journal.storage,
         .offer_check = mu__offer_check_own,
         .offer_owner = &node->offer.own,
+        .retained_bytes_max = half_of_memory(),
         .node = node,
         .post = mu__node_post,
         .upcalls = {mu__node_cluster_news, node, mu__node_superseded, node},

@@ -27,6 +27,7 @@ struct worker {
     uint32_t spare_count;
     uint64_t look_timer;        /* for the next check for BEGUN reports; 0: not set */
     bool leaving;               /* starts no run any more */
+    bool full;                  /* it was logged that an input was dropped */
 };
 
 /* ---- worker.c ---- */
