@@ -307,6 +307,34 @@ static void test_flood_of_inputs(void **state)
                        "more inputs than may be kept"));
 }
 
+/* Runs that wait have a bound, too; who ends makes room, and one alone is never
+ * refused. */
+static void test_runs_bound(void **state)
+{
+    struct fixture *f = *state;
+    const struct worker *worker = worker_of(f);
+    char words[256];
+    uint64_t one;
+    uint64_t i = 1;
+
+    RUN(f, i, "quick", large(), .inputs = {50});
+    one = worker->runs_bytes;
+    while (worker->runs_bytes + one <= LONE_RETAINED_BYTES_MAX)
+        RUN(f, ++i, "quick", large(), .inputs = {50});
+    (void)snprintf(words, sizeof words, "/job:worker/task:3 has runs of %" PRIu64 " "
+                   "bytes, and may have 16777216 (half of its machine's memory): there "
+                   "is no room for %" PRIu64 " more", i * one, one);
+    expect_silence(f);
+    RUN(f, 100, "quick", large(), .inputs = {50});
+    expect_error(f, 100, MU_EEXHAUSTED, MU_ERROR_OTHER, words);
+    TELL(f, MU__CANCEL, cancel, .closure = 1, .attempt = 1);
+    free_msg(f, hear(f, MU__RESULT));
+    RUN(f, 101, "quick", large(), .inputs = {50});
+    expect_silence(f);
+    lose_chief(f);
+    assert_int_equal(worker->runs_bytes, 0);
+}
+
 /* ---- Objects ---- */
 
 static void test_objects(void **state)
@@ -383,6 +411,7 @@ int main(void)
         WORKER_TEST(test_drop_overtakes),
         WORKER_TEST(test_inputs_bound),
         WORKER_TEST(test_flood_of_inputs),
+        WORKER_TEST(test_runs_bound),
         WORKER_TEST(test_objects),
         WORKER_TEST(test_objects_do_not_travel),
     };
