@@ -473,7 +473,7 @@ static void test_sets_bound(void **state)
  * own were answered. */
 static void test_questions_of_one_task(void **state)
 {
-    struct service *s = SERVICE(.tasks = "worker:0-2", .fast = true);
+    struct service *s = SERVICE(.tasks = "worker:0-2");
     struct service_agent *w0 = service_task(s, "worker", 0);
     struct service_agent *w1 = service_task(s, "worker", 1);
     uint64_t last = 0;
