@@ -280,17 +280,32 @@ static int listen_on_wire(mu_node *node, const mu_node_options *o,
                             ret_error, &node->network.wire);
 }
 
+/* Said by tasks; a client is gone before anybody could make use of it. */
+static void warn_if_insecure(mu_node *node, const mu_node_options *o)
+{
+    if (node->network.proof == NULL && strcmp(o->task_type, "client") != 0)
+        mu__node_log(node, MU_LOG_WARN, "wire",
+                     "insecure: nothing is encrypted, and whoever reaches %s may do "
+                     "everything",
+                     mu__wire_uv_url(node->network.wire));
+}
+
 static int open_wire(mu_node *node, const mu_node_options *o,
                      struct mu__discovered *found, mu_error *ret_error)
 {
     const struct mu__own_proof_log log = {log_proof, node};
-    int rv = mu__own_proof_open(&o->tls, &log, ret_error, &node->network.proof);
+    bool is_ipc = found->listening.fd >= 0
+                      ? found->listening.url.ipc
+                      : strncmp(bind_url(o), "ipc://", strlen("ipc://")) == 0;
+    int rv = mu__own_proof_open(&o->tls, is_ipc, &log, ret_error, &node->network.proof);
 
     if (rv == 0)
         rv = listen_on_wire(node, o, found, ret_error);
     if (rv == 0 && node->network.proof != NULL)
         mu__wire_uv_secure(node->network.wire,
                            mu__own_proof_source(node->network.proof));
+    if (rv == 0)
+        warn_if_insecure(node, o);
     return rv;
 }
 

@@ -190,6 +190,8 @@ static void link_up(void *owner, uint32_t node, const char *type, uint32_t index
     struct mu__member *member = owner;
 
     mu__kernel_node_up(member->kernel, node, type, index, incarnation, address);
+    mu__kernel_node_right(member->kernel, node,
+                          mu__links_own_right(member->links, node));
 }
 
 static void link_down(void *owner, uint32_t node, const char *reason)

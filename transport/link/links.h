@@ -138,6 +138,9 @@ int mu__links_move(struct mu__links *links, const char *type, uint32_t index,
  * to that node is up. */
 int mu__links_transmit(struct mu__links *links, struct mu__msg *msg);
 
+/* What this node has proven to a node that is up. */
+enum mu__right mu__links_own_right(const struct mu__links *links, uint32_t node);
+
 /* Send what this turn has put into frames. */
 void mu__links_flush(struct mu__links *links);
 

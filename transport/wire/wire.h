@@ -31,9 +31,9 @@ struct mu__wire_ops {
 
     /* Connect `out` to `url` ("tcp://host:port", "ipc:///path") and keep it connected:
      * tries again, with back-off, at each loss, resolving the name anew, until hangup.
-     * The addresses of a name are tried in parallel, each a moment after the last.
-     * Each success is reported as out_up, each loss as out_down. An `out` in use, or a
-     * url that cannot be parsed, is refused with an error. */
+     * The addresses of a name are tried in parallel, each a moment after the last. Each
+     * success is reported as out_up, each loss as out_down. An `out` in use, or a url
+     * that cannot be parsed, is refused with an error. */
     int (*dial)(struct mu__wire *wire, uint32_t out, const char *url);
 
     /* The attempts of `out` that have not begun yet try these addresses of its name last.
@@ -69,6 +69,9 @@ struct mu__wire_ops {
     /* The attempts of `out` that have not begun yet show the key of this right, if this
      * node can derive it: to a peer that has no other. */
     void (*show)(struct mu__wire *wire, uint32_t out, enum mu__right right);
+
+    /* What this node proves on `out`, which is connected. NULL: everything. */
+    enum mu__right (*own_right)(struct mu__wire *wire, uint32_t out);
 
     /* Where an incoming connection comes from, for messages: "10.0.0.1:5000", "unix"; ""
      * when that is not known. NULL: it never is. */

@@ -138,7 +138,7 @@ void mu__in_drop(struct mu__wire *door, uint32_t number)
         in_close(in);
 }
 
-/* Unix sockets and plain tcp are open to everybody who reaches them. */
+/* Who was let in over a unix socket or plain tcp may do everything. */
 void mu__in_proof(struct mu__wire *door, uint32_t number, struct mu__proof *ret_proof)
 {
     const struct in *in = mu__map_get(&((struct mu__wire_uv *)door)->ins, number);
@@ -520,6 +520,13 @@ static void send_greeting(struct in *in)
 /* With TLS the greeting follows when the peer has proven itself. */
 static void greet(struct in *in)
 {
+    char why[MU__PEER_USER_BYTES];
+
+    if (in->wire->url.ipc && in->wire->tls != NULL &&
+        !mu__peer_is_user(&in->stream, why, sizeof why)) {
+        in_lost(in, why);
+        return;
+    }
     if (!in->wire->url.ipc)
         (void)uv_tcp_nodelay(&in->stream.tcp, 1);
     if (!in->secured)

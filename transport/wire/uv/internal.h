@@ -22,6 +22,7 @@ enum {
 };
 
 enum { MU__PEER_BYTES = 64 };       /* an address, for messages */
+enum { MU__PEER_USER_BYTES = 128 };
 
 enum { MU__WIRE_SCRATCH_BYTES = 256 << 10, MU__WIRE_PLAIN_BYTES = 16 << 10 };
 
@@ -54,7 +55,7 @@ struct mu__wire_uv {
     uv_prepare_t before_poll;       /* both call burst_end, once for all that happened */
     uv_check_t after_poll;
     uv_idle_t resume;               /* reads on after pauses */
-    const struct mu__tls_source *tls;   /* borrowed; NULL: tcp is plain */
+    const struct mu__tls_source *tls;   /* borrowed; NULL: everything is plain and open */
     struct mu__map ins;             /* struct in, by number */
     struct mu__map outs;            /* struct out, by number */
     struct mu__list paused_ins;
@@ -81,6 +82,10 @@ bool mu__greeting_is(const uint8_t *greeting, uint8_t protocol);
 /* Send what TLS has to say, as much as the system takes; the rest follows. Negative: the
  * connection can say no more. */
 int mu__tls_flush(struct mu__tls *tls, uv_stream_t *stream);
+
+/* Whether the other end of a unix socket is a process of this one's user, or of root;
+ * otherwise `ret_why` says whose it is. */
+bool mu__peer_is_user(const union mu__stream *stream, char *ret_why, size_t size);
 
 /* Memory of frames to send: mu__buf with headroom. */
 struct mu__buf *mu__frame_buffer(struct mu__wire *door, size_t capacity);
@@ -124,6 +129,7 @@ void mu__in_resume_paused(struct mu__wire_uv *wire);
 int mu__out_dial(struct mu__wire *door, uint32_t number, const char *url);
 void mu__out_avoid(struct mu__wire *door, uint32_t number,
                    const struct mu__dial_tried *tried);
+enum mu__right mu__out_own_right(struct mu__wire *door, uint32_t number);
 void mu__out_show(struct mu__wire *door, uint32_t number, enum mu__right right);
 uint32_t mu__out_address(struct mu__wire *door, uint32_t number, unsigned *ret_count);
 void mu__out_hangup(struct mu__wire *door, uint32_t number);

@@ -183,6 +183,7 @@ static const struct mu__wire_ops ops = {
     .member = mu__in_member,
     .proof = mu__in_proof,
     .show = mu__out_show,
+    .own_right = mu__out_own_right,
     .peer = mu__in_peer,
     .last_error = mu__out_last_error,
 };
