@@ -64,7 +64,8 @@ typedef struct mu_node_options {
     int task_index;             /* -1, with a task_type and a resolver that can choose: a
                                    free index */
     const char *bind_address;   /* where to listen; default: the task's own address in the
-                                   cluster, or a free port on loopback if it has none.
+                                   cluster; if it has none, a unix socket beside those of
+                                   the others, or a free port on loopback.
                                    Required for a worker that joins without being listed
                                    in the cluster ("tcp://host:0": a free port) */
     const char *advertise_address; /* where peers reach this node; default: the task's own

@@ -166,6 +166,11 @@ static void refused(void *owner, const char *address, const char *reason)
     mu__links_refused(((struct mu__member *)owner)->links, address, reason);
 }
 
+static void short_of(void *owner, const char *words)
+{
+    mu__links_short_of(((struct mu__member *)owner)->links, words);
+}
+
 const struct mu__wire_events mu__member_events = {
     .out_up = out_up,
     .out_down = out_down,
@@ -174,6 +179,7 @@ const struct mu__wire_events mu__member_events = {
     .in_down = in_down,
     .burst_end = turn,
     .refused = refused,
+    .short_of = short_of,
 };
 
 /* ---- news of the links ---- */

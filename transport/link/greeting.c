@@ -420,6 +420,8 @@ static void bind_in(struct mu__links *links, struct mu__link *link, uint32_t in,
         links->wire->ops->drop(links->wire, in);
         return;
     }
+    if (links->wire->ops->member != NULL)
+        links->wire->ops->member(links->wire, in);
     link->in = in;
     link->peer.incarnation = header->from;
     link->peer.right = links->proof.right;

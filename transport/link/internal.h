@@ -56,9 +56,8 @@ struct mu__links {
     struct mu__list dirty;          /* links with something to send */
     struct mu__links_index index;
     struct mu__barred barred;
-    struct mu__log_limit dropped_log;
+    struct mu__log_limit peers_log;
     struct mu__proof proof;         /* of the connection whose HELLO is looked at */
-    struct mu__log_limit greeting_log;
     uint32_t links_count;       /* without those that are REFUSING or PARTING */
     uint32_t refusing_count;    /* REFUSING and PARTING */
     struct mu__links_numbers next;
@@ -77,10 +76,14 @@ static inline uint64_t mu__links_now(const struct mu__links *links)
 void mu__links_log(const struct mu__links *links, enum mu__log_level level,
                    const char *format, ...) MU_PRINTF(3, 4);
 
-/* The same for lines that any peer can cause as often as it likes: each at most once in
- * ten seconds, and then with how many were left out. */
+/* The same for lines that any peer can cause as often as it likes: few of them, by
+ * log_limit.h, with how many were left out. */
 void mu__links_log_limited(struct mu__links *links, enum mu__log_level level,
                            const char *format, ...) MU_PRINTF(3, 4);
+
+/* The same for a line about a peer at `address`, whatever it says. */
+void mu__links_log_peer(struct mu__links *links, enum mu__log_level level,
+                        const char *address, const char *format, ...) MU_PRINTF(4, 5);
 
 /* A copy of at most `bytes_max` bytes, its end included; NULL when out of memory. */
 char *mu__link_copy(const char *words, size_t bytes_max);

@@ -81,7 +81,12 @@ enum {
     MU__LINK_QUEUE_BYTES_MAX = 64 << 20, /* with more unsent, and nothing taken for half
                                             of silence_ms, the peer does not read: link
                                             down. A single larger message may wait */
-    MU__LINK_MESSAGE_BYTES_MAX = (1 << 30) + (1 << 20)
+    MU__LINK_MESSAGE_BYTES_MAX = (1 << 30) + (1 << 20),
+    MU__LINK_CLIENTS_LARGE_MAX = 4,     /* so many times that may clients' unfinished
+                                           large messages have together; tasks are as
+                                           many as the cluster has, and have one each */
+    MU__LINK_OBSERVER_BYTES_MAX = 4 << 20   /* of a message whose sender may only observe:
+                                               nothing that it may say is larger */
 };
 
 int mu__links_new(const struct mu__links_config *config,
@@ -99,6 +104,7 @@ void mu__links_writable(struct mu__links *links, uint32_t out);
 void mu__links_frame(struct mu__links *links, uint32_t in, struct mu__buf *frame);
 void mu__links_in_down(struct mu__links *links, uint32_t in, const char *reason);
 void mu__links_refused(struct mu__links *links, const char *address, const char *reason);
+void mu__links_short_of(struct mu__links *links, const char *words);
 
 /* Retain a link to this task from now on. There is no link to it yet. */
 int mu__links_dial(struct mu__links *links, const char *type, uint32_t index,

@@ -57,6 +57,11 @@ struct mu__wire_ops {
     /* Break an incoming connection. No event of it follows. */
     void (*drop)(struct mu__wire *wire, uint32_t in);
 
+    /* The HELLO that came on `in` was accepted. Before that a connection may send frames
+     * of at most a few kilobytes, and is ended when it takes too long, or too many others
+     * come. NULL on a wire without such bounds. */
+    void (*member)(struct mu__wire *wire, uint32_t in);
+
     /* What the other end of an incoming connection has proven. NULL, as `show`, on a wire
      * where everybody may do everything. */
     void (*proof)(struct mu__wire *wire, uint32_t in, struct mu__proof *ret_proof);
@@ -94,9 +99,13 @@ struct mu__wire_events {
     /* After each burst of the events above: take a turn. */
     void (*burst_end)(void *owner);
 
-    /* An incoming connection that had not greeted was ended: where it came from, as of
-     * `peer`, and why. May be NULL. */
+    /* An incoming connection was ended before it was a member's: where it came from, as
+     * of `peer`, and why. May be NULL. in_down follows if it had greeted. */
     void (*refused)(void *owner, const char *address, const char *reason);
+
+    /* Connections cannot be accepted for now: why, and what to do. Once a minute at most.
+     * May be NULL. */
+    void (*short_of)(void *owner, const char *words);
 };
 
 #endif

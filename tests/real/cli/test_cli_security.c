@@ -276,6 +276,24 @@ static void test_a_user_without_a_place(void **state)
     assert_null(strstr(asked.text, "is up at"));
 }
 
+/* Clients listen beside the tasks, so that nothing of it is spoken over tcp. */
+static void test_unix_sockets_need_no_key(void **state)
+{
+    const char *at;
+
+    (void)state;
+    make_key("key");
+    cli_start(&run, user("key/below/a/file"), "run", "--transport", "ipc", "--workers",
+              "1", "--ps", "0", "--color", "never", NULL);
+    at = cli_expect(&run, NULL, "/job:chief/task:0 node: is up at ipc://");
+    (void)cli_expect(&run, at, "\n");
+    (void)snprintf(address, sizeof address, "ipc://%.*s", (int)strcspn(at, "\n"), at);
+    (void)cli_expect(&run, NULL, "takes closures");
+    MUSTER_OF("key/below/a/file", 0, "/job:worker/task:0", "status", "--address",
+              address);
+    stop();
+}
+
 /* Who may use the cluster is no task of it. */
 static void test_a_client_plays_no_task(void **state)
 {
@@ -409,6 +427,7 @@ int main(void)
         IN_FOLDER(test_a_user_has_a_key),
         IN_FOLDER(test_insecure),
         IN_FOLDER(test_a_user_without_a_place),
+        IN_FOLDER(test_unix_sockets_need_no_key),
         IN_FOLDER(test_a_client_plays_no_task),
         IN_FOLDER(test_certificates),
         IN_FOLDER(test_a_key_that_comes_later),

@@ -42,6 +42,16 @@ static inline void read_proven(struct mu__wire *wire, uint32_t in,
     *ret_proof = *proven;
 }
 
+/* Of how many connections the links have said that they are a member's. */
+static unsigned members;
+
+static inline void note_member(struct mu__wire *wire, uint32_t in)
+{
+    (void)wire;
+    assert_int_not_equal(in, 0);
+    members++;
+}
+
 /* The same wire, with peers that have proven something. */
 static inline void prove(struct mu__wire *wire)
 {
@@ -49,6 +59,7 @@ static inline void prove(struct mu__wire *wire)
 
     ops = *wire->ops;
     ops.proof = read_proven;
+    ops.member = note_member;
     wire->ops = &ops;
 }
 

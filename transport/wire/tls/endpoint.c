@@ -155,6 +155,8 @@ static const struct {
     {SSL_R_HTTP_REQUEST, "the peer speaks HTTP without TLS"},
     {SSL_R_NO_SUITABLE_SIGNATURE_ALGORITHM,
      "the peer proves itself by another key, or by a certificate"},
+    {SSL_R_EXCESSIVE_MESSAGE_SIZE,
+     "the peer's certificate, with those above it, has more than 16 KiB"},
     {SSL_R_PEER_DID_NOT_RETURN_A_CERTIFICATE, "the peer shows no certificate"},
 };
 

@@ -21,6 +21,10 @@ static int fail(struct mu__tls_identity *identity, const char *what, mu_error *r
     return rv;
 }
 
+/* Of a peer that has not proven itself yet: OpenSSL takes as much memory as it says that
+ * they have. */
+enum { CERTIFICATES_BYTES_MAX = 16 << 10 };
+
 static struct mu__tls_identity *identity_new(void)
 {
     struct mu__tls_identity *identity = calloc(1, sizeof *identity);
@@ -38,6 +42,7 @@ static struct mu__tls_identity *identity_new(void)
     (void)SSL_CTX_set_options(identity->ssl, SSL_OP_NO_TICKET | SSL_OP_NO_RENEGOTIATION);
     (void)SSL_CTX_set_mode(identity->ssl, SSL_MODE_RELEASE_BUFFERS);
     (void)SSL_CTX_set_session_cache_mode(identity->ssl, SSL_SESS_CACHE_OFF);
+    SSL_CTX_set_max_cert_list(identity->ssl, CERTIFICATES_BYTES_MAX);
     return identity;
 }
 
