@@ -92,7 +92,8 @@ static void test_without_a_key(void **state)
 
     (void)state;
     all_prove(cluster, &ours);
-    sim_node_prove(cluster->workers[1]->node, &(struct sim_credentials){SIM_PLAIN});
+    sim_node_prove(cluster->workers[1]->node,
+                   &(struct sim_credentials){.kind = SIM_PLAIN});
     start(cluster);
     assert_int_equal(cluster_links(cluster->chief), 1);
     assert_int_equal(cluster_links(cluster->workers[1]), 0);

@@ -94,7 +94,7 @@ static void spoil(struct place *place, struct sim_credentials *credentials)
     uint64_t how = sim_between(&run->random, 0, is_client ? 1 : 2);
 
     if (how == 0) {
-        *credentials = (struct sim_credentials){SIM_PLAIN};
+        *credentials = (struct sim_credentials){.kind = SIM_PLAIN};
         place->why = PLAIN;
     } else if (how == 1) {
         credentials->of = 2;

@@ -297,7 +297,7 @@ static void note_loss(struct mu__links *links, struct mu__link *link)
         link->retry.early_losses++;
     if (link->retry.early_losses < 2)
         return;
-    link->retry.backoff_ms = RETRY_FIRST_MS << (link->retry.early_losses - 1);
+    link->retry.backoff_ms = (uint32_t)RETRY_FIRST_MS << (link->retry.early_losses - 1);
     if (link->retry.backoff_ms > most_ms)
         link->retry.backoff_ms = most_ms;
 }
