@@ -337,6 +337,7 @@ static void test_seeds(void **state)
 
     (void)state;
     seeds_expect_well(&seeds, reached);
+    printf("%10" PRIu64 " runs\n", seeds_count());
     for (int i = 0; i < REACHED; i++) {
         printf("%10" PRIu64 " %s\n", reached[i], reached_words[i]);
         if (seeds_count() >= SEEDS && reached[i] == 0)

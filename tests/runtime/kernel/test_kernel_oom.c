@@ -65,7 +65,8 @@ MU__MESSAGE_STRUCT(begin, MU__BEGIN_FIELDS)
 static const struct mu__field no_fields[1];
 
 static const struct mu__row rows[KINDS_END] = {
-    [MU__BEGIN] = {"begin", no_fields, 0, 0, sizeof(struct mu__begin)},
+    [MU__BEGIN] = {.name = "begin", .fields = no_fields,
+                   .body_size = sizeof(struct mu__begin)},
 };
 
 static const struct mu__local_row local[] = {MU__SYSTEM_MESSAGES(MU__DESCRIBE_LOCAL)};
