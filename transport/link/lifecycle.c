@@ -2,6 +2,8 @@
  * again, or is freed. greeting.c has the handshake, by which it comes up. */
 #include "transport/link/internal.h"
 
+#include "runtime/base/sip_hash.h"
+
 #include <assert.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -171,6 +173,7 @@ static void end_epoch(struct mu__links *links, struct mu__link *link)
 void mu__link_free(struct mu__links *links, struct mu__link *link)
 {
     unlist(links, link);
+    mu__link_is_back(links, link);
     mu__link_unkey(links, link);
     hang_up(links, link);
     end_epoch(links, link);
@@ -180,9 +183,22 @@ void mu__link_free(struct mu__links *links, struct mu__link *link)
 
 /* ---- dialling ---- */
 
+/* A number that no link has, and nobody can guess. */
+static uint32_t draw_epoch(struct mu__links *links)
+{
+    uint64_t words[2] = {links->config.incarnation, 0};
+    uint32_t epoch;
+
+    do {
+        words[1] = ++links->next.epoch;
+        epoch = (uint32_t)mu__sip_hash(links->secret, words, sizeof words);
+    } while (epoch == 0 || mu__map_get(&links->index.by_epoch, epoch) != NULL);
+    return epoch;
+}
+
 static int begin_epoch(struct mu__links *links, struct mu__link *link)
 {
-    uint32_t epoch = ++links->next.epoch;
+    uint32_t epoch = draw_epoch(links);
     int rv = mu__map_set(&links->index.by_epoch, epoch, link);
 
     if (rv != 0)

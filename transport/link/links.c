@@ -217,6 +217,8 @@ int mu__links_new(const struct mu__links_config *config,
     links->config.listens = links->own.listens;
     links->upcalls = *upcalls;
     links->wire = wire;
+    if (config->world->ops->secret != NULL)
+        links->secret = config->world->ops->secret(config->world);
     *ret_links = links;
     return 0;
 }
@@ -231,6 +233,7 @@ void mu__links_free(struct mu__links *links)
     mu__map_done(&links->index.by_in);
     mu__map_done(&links->index.by_node);
     mu__map_done(&links->index.by_epoch);
+    mu__map_done(&links->dialled_back);
     mu__hash_table_done(&links->index.by_key);
     mu__barred_done(&links->barred);
     free(links);

@@ -5,17 +5,26 @@
 #include <stdio.h>
 #include <string.h>
 
-void mu__link_read_proof(struct mu__links *links, uint32_t in)
+void mu__link_read_proof(const struct mu__links *links, struct mu__greeting *greeting)
 {
-    links->proof = (struct mu__proof){.right = MU__RIGHT_ALL};
-    if (links->wire->ops->proof != NULL)
-        links->wire->ops->proof(links->wire, in, &links->proof);
+    const struct mu__wire_ops *ops = links->wire->ops;
+    char *colon;
+
+    greeting->proof = (struct mu__proof){.right = MU__RIGHT_ALL};
+    if (ops->proof != NULL)
+        ops->proof(links->wire, greeting->in, &greeting->proof);
+    if (ops->peer != NULL)
+        ops->peer(links->wire, greeting->in, greeting->from, sizeof greeting->from);
+    colon = strrchr(greeting->from, ':');
+    if (colon != NULL)
+        *colon = '\0';
+    greeting->is_near =
+        ops->is_near == NULL || ops->is_near(links->wire, greeting->in);
 }
 
-bool mu__link_is_unproven(const struct mu__links *links, const struct mu__hello *hello,
+bool mu__link_is_unproven(const struct mu__proof *proof, const struct mu__hello *hello,
                           char *why, size_t size)
 {
-    const struct mu__proof *proof = &links->proof;
     char type[16];
 
     mu__view_copy(hello->type, type, sizeof type);

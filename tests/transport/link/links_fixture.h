@@ -42,13 +42,37 @@ static inline void read_proven(struct mu__wire *wire, uint32_t in,
     *ret_proof = *proven;
 }
 
-/* The same wire, with peers that have proven something. */
+/* Where peers are, where a test says so: "10.0.0.7:5000". */
+static const char *seen_at = "";
+static bool seen_near;
+
+static inline void write_seen(struct mu__wire *wire, uint32_t in, char *ret_address,
+                              size_t size)
+{
+    (void)wire;
+    (void)in;
+    (void)snprintf(ret_address, size, "%s", seen_at);
+}
+
+static inline bool is_seen_near(struct mu__wire *wire, uint32_t in)
+{
+    (void)wire;
+    (void)in;
+    return seen_near;
+}
+
+/* The same wire, with peers that have proven something, or are somewhere. */
 static inline void prove(struct mu__wire *wire)
 {
     static struct mu__wire_ops ops;
 
     ops = *wire->ops;
-    ops.proof = read_proven;
+    if (proven != NULL)
+        ops.proof = read_proven;
+    if (seen_at[0] != '\0') {
+        ops.peer = write_seen;
+        ops.is_near = is_seen_near;
+    }
     wire->ops = &ops;
 }
 
@@ -183,7 +207,7 @@ static inline int us_start(void *arg, struct sim_node *node, struct mu__world *w
         .world = world,
     };
 
-    if (proven != NULL)
+    if (proven != NULL || seen_at[0] != '\0')
         prove(wire);
     us->node = node;
     us->world = world;
@@ -304,9 +328,23 @@ static inline struct mu__buf *frame_of(uint16_t version, uint8_t type, uint64_t 
 }
 
 /* Takes the frame. */
-static inline void say(struct fixture *f, struct mu__buf *frame)
+static inline void say_as_it_is(struct fixture *f, struct mu__buf *frame)
 {
     assert_int_equal(f->peer.wire->ops->send(f->peer.wire, f->peer.out, frame), 0);
+}
+
+/* Takes the frame, which has the epoch of our last HELLO unless it has another one, or is
+ * a HELLO. */
+static inline void say(struct fixture *f, struct mu__buf *frame)
+{
+    struct mu__frame_header header;
+
+    if (mu__frame_read(frame, &header) == 0 && header.type != MU__FRAME_HELLO &&
+        header.epoch == 0) {
+        header.epoch = f->peer.epoch;
+        mu__frame_write(frame, &header);
+    }
+    say_as_it_is(f, frame);
 }
 
 static inline void put_record(struct mu__buf *frame, const struct mu__schema *schema,

@@ -76,19 +76,20 @@ static void test_another_version(void **state)
     put_record(frame, &mu__frame_messages, MU__FRAME_REFUSE, &refuse, sizeof refuse);
     assert_int_equal(mu__links_dial(f->us.links, "chief", 0, "tcp://peer:1"), 0);
     dial_us(f);
+    run_for(f, 20);
     say(f, frame);
     say_hello_words(f, &words);
     run_for(f, 100);
     expect_trace(f,
         "[   30] sim note: hears HELLO to 0 of 0 at tcp://us:1\n"
-        "[   30] us links: /job:chief/task:0: it refused us: protocol version 1, but "
+        "[   50] us links: /job:chief/task:0: it refused us: protocol version 1, but "
           "/job:chief/task:0 speaks version 2\n"
-        "[   30] sim note: trouble: chief 0: it refused us: protocol version 1, but "
+        "[   50] sim note: trouble: chief 0: it refused us: protocol version 1, but "
           "/job:chief/task:0 speaks version 2\n"
-        "[   30] us links: refused /job:chief/task:0 at tcp://peer:1: protocol version "
+        "[   50] us links: refused /job:chief/task:0 at tcp://peer:1: protocol version "
           "2, but /job:worker/task:0 speaks version 1\n"
-        "[   40] sim note: hears the end: closed by the peer\n"
-        "[   60] sim note: hears REFUSE: protocol version 2, but /job:worker/task:0 "
+        "[   60] sim note: hears the end: closed by the peer\n"
+        "[   80] sim note: hears REFUSE: protocol version 2, but /job:worker/task:0 "
           "speaks version 1\n");
     assert_int_equal(mu__links_count_up(f->us.links), 0);
 }
@@ -412,22 +413,25 @@ static void test_we_are_refused(void **state)
     struct fixture *f = *state;
 
     assert_int_equal(mu__links_dial(f->us.links, "chief", 0, "tcp://peer:1"), 0);
-    for (int i = 0; i < 2; i++) {
+    for (uint32_t i = 0; i < 2; i++) {
+        const struct mu__frame_header header = {1, MU__FRAME_REFUSE, PEER, 0, 1, 77 * i};
         struct mu__buf *frame = frame_of(1, MU__FRAME_REFUSE, PEER, 0, 1);
         struct mu__refuse said = refuse;
 
-        said.index = (uint32_t)i;
+        mu__frame_write(frame, &header);
+        said.index = i;
         put_record(frame, &mu__frame_messages, MU__FRAME_REFUSE, &said, sizeof said);
         dial_us(f);
+        run_for(f, 20);
         say(f, frame);
         run_for(f, 2000);
     }
     expect_trace(f,
         "[   30] sim note: hears HELLO to 0 of 0 at tcp://us:1\n"
-        "[   30] us links: /job:chief/task:0: it refused us: we are full\n"
-        "[   30] sim note: trouble: chief 0: it refused us: we are full\n"
-        "[   40] sim note: hears the end: closed by the peer\n"
-        "[ 2050] us links: refused by somebody who plays chief 1: we are full\n"
+        "[   50] us links: /job:chief/task:0: it refused us: we are full\n"
+        "[   50] sim note: trouble: chief 0: it refused us: we are full\n"
+        "[   60] sim note: hears the end: closed by the peer\n"
+        "[ 2090] us links: refused by somebody who plays chief 1: we are full\n"
         "[ 3100] us links: waiting for /job:chief/task:0 at tcp://peer:1 for 3 s "
           "(resting; it refused us: we are full)\n");
 }

@@ -50,7 +50,7 @@ static void down(struct fixture *f)
 static void test_each_message_with_each_right(void **state)
 {
     (void)state;
-    for (int right = MU__RIGHT_NONE; right <= MU__RIGHT_ALL; right++) {
+    for (int right = MU__RIGHT_OBSERVE; right <= MU__RIGHT_ALL; right++) {
         const struct mu__proof proof = {.right = (enum mu__right)right};
         struct fixture *f = up_as_client(&proof);
         struct mu__links_counters counters;
@@ -76,6 +76,23 @@ static void test_each_message_with_each_right(void **state)
         assert_int_equal(counters.links_up, 1);
         down(f);
     }
+}
+
+/* Who has proven nothing is not even dialled. */
+static void test_no_right(void **state)
+{
+    static const struct mu__proof none = {.right = MU__RIGHT_NONE};
+    struct hello_words hello = good;
+
+    hello.type = "client";
+    proven = &none;
+    assert_int_equal(setup(state), 0);
+    dial_us(*state);
+    say_hello_words(*state, &hello);
+    run_for(*state, 100);
+    expect_trace((struct fixture *)*state, "");
+    assert_int_equal(mu__links_count_up(((struct fixture *)*state)->us.links), 0);
+    down(*state);
 }
 
 static void test_the_log_names_who_and_what(void **state)
@@ -142,6 +159,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_each_message_with_each_right),
+        cmocka_unit_test(test_no_right),
         cmocka_unit_test(test_the_log_names_who_and_what),
         cmocka_unit_test(test_who_may_be_what),
     };

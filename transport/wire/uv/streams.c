@@ -205,6 +205,7 @@ static const struct mu__wire_ops ops = {
     .proof = mu__in_proof,
     .show = mu__out_show,
     .peer = mu__in_peer,
+    .is_near = mu__in_is_near,
     .last_error = mu__out_last_error,
 };
 
