@@ -1,15 +1,17 @@
 /* How a link comes up, seen from one side:
  *
- *      DIALLING --out_up, say HELLO--> GREETING --their HELLO--> UP
+ *      DIALLING --out_up, say HELLO--> GREETING --HELLO with our epoch--> UP
  *
- * The peer's HELLO may also come first (it dialled us): it is remembered, and the link is
- * up as soon as ours is sent. A HELLO whose `to` is not our incarnation requests ours;
- * one with our incarnation answers ours. So two nodes that dial each other at the same
- * moment send at most two HELLOs each, and do not answer for ever.
+ * Each dial begins an epoch of the link. Its number is drawn so that nobody can guess it,
+ * and goes out in our HELLO. A HELLO with our epoch in its header answers ours: who sent
+ * it has heard us, at the address that was dialled. Only such a one brings a link up, and
+ * frames without the epoch are dropped. So a peer that says to be at another's address,
+ * or to be a process whose incarnation it knows, is heard by nobody; and with long
+ * delays, what comes from a former epoch is not taken for the present one's.
  *
- * Each dial begins an epoch of the link, and each HELLO carries the epoch of its sender's
- * side. Frames of the peer carry our epoch: with long delays, a connection of a former
- * epoch may be taken for one of the present, and its frames must be dropped.
+ * A HELLO without our epoch requests ours: we dial its sender, or say HELLO again if
+ * that has happened, with the sender's epoch. A side that has heard an answer answers it,
+ * unless it has said the peer's epoch before. So nodes do not answer for ever.
  *
  * The process that is reached may be another task: the address was the peer's before, or
  * the name has several machines. A HELLO names the task that it is for, and another task
@@ -18,10 +20,12 @@
  *
  * A task is one process. While a link to it is up, a HELLO of another incarnation is
  * refused, and both are named; the refused process tries again, and is accepted once the
- * former one has hung up or fallen silent. Two processes may give the same address; then
- * the one that answers our own HELLO is there. The other one is refused at the URL
- * where it listens. That URL is also dialled when the process at the address fell
- * silent and still holds its port (a process that is stopped, say).
+ * former one has hung up or fallen silent. A HELLO of the same incarnation over another
+ * connection is dropped, since anybody may say so; if it is that process, it comes again,
+ * and is let in when the end of the former connection was seen. The second process of a
+ * task that has the first one's address is refused at the URL where it listens. That URL
+ * is also dialled when the process at the address fell silent and still holds its port (a
+ * process that is stopped, say).
  *
  * Two nodes see the end of a link at different times. A dial of one in between may be a
  * new beginning for the other, which then ends its own side again; where frames take
@@ -30,12 +34,6 @@
  * and a HELLO does not cut that rest short: nothing of a former epoch is under way any
  * more then. Later rests, after dials in vain, can be cut short as always: of two nodes
  * that both rest for long, the first to dial wakes the other.
- *
- * The number of an epoch is drawn so that nobody can guess it: who knows it has heard our
- * HELLO, at the address that was dialled. Frames without it are dropped, so that a peer
- * that says to be at another's address is heard by nobody. While a link is up, a HELLO of
- * the same incarnation over another connection is dropped, too, unless it has the epoch:
- * anybody can know an incarnation.
  *
  * A link that went down always begins with a new outgoing connection, because the old one
  * may lead to the peer's old process or its new one. */
@@ -93,11 +91,9 @@ void mu__links_out_up(struct mu__links *links, uint32_t out)
             links->wire, out, &link->retry.addresses_count);
     mu__link_move(links, link, MU__LINK_GREETING);
     mu__link_say_hello(links, link);
-    if (mu__link_has_heard(link))
-        come_up(links, link);
 }
 
-/* ---- whose link it is ---- */
+/* ---- which link a HELLO is for ---- */
 
 /* The link whose dial a frame answers, by the epoch in it; NULL: there is none. */
 static struct mu__link *answered(const struct mu__links *links,
@@ -106,81 +102,147 @@ static struct mu__link *answered(const struct mu__links *links,
     return header->epoch == 0 ? NULL : mu__map_get(&links->index.by_epoch, header->epoch);
 }
 
-/* Clients are not in the cluster spec, so several may share an index: they are
- * distinguished by incarnation. */
-struct mu__link *mu__link_of_hello(const struct mu__links *links,
-                                   const struct mu__greeting *greeting)
+static bool is_to(const struct mu__link *link, const struct mu__hello *hello)
 {
-    const struct mu__hello *hello = greeting->hello;
-    struct mu__link *link = answered(links, greeting->header);
-
-    if (link != NULL && link->origin == MU__LINK_RETAINED_ANY)
-        return link;
-    link = mu__link_first(links, hello->type, hello->index);
-    for (; link != NULL; link = mu__link_next(link)) {
-        if (!mu__view_is(hello->type, link->type) || link->index != hello->index)
-            continue;
-        if (!mu__link_is_client(hello->type) || mu__link_is_retained(link) ||
-            link->peer.incarnation == greeting->header->from)
-            return link;
-    }
-    return NULL;
+    return link->index == hello->index && mu__view_is(hello->type, link->type);
 }
 
-/* ---- HELLO ---- */
+struct mu__link *mu__link_answered(const struct mu__links *links,
+                                   const struct mu__greeting *greeting)
+{
+    struct mu__link *link = answered(links, greeting->header);
 
-/* The peer's HELLO has come: come up, or dial and send ours first. */
+    if (link == NULL ||
+        (link->state != MU__LINK_GREETING && link->state != MU__LINK_UP))
+        return NULL;
+    return link->origin == MU__LINK_RETAINED_ANY || is_to(link, greeting->hello) ? link
+                                                                                 : NULL;
+}
+
+/* Clients are not in the cluster spec, so several may share an index: they are
+ * distinguished by incarnation. */
+struct mu__link *mu__link_up_to(const struct mu__links *links,
+                                const struct mu__greeting *greeting)
+{
+    const struct mu__hello *hello = greeting->hello;
+    struct mu__link *link = mu__link_first(links, hello->type, hello->index);
+
+    while (link != NULL &&
+           (!is_to(link, hello) || link->state != MU__LINK_UP ||
+            (mu__link_is_client(hello->type) && !mu__link_is_retained(link) &&
+             link->peer.incarnation != greeting->header->from)))
+        link = mu__link_next(link);
+    return link;
+}
+
+/* The link, not up, by which the sender of a HELLO is or will be dialled: a retained one,
+ * or one to the address that it gives. */
+static struct mu__link *link_to_dial(const struct mu__links *links,
+                                     const struct mu__greeting *greeting)
+{
+    const struct mu__hello *hello = greeting->hello;
+    struct mu__link *link = mu__link_first(links, hello->type, hello->index);
+    struct mu__link *found = NULL;
+
+    for (; link != NULL; link = mu__link_next(link)) {
+        if (!is_to(link, hello))
+            continue;
+        if (mu__link_is_retained(link))
+            return link;
+        if (mu__view_is(hello->address, link->url) &&
+            link->peer.incarnation == greeting->header->from)
+            found = link;
+    }
+    return found;
+}
+
+/* ---- answers ---- */
+
+/* Give a link of mu__links_dial_any the name of the task that has answered. */
+static bool name_task(struct mu__links *links, struct mu__link *link,
+                      const struct mu__hello *hello)
+{
+    mu__link_unkey(links, link);
+    mu__view_copy(hello->type, link->type, sizeof link->type);
+    link->index = hello->index;
+    if (mu__hash_table_add(&links->index.by_key, mu__link_key(link), &link->hashed) == 0)
+        return true;
+    mu__link_go_down(links, link, "out of memory");
+    return false;
+}
+
+static bool keep_address(struct mu__link *link, struct mu__view address)
+{
+    char text[MU__LINK_URL_BYTES];
+
+    mu__link_keep_words(&link->peer.url, "");
+    mu__view_copy(address, text, sizeof text);
+    if (strcmp(text, link->url) == 0)
+        return true;
+    link->peer.url = mu__link_copy(text, sizeof text);
+    return link->peer.url != NULL;
+}
+
+/* Host and pid, for messages. Out of memory there is no host. */
+static void keep_process(struct mu__link *link, const struct mu__hello *hello)
+{
+    char host[64];
+
+    mu__view_copy(hello->host, host, sizeof host);
+    mu__link_keep_words(&link->peer.host, host);
+    link->peer.pid = hello->pid;
+}
+
+/* The peer has heard our HELLO: the connection is its one, and the link is up. */
 static void bind_in(struct mu__links *links, struct mu__link *link,
                     const struct mu__greeting *greeting)
 {
-    if (mu__map_set(&links->index.by_in, greeting->in, link) != 0) {
+    if ((link->origin == MU__LINK_RETAINED_ANY &&
+         !name_task(links, link, greeting->hello)) ||
+        !keep_address(link, greeting->hello->address) ||
+        mu__map_set(&links->index.by_in, greeting->in, link) != 0) {
         links->wire->ops->drop(links->wire, greeting->in);
         return;
     }
+    keep_process(link, greeting->hello);
     link->in = greeting->in;
     link->strays = 0;
     link->peer.incarnation = greeting->header->from;
+    link->peer.epoch = greeting->hello->epoch;
     link->peer.right = greeting->proof.right;
     link->times.heard_ms = mu__links_now(links);
-    if (link->state == MU__LINK_RESTING && !mu__link_settles(links, link) &&
-        mu__link_dial(links, link) != 0) {
-        mu__link_go_down(links, link, "cannot be dialled");
-        return;
-    }
-    if (link->state != MU__LINK_GREETING)
-        return;
-    if (greeting->header->to != links->config.incarnation)
+    if (link->said_epoch != link->peer.epoch)
         mu__link_say_hello(links, link);
     come_up(links, link);
 }
 
-/* Our dial has led to the process `header->from`, and not to the one that sent HELLO
- * before with the same address. The outgoing connection stays. */
-static void replace_peer(struct mu__links *links, struct mu__link *link)
+/* Whether the task was adopted while this link was dialled back. */
+static bool is_needless(const struct mu__links *links, const struct mu__link *link,
+                        const struct mu__greeting *greeting)
 {
-    bool was_up = link->state == MU__LINK_UP;
-    uint32_t node = link->node;
+    const struct mu__link *other = link_to_dial(links, greeting);
 
-    mu__links_log_limited(links, MU__LOG_WARN,
-                          "/job:%s/task:%" PRIu32 ": the process at %s is another one "
-                          "than incarnation %016" PRIx64 ", which said that it was there",
-                          link->type, link->index, link->url, link->peer.incarnation);
-    (void)mu__map_remove(&links->index.by_in, link->in);
-    links->wire->ops->drop(links->wire, link->in);
-    link->in = 0;
-    mu__buf_unref(link->assembling.record);
-    link->assembling.record = NULL;
-    mu__link_undirty(links, link);
-    mu__outbox_clear(&link->outbox);
-    if (!was_up)
-        return;
-    (void)mu__map_remove(&links->index.by_node, node);
-    links->counters.links_up--;
-    link->node = 0;
-    mu__link_move(links, link, MU__LINK_GREETING);
-    links->upcalls.down(links->upcalls.owner, node,
-                        "another process is at its address");
+    return !mu__link_is_retained(link) && !mu__link_is_client(greeting->hello->type) &&
+           other != NULL && mu__link_is_retained(other);
 }
+
+/* A link that is up gets another answer only from a peer that has begun again; its former
+ * connection has ended, even though its end was not seen yet. It comes again. */
+static void take_answer(struct mu__links *links, struct mu__link *link,
+                        const struct mu__greeting *greeting)
+{
+    if (link->state == MU__LINK_UP) {
+        mu__link_go_down(links, link, "it connected anew");
+        links->wire->ops->drop(links->wire, greeting->in);
+    } else if (is_needless(links, link, greeting)) {
+        mu__link_free(links, link);
+        links->wire->ops->drop(links->wire, greeting->in);
+    } else {
+        bind_in(links, link, greeting);
+    }
+}
+
+/* ---- requests ---- */
 
 /* Dial a peer where it listens, if the former process at its address fell silent and may
  * still hold the port. */
@@ -220,77 +282,60 @@ static struct mu__link *new_link(struct mu__links *links,
     return NULL;
 }
 
-static struct mu__link *link_for_hello(struct mu__links *links,
-                                       const struct mu__greeting *greeting)
+/* Keep a connection whose HELLO was no answer: the answer may come on it. Of many the
+ * oldest is dropped. False: its HELLO was seen before. */
+static bool keep_asking(struct mu__links *links, uint32_t in)
 {
-    struct mu__link *link = mu__link_of_hello(links, greeting);
-    bool is_new = link == NULL;
+    uint32_t *place = &links->asking[links->asking_next % MU__LINK_ASKING_MAX];
 
-    /* Another incarnation, or the same one over a new connection: the old connection has
-     * ended, even though its end was not seen yet. */
-    if (link != NULL && mu__link_has_heard(link)) {
-        bool is_retained = mu__link_is_retained(link);
-        bool is_same = link->peer.incarnation == greeting->header->from;
+    for (size_t i = 0; i < MU__LINK_ASKING_MAX; i++)
+        if (links->asking[i] == in)
+            return false;
+    if (*place != 0 && mu__map_get(&links->index.by_in, *place) == NULL)
+        links->wire->ops->drop(links->wire, *place);
+    *place = in;
+    links->asking_next++;
+    return true;
+}
 
-        if (!is_same && link->out != 0 && mu__link_is_answer(link, greeting)) {
-            replace_peer(links, link);
-            return link;
-        }
-        mu__link_go_down(links, link,
-                         is_same ? "it connected anew" : "it was restarted");
-        is_new = !is_retained;
-    }
-    if (is_new)
-        return new_link(links, greeting);
-    if (link->origin == MU__LINK_RETAINED)
+/* Say HELLO to the sender of one: now, or when it is dialled. */
+static void answer(struct mu__links *links, struct mu__link *link,
+                   const struct mu__greeting *greeting)
+{
+    link->peer.incarnation = greeting->header->from;
+    link->peer.epoch = greeting->hello->epoch;
+    if (link->state == MU__LINK_GREETING)
+        mu__link_say_hello(links, link);
+    else if (link->state == MU__LINK_RESTING && !mu__link_settles(links, link) &&
+             mu__link_dial(links, link) != 0)
+        mu__link_go_down(links, link, "cannot be dialled");
+}
+
+static void take_request(struct mu__links *links, const struct mu__greeting *greeting)
+{
+    struct mu__link *link = link_to_dial(links, greeting);
+
+    if (!keep_asking(links, greeting->in))
+        return;
+    if (link == NULL)
+        link = new_link(links, greeting);
+    else if (link->origin == MU__LINK_RETAINED)
         take_detour(links, link, greeting);
-    return link;
-}
-
-/* Give a link of mu__links_dial_any the name of the task that has answered. */
-static bool name_task(struct mu__links *links, struct mu__link *link,
-                      const struct mu__hello *hello)
-{
-    mu__link_unkey(links, link);
-    mu__view_copy(hello->type, link->type, sizeof link->type);
-    link->index = hello->index;
-    if (mu__hash_table_add(&links->index.by_key, mu__link_key(link), &link->hashed) == 0)
-        return true;
-    mu__link_go_down(links, link, "out of memory");
-    return false;
-}
-
-static bool keep_address(struct mu__link *link, struct mu__view address)
-{
-    char text[MU__LINK_URL_BYTES];
-
-    mu__link_keep_words(&link->peer.url, "");
-    mu__view_copy(address, text, sizeof text);
-    if (strcmp(text, link->url) == 0)
-        return true;
-    link->peer.url = mu__link_copy(text, sizeof text);
-    return link->peer.url != NULL;
-}
-
-/* Host and pid, for messages. Out of memory there is no host. */
-static void keep_process(struct mu__link *link, const struct mu__hello *hello)
-{
-    char host[64];
-
-    mu__view_copy(hello->host, host, sizeof host);
-    mu__link_keep_words(&link->peer.host, host);
-    link->peer.pid = hello->pid;
+    if (link == NULL)
+        links->wire->ops->drop(links->wire, greeting->in);
+    else
+        answer(links, link, greeting);
 }
 
 void mu__links_hello(struct mu__links *links, uint32_t in,
                      const struct mu__frame_header *header, struct mu__msg *msg)
 {
-    const struct mu__hello *hello = (void *)msg->body;
-    struct mu__greeting greeting = {.in = in, .header = header, .hello = hello};
+    struct mu__greeting greeting = {
+        .in = in, .header = header, .hello = (void *)msg->body};
     struct mu__link *link;
 
     if (mu__map_get(&links->index.by_in, in) != NULL)
-        return;     /* the second HELLO of a connection answers ours */
+        return;     /* it was answered */
     mu__link_read_proof(links, &greeting);
     if (links->leaving || greeting.proof.right == MU__RIGHT_NONE) {
         links->wire->ops->drop(links->wire, in);
@@ -298,19 +343,11 @@ void mu__links_hello(struct mu__links *links, uint32_t in,
     }
     if (mu__link_refuse_hello(links, &greeting))
         return;
-    link = link_for_hello(links, &greeting);
-    if (link == NULL) {
-        links->wire->ops->drop(links->wire, in);
-        return;
-    }
-    if ((link->origin == MU__LINK_RETAINED_ANY && !name_task(links, link, hello)) ||
-        !keep_address(link, hello->address)) {
-        links->wire->ops->drop(links->wire, in);
-        return;
-    }
-    link->peer.epoch = hello->epoch;
-    keep_process(link, hello);
-    bind_in(links, link, &greeting);
+    link = mu__link_answered(links, &greeting);
+    if (link != NULL)
+        take_answer(links, link, &greeting);
+    else
+        take_request(links, &greeting);
 }
 
 /* ---- REFUSE ---- */

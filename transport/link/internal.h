@@ -73,6 +73,8 @@ struct mu__links {
     uint32_t refusing_count;    /* REFUSING and PARTING */
     struct mu__links_numbers next;
     uint64_t secret;            /* epochs are drawn with it */
+    uint32_t asking[MU__LINK_ASKING_MAX];   /* connections whose HELLO was no answer */
+    uint32_t asking_next;
     struct mu__map dialled_back;    /* how many links that never were up, by host */
     uint64_t tick_ms;           /* time of the last tick */
     bool leaving;
@@ -195,20 +197,17 @@ void mu__links_hello(struct mu__links *links, uint32_t in,
 void mu__links_refusal(struct mu__links *links, uint32_t in,
                        const struct mu__frame_header *header, struct mu__msg *msg);
 
-/* The link that a HELLO belongs to; NULL: none. */
-struct mu__link *mu__link_of_hello(const struct mu__links *links,
+/* The link whose dial a HELLO answers: who sent it has heard ours. NULL: there is none. */
+struct mu__link *mu__link_answered(const struct mu__links *links,
                                    const struct mu__greeting *greeting);
+
+/* The link that is up to the sender's task; NULL: none. */
+struct mu__link *mu__link_up_to(const struct mu__links *links,
+                                const struct mu__greeting *greeting);
 
 static inline bool mu__link_is_client(struct mu__view type)
 {
     return mu__view_is(type, "client");
-}
-
-/* Whether a HELLO answers the link's present dial: who sent it has heard ours. */
-static inline bool mu__link_is_answer(const struct mu__link *link,
-                                      const struct mu__greeting *greeting)
-{
-    return link->epoch != 0 && greeting->header->epoch == link->epoch;
 }
 
 /* ---- refusing.c ---- */

@@ -22,12 +22,12 @@ enum {
 #define TO(state) (1U << MU__LINK_##state)
 
 /* From each state, those that may follow. A link is made RESTING or REFUSING; it may end
- * in any state. A peer that turned out to be another process leads back to GREETING. */
+ * in any state. */
 static const unsigned moves[MU__LINK_STATES_COUNT] = {
     [MU__LINK_RESTING] = TO(RESTING) | TO(DIALLING),
     [MU__LINK_DIALLING] = TO(GREETING) | TO(RESTING),
     [MU__LINK_GREETING] = TO(UP) | TO(RESTING),
-    [MU__LINK_UP] = TO(GREETING) | TO(PARTING) | TO(RESTING),
+    [MU__LINK_UP] = TO(PARTING) | TO(RESTING),
     [MU__LINK_REFUSING] = TO(REFUSING),
     [MU__LINK_PARTING] = 0,
 };
@@ -206,6 +206,7 @@ static int begin_epoch(struct mu__links *links, struct mu__link *link)
     link->former_epoch = link->epoch;
     end_epoch(links, link);
     link->epoch = epoch;
+    link->said_epoch = 0;
     return 0;
 }
 

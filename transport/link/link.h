@@ -18,6 +18,7 @@ enum {
     MU__LINK_STRAYS_MAX = 1024,     /* frames for other epochs in a row; then it ends */
     MU__LINK_BACK_MAX = 256,        /* links dialled back for one host that have not come
                                        up; further HELLOs from there are dropped */
+    MU__LINK_ASKING_MAX = 4096,     /* connections whose HELLO has not led to a link */
     MU__LINK_URL_BYTES = 256,       /* with the zero byte, as the next */
     MU__LINK_REASON_BYTES = 512,
     MU__LINK_WHO_BYTES = 400        /* of a text that names one process */
@@ -104,6 +105,7 @@ struct mu__link {
     uint32_t node;              /* while up */
     uint32_t epoch;             /* of our side: one for each dial; 0: none */
     uint32_t former_epoch;      /* 0: none */
+    uint32_t said_epoch;        /* of the peer's, in our last HELLO of this epoch */
     uint32_t strays;            /* frames for other epochs since the last for this one */
     uint64_t back_for;          /* dialled back for the host of this hash, and not yet up;
                                    0: it is not counted */

@@ -216,9 +216,20 @@ static bool is_unfit(const struct mu__links *links, const struct mu__frame_heade
     return false;
 }
 
-/* Whether another process plays the sender's task: this one, or one whose link is up. A
- * HELLO that answers our own dial comes from the process at the peer's address, so the
- * other one is not there any more. */
+/* The link that is up to the task of a sender, who comes by another link or none; NULL:
+ * there is none. Whom mu__links_dial_any reaches may have another link, too. */
+static struct mu__link *other_up(const struct mu__links *links,
+                                 const struct mu__greeting *greeting)
+{
+    const struct mu__link *answered = mu__link_answered(links, greeting);
+    struct mu__link *up = mu__link_up_to(links, greeting);
+
+    if (up == NULL || (answered != NULL && answered->origin == MU__LINK_RETAINED_ANY))
+        return NULL;
+    return up == answered && up->peer.incarnation == greeting->header->from ? NULL : up;
+}
+
+/* Whether another process plays the sender's task: this one, or one whose link is up. */
 static bool is_twin(struct mu__links *links, const struct mu__greeting *greeting,
                     char *why, size_t size)
 {
@@ -235,10 +246,8 @@ static bool is_twin(struct mu__links *links, const struct mu__greeting *greeting
                        who_are_we(links, who, sizeof who));
         return true;
     }
-    link = mu__link_of_hello(links, greeting);
-    if (link == NULL || link->state != MU__LINK_UP ||
-        link->peer.incarnation == greeting->header->from ||
-        mu__link_is_answer(link, greeting))
+    link = other_up(links, greeting);
+    if (link == NULL)
         return false;
     (void)snprintf(why, size, "task /job:%s/task:%" PRIu32 " is already played by %s",
                    link->type, link->index, who_is_up(link, who, sizeof who));
@@ -251,7 +260,7 @@ static const char *twin_url(struct mu__links *links, const struct mu__greeting *
                             char *out, size_t size)
 {
     const struct mu__hello *hello = greeting->hello;
-    const struct mu__link *link = mu__link_of_hello(links, greeting);
+    const struct mu__link *link = mu__link_up_to(links, greeting);
     bool is_shared = link == NULL ? mu__view_is(hello->address, links->own.address)
                                   : mu__view_is(hello->address, link->url) ||
                                         mu__view_is(hello->address,
@@ -269,11 +278,9 @@ static const char *twin_url(struct mu__links *links, const struct mu__greeting *
  * connection will be seen, or its silence; it tries again, and is let in then. */
 static bool is_claim(struct mu__links *links, const struct mu__greeting *greeting)
 {
-    const struct mu__link *link = mu__link_of_hello(links, greeting);
+    const struct mu__link *up = other_up(links, greeting);
 
-    return link != NULL && link->state == MU__LINK_UP &&
-           link->peer.incarnation == greeting->header->from &&
-           !mu__link_is_answer(link, greeting);
+    return up != NULL && up->peer.incarnation == greeting->header->from;
 }
 
 static void drop_claim(struct mu__links *links, const struct mu__greeting *greeting)

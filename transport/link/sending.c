@@ -72,6 +72,7 @@ void mu__link_say_hello(struct mu__links *links, struct mu__link *link)
         hello.expected_index = link->index;
     }
     memcpy(record.msg.body, &hello, sizeof hello);
+    link->said_epoch = link->peer.epoch;
     mu__link_say(links, link, MU__FRAME_HELLO, &record.msg);
 }
 

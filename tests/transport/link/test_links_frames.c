@@ -354,8 +354,8 @@ static void test_silence(void **state)
         "[  260] sim note: hears PING\n"
         "[  360] sim note: hears PING\n"
         "[  460] sim note: hears PING\n"
-        "[  550] us links: /job:chief/task:0 is lost: silent for 520 ms\n"
-        "[  550] sim note: node 1 down: silent for 520 ms\n"
+        "[  550] us links: /job:chief/task:0 is lost: silent for 505 ms\n"
+        "[  550] sim note: node 1 down: silent for 505 ms\n"
         "[  560] sim note: hears the end: closed by the peer\n");
 }
 

@@ -34,7 +34,7 @@ static struct fixture *up_as_client(const struct mu__proof *proof)
     f = state;
     dial_us(f);
     say_hello_words(f, &hello);
-    run_for(f, 40);
+    run_for(f, 60);
     assert_int_equal(mu__links_count_up(f->us.links), 1);
     return f;
 }
@@ -104,7 +104,7 @@ static void test_the_log_names_who_and_what(void **state)
     (void)sim_trace(f->sim);
     say_empty(f, MU__RUN);
     run_for(f, 20);
-    expect_trace(f, "[   70] us links: /job:client/task:0 has sent run, which needs the "
+    expect_trace(f, "[   90] us links: /job:client/task:0 has sent run, which needs the "
                     "right \"task\"; it has proven \"use\": dropped\n");
     down(f);
 }
@@ -146,7 +146,7 @@ static void test_who_may_be_what(void **state)
         f = *state;
         dial_us(f);
         say_hello_words(f, &hello);
-        run_for(f, 40);
+        run_for(f, 60);
         assert_int_equal(mu__links_count_up(f->us.links), rows[i].refusal == NULL);
         if (rows[i].refusal != NULL &&
             strstr(sim_trace(f->sim), rows[i].refusal) == NULL)

@@ -9,7 +9,7 @@ enum {
     SETTLE_MS = 20000,  /* after the last cut */
     CALM_MS = 20000,    /* and then nothing is lost */
     AWAY_MS = 60000,    /* until the pauses of who dials in vain are the longest */
-    BACK_MS = 1500      /* the longest pause of a dial that finds nobody, and frames */
+    BACK_MS = 3000      /* the longest rest of a link that was lost early, and frames */
 };
 
 /* ---- stories ---- */
