@@ -39,9 +39,12 @@
 static inline struct cluster *story_begin(const struct cluster_options *options)
 {
     struct cluster *cluster = cluster_new(1, options);
+    struct sim_range usual = sim_settings(cluster->sim)->connect;
 
+    sim_settings(cluster->sim)->connect = (struct sim_range){15000, 15000};
     cluster_start_all(cluster);
     assert_true(cluster_settle(cluster));
+    sim_settings(cluster->sim)->connect = usual;
     assert_int_equal(sim_now_ms(cluster->sim), 160);
     sim_trace_level(cluster->sim, MU__LOG_DEBUG);
     (void)sim_trace(cluster->sim);

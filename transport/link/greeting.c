@@ -150,7 +150,7 @@ static struct mu__link *link_to_dial(const struct mu__links *links,
         if (mu__link_is_retained(link))
             return link;
         if (mu__view_is(hello->address, link->url) &&
-            link->peer.incarnation == greeting->header->from)
+            link->asker.incarnation == greeting->header->from)
             found = link;
     }
     return found;
@@ -302,8 +302,8 @@ static bool keep_asking(struct mu__links *links, uint32_t in)
 static void answer(struct mu__links *links, struct mu__link *link,
                    const struct mu__greeting *greeting)
 {
-    link->peer.incarnation = greeting->header->from;
-    link->peer.epoch = greeting->hello->epoch;
+    link->asker.incarnation = greeting->header->from;
+    link->asker.epoch = greeting->hello->epoch;
     if (link->state == MU__LINK_GREETING)
         mu__link_say_hello(links, link);
     else if (link->state == MU__LINK_RESTING && !mu__link_settles(links, link) &&

@@ -159,6 +159,7 @@ static void hang_up(struct mu__links *links, struct mu__link *link)
     link->peer.incarnation = 0;
     link->peer.epoch = 0;
     link->peer.pid = 0;
+    link->asker = (struct mu__link_asker){0, 0};
     mu__link_keep_words(&link->peer.host, "");
     mu__link_keep_words(&link->retry.detour, "");
 }

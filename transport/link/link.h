@@ -46,9 +46,15 @@ struct mu__link_peer {
     char *url;                  /* its address; NULL: that of the link */
     char *host;                 /* NULL: not known */
     uint64_t pid;               /* 0: not known */
-    uint64_t incarnation;       /* 0: no HELLO has come yet */
+    uint64_t incarnation;       /* 0: no answer has come yet */
     uint32_t epoch;             /* of its side of the link */
     enum mu__right right;       /* that it has proven */
+};
+
+/* Who has said HELLO last to a link that is not up, and is answered. Anybody. */
+struct mu__link_asker {
+    uint64_t incarnation;       /* 0: nobody */
+    uint32_t epoch;
 };
 
 /* When each last happened. */
@@ -110,6 +116,7 @@ struct mu__link {
     uint64_t back_for;          /* dialled back for the host of this hash, and not yet up;
                                    0: it is not counted */
     struct mu__link_peer peer;
+    struct mu__link_asker asker;
     struct mu__link_times times;
     struct mu__link_retry retry;
     struct mu__link_missing missing;
