@@ -36,9 +36,9 @@
 #define NEEDS_LONG_TURNS(cluster) ((void)(cluster))
 #endif
 
-static inline struct cluster *story_begin(const struct cluster_options *options)
+/* Start all, until they are linked; the trace begins then. */
+static inline void story_settle(struct cluster *cluster)
 {
-    struct cluster *cluster = cluster_new(1, options);
     struct sim_range usual = sim_settings(cluster->sim)->connect;
 
     sim_settings(cluster->sim)->connect = (struct sim_range){15000, 15000};
@@ -48,6 +48,13 @@ static inline struct cluster *story_begin(const struct cluster_options *options)
     assert_int_equal(sim_now_ms(cluster->sim), 160);
     sim_trace_level(cluster->sim, MU__LOG_DEBUG);
     (void)sim_trace(cluster->sim);
+}
+
+static inline struct cluster *story_begin(const struct cluster_options *options)
+{
+    struct cluster *cluster = cluster_new(1, options);
+
+    story_settle(cluster);
     return cluster;
 }
 

@@ -49,11 +49,7 @@ static struct cluster *begin_with(const struct cluster_options *options,
     *ret_storage = sim_storage_new("journal", 5);
     cluster->chief->journal = (struct cluster_journal){&(*ret_storage)->base, NULL,
                                                        is_gone, NULL, NULL};
-    cluster_start_all(cluster);
-    assert_true(cluster_settle(cluster));
-    assert_int_equal(sim_now_ms(cluster->sim), 160);
-    sim_trace_level(cluster->sim, MU__LOG_DEBUG);
-    (void)sim_trace(cluster->sim);
+    story_settle(cluster);
     return cluster;
 }
 
