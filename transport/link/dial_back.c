@@ -105,17 +105,18 @@ struct mu__link *mu__link_new_back(struct mu__links *links,
         mu__link_free(links, link);
         return NULL;
     }
-    link->back_for = key;
+    link->handshake.back_for = key;
     return link;
 }
 
 void mu__link_is_back(struct mu__links *links, struct mu__link *link)
 {
-    uintptr_t count = link->back_for == 0 ? 0 : count_of(links, link->back_for);
+    uint64_t key = link->handshake.back_for;
+    uintptr_t count = key == 0 ? 0 : count_of(links, key);
 
     if (count > 1)
-        (void)mu__map_set(&links->dialled_back, link->back_for, (void *)(count - 1));
+        (void)mu__map_set(&links->dialled_back, key, (void *)(count - 1));
     else if (count == 1)
-        (void)mu__map_remove(&links->dialled_back, link->back_for);
-    link->back_for = 0;
+        (void)mu__map_remove(&links->dialled_back, key);
+    link->handshake.back_for = 0;
 }

@@ -150,7 +150,7 @@ static struct mu__link *link_to_dial(const struct mu__links *links,
         if (mu__link_is_retained(link))
             return link;
         if (mu__view_is(hello->address, link->url) &&
-            link->asker.incarnation == greeting->header->from)
+            link->handshake.requester == greeting->header->from)
             found = link;
     }
     return found;
@@ -206,12 +206,12 @@ static void bind_in(struct mu__links *links, struct mu__link *link,
     }
     keep_process(link, greeting->hello);
     link->in = greeting->in;
-    link->strays = 0;
+    link->handshake.strays = 0;
     link->peer.incarnation = greeting->header->from;
     link->peer.epoch = greeting->hello->epoch;
     link->peer.right = greeting->proof.right;
     link->times.heard_ms = mu__links_now(links);
-    if (link->said_epoch != link->peer.epoch)
+    if (link->handshake.said_epoch != link->peer.epoch)
         mu__link_say_hello(links, link);
     come_up(links, link);
 }
@@ -284,17 +284,17 @@ static struct mu__link *new_link(struct mu__links *links,
 
 /* Keep a connection whose HELLO was no answer: the answer may come on it. Of many the
  * oldest is dropped. False: its HELLO was seen before. */
-static bool keep_asking(struct mu__links *links, uint32_t in)
+static bool keep_request(struct mu__links *links, uint32_t in)
 {
-    uint32_t *place = &links->asking[links->asking_next % MU__LINK_ASKING_MAX];
+    uint32_t *slot = &links->requests[links->requests_next % MU__LINK_REQUESTS_MAX];
 
-    for (size_t i = 0; i < MU__LINK_ASKING_MAX; i++)
-        if (links->asking[i] == in)
+    for (size_t i = 0; i < MU__LINK_REQUESTS_MAX; i++)
+        if (links->requests[i] == in)
             return false;
-    if (*place != 0 && mu__map_get(&links->index.by_in, *place) == NULL)
-        links->wire->ops->drop(links->wire, *place);
-    *place = in;
-    links->asking_next++;
+    if (*slot != 0 && mu__map_get(&links->index.by_in, *slot) == NULL)
+        links->wire->ops->drop(links->wire, *slot);
+    *slot = in;
+    links->requests_next++;
     return true;
 }
 
@@ -302,8 +302,8 @@ static bool keep_asking(struct mu__links *links, uint32_t in)
 static void answer(struct mu__links *links, struct mu__link *link,
                    const struct mu__greeting *greeting)
 {
-    link->asker.incarnation = greeting->header->from;
-    link->asker.epoch = greeting->hello->epoch;
+    link->handshake.requester = greeting->header->from;
+    link->handshake.requester_epoch = greeting->hello->epoch;
     if (link->state == MU__LINK_GREETING)
         mu__link_say_hello(links, link);
     else if (link->state == MU__LINK_RESTING && !mu__link_settles(links, link) &&
@@ -315,7 +315,7 @@ static void take_request(struct mu__links *links, const struct mu__greeting *gre
 {
     struct mu__link *link = link_to_dial(links, greeting);
 
-    if (!keep_asking(links, greeting->in))
+    if (!keep_request(links, greeting->in))
         return;
     if (link == NULL)
         link = new_link(links, greeting);

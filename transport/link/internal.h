@@ -1,7 +1,7 @@
 /* Shared by the files of the links: links.c has the calls of the owner, lifecycle.c the
- * states of one link, greeting.c the handshake, refusing.c and dial_back.c what is refused
- * then, proof.c what peers may say, sending.c and receiving.c its frames, ticking.c its
- * timers, and report.c logs and shows it. */
+ * states of one link, greeting.c the handshake, refusing.c and dial_back.c what is
+ * refused then, proof.c what peers may say, sending.c and receiving.c its frames,
+ * ticking.c its timers, and report.c logs and shows it. */
 #ifndef MU_TRANSPORT_LINKS_INTERNAL_H
 #define MU_TRANSPORT_LINKS_INTERNAL_H
 
@@ -73,8 +73,8 @@ struct mu__links {
     uint32_t refusing_count;    /* REFUSING and PARTING */
     struct mu__links_numbers next;
     uint64_t secret;            /* epochs are drawn with it */
-    uint32_t asking[MU__LINK_ASKING_MAX];   /* connections whose HELLO was no answer */
-    uint32_t asking_next;
+    uint32_t requests[MU__LINK_REQUESTS_MAX];   /* connections that wait for one */
+    uint32_t requests_next;
     struct mu__map dialled_back;    /* how many links that never were up, by host */
     uint64_t tick_ms;           /* time of the last tick */
     bool leaving;
@@ -197,7 +197,7 @@ void mu__links_hello(struct mu__links *links, uint32_t in,
 void mu__links_refusal(struct mu__links *links, uint32_t in,
                        const struct mu__frame_header *header, struct mu__msg *msg);
 
-/* The link whose dial a HELLO answers: who sent it has heard ours. NULL: there is none. */
+/* The link whose dial a HELLO answers: its sender has heard ours. NULL: there is none. */
 struct mu__link *mu__link_answered(const struct mu__links *links,
                                    const struct mu__greeting *greeting);
 

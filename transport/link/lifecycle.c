@@ -159,7 +159,8 @@ static void hang_up(struct mu__links *links, struct mu__link *link)
     link->peer.incarnation = 0;
     link->peer.epoch = 0;
     link->peer.pid = 0;
-    link->asker = (struct mu__link_asker){0, 0};
+    link->handshake.requester = 0;
+    link->handshake.requester_epoch = 0;
     mu__link_keep_words(&link->peer.host, "");
     mu__link_keep_words(&link->retry.detour, "");
 }
@@ -207,7 +208,7 @@ static int begin_epoch(struct mu__links *links, struct mu__link *link)
     link->former_epoch = link->epoch;
     end_epoch(links, link);
     link->epoch = epoch;
-    link->said_epoch = 0;
+    link->handshake.said_epoch = 0;
     return 0;
 }
 

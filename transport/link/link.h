@@ -18,7 +18,8 @@ enum {
     MU__LINK_STRAYS_MAX = 1024,     /* frames for other epochs in a row; then it ends */
     MU__LINK_BACK_MAX = 256,        /* links dialled back for one host that have not come
                                        up; further HELLOs from there are dropped */
-    MU__LINK_ASKING_MAX = 4096,     /* connections whose HELLO has not led to a link */
+    MU__LINK_REQUESTS_MAX = 4096,   /* connections whose HELLO was no answer; the oldest
+                                       is dropped */
     MU__LINK_URL_BYTES = 256,       /* with the zero byte, as the next */
     MU__LINK_REASON_BYTES = 512,
     MU__LINK_WHO_BYTES = 400        /* of a text that names one process */
@@ -51,10 +52,15 @@ struct mu__link_peer {
     enum mu__right right;       /* that it has proven */
 };
 
-/* Who has said HELLO last to a link that is not up, and is answered. Anybody. */
-struct mu__link_asker {
-    uint64_t incarnation;       /* 0: nobody */
-    uint32_t epoch;
+/* The handshake of the present epoch. */
+struct mu__link_handshake {
+    uint64_t requester;         /* incarnation of who has said HELLO last, before the link
+                                   was up: anybody; 0: nobody */
+    uint32_t requester_epoch;
+    uint32_t said_epoch;        /* of the peer's, in our last HELLO */
+    uint32_t strays;            /* frames for other epochs since the last for this one */
+    uint64_t back_for;          /* dialled back for the host of this hash, and not yet up;
+                                   0: it is not counted */
 };
 
 /* When each last happened. */
@@ -111,12 +117,8 @@ struct mu__link {
     uint32_t node;              /* while up */
     uint32_t epoch;             /* of our side: one for each dial; 0: none */
     uint32_t former_epoch;      /* 0: none */
-    uint32_t said_epoch;        /* of the peer's, in our last HELLO of this epoch */
-    uint32_t strays;            /* frames for other epochs since the last for this one */
-    uint64_t back_for;          /* dialled back for the host of this hash, and not yet up;
-                                   0: it is not counted */
     struct mu__link_peer peer;
-    struct mu__link_asker asker;
+    struct mu__link_handshake handshake;
     struct mu__link_times times;
     struct mu__link_retry retry;
     struct mu__link_missing missing;

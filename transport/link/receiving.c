@@ -190,7 +190,7 @@ static void note_stray(struct mu__links *links, struct mu__link *link)
 {
     links->counters.stale_frames++;
     if (link == NULL || link->state != MU__LINK_UP ||
-        ++link->strays < MU__LINK_STRAYS_MAX)
+        ++link->handshake.strays < MU__LINK_STRAYS_MAX)
         return;
     mu__link_go_down(links, link, "it sends frames for other epochs of the link");
 }
@@ -217,7 +217,7 @@ void mu__links_frame(struct mu__links *links, uint32_t in, struct mu__buf *frame
         note_stray(links, link);
         return;
     }
-    link->strays = 0;
+    link->handshake.strays = 0;
     link->times.heard_ms = mu__links_now(links);
     if (header.type == MU__FRAME_DATA)
         (void)deliver_records(links, in, frame, MU__FRAME_HEADER_BYTES, header.count);

@@ -263,7 +263,8 @@ static inline void say_again(struct peer *peer, uint64_t as)
         header.to = US;
         header.epoch = peer->epoch;
         mu__frame_write(frame, &header);
-        if (is_said || peer->wire->ops->send(peer->wire, peer->said_on[place], frame) != 0)
+        if (is_said ||
+            peer->wire->ops->send(peer->wire, peer->said_on[place], frame) != 0)
             mu__buf_unref(frame);
         is_said = true;
     }
