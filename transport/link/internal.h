@@ -73,7 +73,8 @@ struct mu__links {
     uint32_t refusing_count;    /* REFUSING and PARTING */
     struct mu__links_numbers next;
     uint64_t secret;            /* epochs are drawn with it */
-    uint32_t requests[MU__LINK_REQUESTS_MAX];   /* connections that wait for one */
+    uint32_t requests[MU__LINK_REQUESTS_MAX];   /* connections with a HELLO that was no
+                                                   answer */
     uint32_t requests_next;
     struct mu__map dialled_back;    /* how many links that never were up, by host */
     uint64_t tick_ms;           /* time of the last tick */
