@@ -208,7 +208,7 @@ struct mu__link *mu__link_up_to(const struct mu__links *links,
 
 static inline bool mu__link_is_client(struct mu__view type)
 {
-    return mu__view_is(type, "client");
+    return mu__view_is(type, MU__CLIENT_TYPE);
 }
 
 /* ---- refusing.c ---- */
