@@ -33,6 +33,8 @@ struct speaker {
     uint32_t peer_epoch;
     char refused[512];          /* "": it was not */
     unsigned heard[MU__KINDS_END];
+    uint32_t code;              /* of the last RESOLVED */
+    char words[256];            /* the same */
 };
 
 /* ---- saying ---- */
@@ -154,6 +156,12 @@ static inline bool speaker_on_frame(void *owner, uint32_t in, struct mu__buf *fr
                                     &msg), 0);
         if (msg != NULL)
             s->heard[msg->kind]++;
+        if (msg != NULL && msg->kind == MU__RESOLVED) {
+            const struct mu__resolved *body = (void *)msg->body;
+
+            s->code = body->code;
+            mu__view_copy(body->message, s->words, sizeof s->words);
+        }
         mu__pool_put(&s->pool, msg);
     }
     return true;
