@@ -80,6 +80,10 @@ static inline void cluster_tune_malloc(void)
     (void)mallopt(M_TRIM_THRESHOLD, 64 << 20);
 }
 
+/* Set: clusters speak TLS with the user's key; else they are insecure, so that figures of
+ * the wire compare with those of programs without muster. Children inherit it. */
+#define CLUSTER_TLS_VARIABLE "MUSTER_BENCH_TLS"
+
 static inline mu_node *cluster_open(const char *json, const char *type, int index,
                                     const mu_node_options *options)
 {
@@ -94,6 +98,7 @@ static inline mu_node *cluster_open(const char *json, const char *type, int inde
     o.task_type = type;
     o.task_index = index;
     o.log_level = MU_LOG_ERROR;
+    o.tls.insecure = getenv(CLUSTER_TLS_VARIABLE) == NULL;
     if (mu_node_open(&o, &error, &node) != 0)
         cluster_die(type, error.message);
     mu_cluster_free(spec);

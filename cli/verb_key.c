@@ -3,14 +3,10 @@
 #include "cli/options/flags.h"
 #include "cli/output/print_json.h"
 #include "cli/verbs.h"
-#include "node/files.h"
-#include "node/own_proof.h"
+#include "node/key_file.h"
 
-#include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 
 static int complain(const struct cmd_options *options, const mu_error *error, int code)
 {
@@ -18,19 +14,16 @@ static int complain(const struct cmd_options *options, const mu_error *error, in
     return code;
 }
 
-/* The file of operand `which`, or of --key-file. */
+/* The file of operand `which`, of --key-file, or the user's own, whose path is put into
+ * `own`. NULL: it has no place. */
 static const char *file_of(const struct cmd_options *options, size_t which,
-                           mu_error *error)
+                           mu_error *error, char own[MU__KEY_PATH_BYTES])
 {
-    const char *file = options->operands_count > which
-                           ? options->operands[which]
-                           : cmd_text(options, CMD_FLAG_KEY_FILE);
-
-    if (file == NULL)
-        (void)mu_error_set(error, -MU_EINVALID,
-                           "expected the file of a key: FILE, --key-file or "
-                           "MUSTER_KEY_FILE");
-    return file;
+    if (options->operands_count > which)
+        return options->operands[which];
+    if (cmd_text(options, CMD_FLAG_KEY_FILE) != NULL)
+        return cmd_text(options, CMD_FLAG_KEY_FILE);
+    return mu__user_key_path(error, own) == 0 ? own : NULL;
 }
 
 static int print(const struct cmd_options *options, const struct mu__key *key,
@@ -54,36 +47,18 @@ static int print(const struct cmd_options *options, const struct mu__key *key,
     return cmd_json_print(map) == 0 ? CMD_FINE : CMD_FAILED;
 }
 
-/* A new file, which nobody else may read; one that is there is never overwritten. */
-static int write_new(const char *file, const void *data, size_t size, mu_error *error)
-{
-    int fd = open(file, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
-    bool is_written;
-
-    if (fd < 0 && errno == EEXIST)
-        return mu_error_set(error, -MU_EEXISTS,
-                            "\"%s\" is there already, and is not overwritten", file);
-    if (fd < 0)
-        return mu__file_error(file, "made", errno, error);
-    is_written = write(fd, data, size) == (ssize_t)size && fsync(fd) == 0;
-    if (close(fd) == 0 && is_written)
-        return 0;
-    (void)mu__file_error(file, "written", errno, error);
-    (void)unlink(file);
-    return error->code;
-}
-
 int cmd_key_new(struct cmd_options *options)
 {
+    char own[MU__KEY_PATH_BYTES];
     mu_error error = {0};
-    const char *file = file_of(options, 0, &error);
+    const char *file = file_of(options, 0, &error, own);
     struct mu__key key;
     int code = CMD_FAILED;
 
     if (file == NULL)
-        return complain(options, &error, CMD_USAGE);
+        return complain(options, &error, CMD_FAILED);
     if (mu__key_new(&error, &key) == 0 &&
-        write_new(file, key.bytes, sizeof key.bytes, &error) == 0)
+        mu__key_file_write(file, key.bytes, sizeof key.bytes, &error) == 0)
         code = print(options, &key, file, NULL);
     mu__key_clear(&key);
     return error.code == 0 ? code : complain(options, &error, CMD_FAILED);
@@ -91,13 +66,14 @@ int cmd_key_new(struct cmd_options *options)
 
 int cmd_key_show(struct cmd_options *options)
 {
+    char own[MU__KEY_PATH_BYTES];
     mu_error error = {0};
-    const char *file = file_of(options, 0, &error);
+    const char *file = file_of(options, 0, &error, own);
     struct mu__key key;
     int code;
 
     if (file == NULL)
-        return complain(options, &error, CMD_USAGE);
+        return complain(options, &error, CMD_FAILED);
     if (mu__key_file_read(file, &error, &key) != 0)
         return complain(options, &error, CMD_FAILED);
     code = print(options, &key, file, NULL);
@@ -120,7 +96,7 @@ static int hand_out(struct cmd_options *options, const struct mu__key *key,
     } else {
         size = strlen(text);
         text[size++] = '\n';
-        if (write_new(file, text, size, error) == 0)
+        if (mu__key_file_write(file, text, size, error) == 0)
             code = print(options, key, file, NULL);
     }
     return code;
@@ -130,21 +106,22 @@ int cmd_key_derive(struct cmd_options *options)
 {
     const char *word = options->operands[0];
     enum mu__right right = mu__right_of(word, (unsigned)strlen(word));
-    const char *file = cmd_text(options, CMD_FLAG_KEY_FILE);
+    char own[MU__KEY_PATH_BYTES];
+    mu_error error = {0};
+    const char *file = file_of(options, options->operands_count, &error, own);
     struct mu__key key;
     struct mu__key derived;
-    mu_error error = {0};
     int code = CMD_FAILED;
 
-    if (right == MU__RIGHT_NONE || right == MU__RIGHT_ALL || file == NULL) {
+    if (right == MU__RIGHT_NONE || right == MU__RIGHT_ALL) {
         (void)mu_error_set(&error, -MU_EINVALID,
-                           file == NULL ? "expected the file of the cluster's key: "
-                                          "--key-file or MUSTER_KEY_FILE"
-                                        : "expected RIGHT to be observe, use, operate or "
-                                          "task, got \"%.40s\"",
+                           "expected RIGHT to be observe, use, operate or task, got "
+                           "\"%.40s\"",
                            word);
         return complain(options, &error, CMD_USAGE);
     }
+    if (file == NULL)
+        return complain(options, &error, CMD_FAILED);
     if (mu__key_file_read(file, &error, &key) != 0)
         return complain(options, &error, CMD_FAILED);
     if (mu__key_derive(&key, right, &error, &derived) == 0)

@@ -399,8 +399,10 @@ static void print_service(const mu_value *service)
 static void print_text(const mu_value *status)
 {
     int64_t silent = cmd_map_number(status, "servers_missing");
+    bool insecure = cmd_map_bool(status, "insecure");
 
-    (void)printf("chief at %s\n", cmd_map_text(status, "chief"));
+    (void)printf("chief at %s%s\n", cmd_map_text(status, "chief"),
+                 insecure ? ", insecure: nothing is encrypted" : "");
     print_service(mu_value_find(status, "service"));
     print_tasks(mu_value_find(status, "tasks"));
     print_closures(mu_value_find(status, "closures"));

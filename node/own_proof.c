@@ -2,6 +2,7 @@
 #include "node/own_proof.h"
 
 #include "node/files.h"
+#include "node/key_file.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -32,23 +33,13 @@ struct mu__own_proof {
     struct mu__tls_source source;
     struct proof_part parts[FILES];
     bool any_task;
+    bool is_of_user;            /* the key is the user's own: nothing else was given */
     struct mu__own_proof_log log;
-    struct mu__tls_identity *now;
+    struct mu__tls_identity *now;   /* NULL: it was not needed yet, or cannot be made */
     uint64_t looked_ms;
 };
 
 /* ---- files ---- */
-
-/* The owner may read it, and a group that it was given to; others may not. */
-static int check_secret(const char *path, const struct stat *status, mu_error *ret_error)
-{
-    if ((status->st_mode & (S_IWGRP | S_IRWXO)) == 0)
-        return 0;
-    return mu_error_set(ret_error, -MU_EPERMISSION,
-                        "\"%s\" has a secret that others may read or change (mode %04o): "
-                        "chmod 600 it",
-                        path, (unsigned)(status->st_mode & 07777));
-}
 
 /* The caller frees *ret_text. */
 static int read_part(struct proof_part *part, mu_error *ret_error, char **ret_text,
@@ -65,7 +56,7 @@ static int read_part(struct proof_part *part, mu_error *ret_error, char **ret_te
     if (stat(part->text, &status) != 0)
         return mu__file_error(part->text, "read", errno, ret_error);
     part->changed = status.st_mtim;
-    if (part->is_secret && check_secret(part->text, &status, ret_error) != 0)
+    if (part->is_secret && mu__secret_check(part->text, &status, ret_error) != 0)
         return -MU_EPERMISSION;
     return mu__file_read(part->text, PROOF_BYTES_MAX, READ_MS, ret_error, ret_text,
                          ret_size);
@@ -79,23 +70,6 @@ static void free_secret(char *text, size_t size)
     free(text);
 }
 
-int mu__key_file_read(const char *path, mu_error *ret_error, struct mu__key *ret_key)
-{
-    struct proof_part part = {.text = (char *)(uintptr_t)path, .is_file = true,
-                        .is_secret = true};
-    char name[300];
-    char *text = NULL;
-    size_t size = 0;
-    int rv = read_part(&part, ret_error, &text, &size);
-
-    if (rv != 0)
-        return rv;
-    (void)snprintf(name, sizeof name, "file \"%s\"", path);
-    rv = mu__key_parse(name, text, size, ret_error, ret_key);
-    free_secret(text, size);
-    return rv;
-}
-
 /* ---- what they make ---- */
 
 static int make_of_key(struct mu__own_proof *proof, mu_error *ret_error,
@@ -104,8 +78,11 @@ static int make_of_key(struct mu__own_proof *proof, mu_error *ret_error,
     struct proof_part *part = &proof->parts[KEY_FILE];
     struct stat status;
     struct mu__key key;
-    int rv = mu__key_file_read(part->text, ret_error, &key);
+    int rv = proof->is_of_user ? mu__user_key_make(part->text, ret_error) : 0;
 
+    if (rv != 0)
+        return rv;
+    rv = mu__key_file_read(part->text, ret_error, &key);
     if (stat(part->text, &status) == 0)
         part->changed = status.st_mtim;
     if (rv != 0)
@@ -143,9 +120,19 @@ static int make_of_certificates(struct mu__own_proof *proof, mu_error *ret_error
 static int make(struct mu__own_proof *proof, mu_error *ret_error,
                 struct mu__tls_identity **ret_identity)
 {
-    return proof->parts[KEY_FILE].text != NULL
-               ? make_of_key(proof, ret_error, ret_identity)
-               : make_of_certificates(proof, ret_error, ret_identity);
+    mu_error why;
+    int rv;
+
+    if (proof->parts[KEY_FILE].text == NULL)
+        return make_of_certificates(proof, ret_error, ret_identity);
+    rv = make_of_key(proof, &why, ret_identity);
+    if (rv == 0)
+        return 0;
+    return mu_error_set(ret_error, rv, "%s%s", why.message,
+                        proof->is_of_user ? " (tcp needs a key: without a setting it is "
+                                            "the user's own; expected that, or a key "
+                                            "file, certificates, or insecure)"
+                                          : "");
 }
 
 /* ---- changes ---- */
@@ -182,15 +169,27 @@ static void look_again(struct mu__own_proof *proof)
     proof->log.write(proof->log.owner, line);
 }
 
+/* A node on a unix socket that connects to its first peer over tcp. */
+static void make_late(struct mu__own_proof *proof)
+{
+    mu_error error;
+
+    if (make(proof, &error, &proof->now) != 0)
+        proof->log.write(proof->log.owner, error.message);
+}
+
 static struct mu__tls_identity *identity_now(void *owner)
 {
     struct mu__own_proof *proof = owner;
     uint64_t now_ms = uv_hrtime() / 1000000;
 
-    if (now_ms - proof->looked_ms >= LOOK_AGAIN_MS) {
-        proof->looked_ms = now_ms;
+    if (now_ms - proof->looked_ms < LOOK_AGAIN_MS)
+        return proof->now;
+    proof->looked_ms = now_ms;
+    if (proof->now == NULL)
+        make_late(proof);
+    else
         look_again(proof);
-    }
     return proof->now;
 }
 
@@ -207,15 +206,26 @@ static bool is_given(const char *text)
     return text != NULL && text[0] != '\0';
 }
 
+static bool has_certificates(const mu_tls_options *o)
+{
+    return is_given(o->ca) || is_given(o->certificate) || is_given(o->private_key);
+}
+
 static int check_options(const mu_tls_options *o, mu_error *ret_error)
 {
-    bool has_certificates =
-        is_given(o->ca) || is_given(o->certificate) || is_given(o->private_key);
+    const char *got = NULL;
 
-    if (is_given(o->key_file) && has_certificates)
+    if (is_given(o->key_file) && has_certificates(o))
+        got = "a key file and certificates";
+    else if (o->insecure != 0 && (is_given(o->key_file) || has_certificates(o)))
+        got = is_given(o->key_file) ? "insecure and a key file"
+                                    : "insecure and certificates";
+    if (got != NULL)
         return mu_error_set(ret_error, -MU_EINVALID,
-                            "options tls: expected a key file or certificates, got both");
-    if (has_certificates && (!is_given(o->ca) || !is_given(o->certificate)))
+                            "options tls: expected a key file, or certificates, or "
+                            "insecure, got %s",
+                            got);
+    if (has_certificates(o) && (!is_given(o->ca) || !is_given(o->certificate)))
         return mu_error_set(ret_error, -MU_EINVALID,
                             "option tls.%s is missing: certificates need the CA's, this "
                             "node's, and its private key where that does not stand with "
@@ -246,29 +256,56 @@ void mu__own_proof_close(struct mu__own_proof *proof)
     free(proof);
 }
 
-int mu__own_proof_open(const mu_tls_options *o, const struct mu__own_proof_log *log,
-                       mu_error *ret_error, struct mu__own_proof **ret_proof)
+static bool set_parts(struct mu__own_proof *proof, const mu_tls_options *o,
+                      const char *key_file)
 {
-    struct mu__own_proof *proof;
-    int rv = check_options(o, ret_error);
+    return set_part(&proof->parts[KEY_FILE], key_file, true) &&
+           set_part(&proof->parts[CA], o->ca, false) &&
+           set_part(&proof->parts[CERTIFICATE], o->certificate,
+                    !is_given(o->private_key)) &&
+           set_part(&proof->parts[PRIVATE_KEY], o->private_key, true);
+}
 
-    *ret_proof = NULL;
-    if (rv != 0 || (!is_given(o->key_file) && !is_given(o->ca)))
+static int proof_new(const mu_tls_options *o, mu_error *ret_error,
+                     struct mu__own_proof **ret_proof)
+{
+    bool is_of_user = !is_given(o->key_file) && !has_certificates(o);
+    struct mu__own_proof *proof;
+    char path[MU__KEY_PATH_BYTES];
+    int rv = is_of_user ? mu__user_key_path(ret_error, path) : 0;
+
+    if (rv != 0)
         return rv;
     proof = calloc(1, sizeof *proof);
-    if (proof == NULL || !set_part(&proof->parts[KEY_FILE], o->key_file, true) ||
-        !set_part(&proof->parts[CA], o->ca, false) ||
-        !set_part(&proof->parts[CERTIFICATE], o->certificate,
-                  !is_given(o->private_key)) ||
-        !set_part(&proof->parts[PRIVATE_KEY], o->private_key, true)) {
+    if (proof == NULL || !set_parts(proof, o, is_of_user ? path : o->key_file)) {
         mu__own_proof_close(proof);
         return mu_error_set(ret_error, -MU_ENOMEM, "out of memory");
     }
     proof->source = (struct mu__tls_source){identity_now, proof};
     proof->any_task = o->any_task != 0;
+    proof->is_of_user = is_of_user;
+    *ret_proof = proof;
+    return 0;
+}
+
+int mu__own_proof_open(const mu_tls_options *o, bool late,
+                       const struct mu__own_proof_log *log, mu_error *ret_error,
+                       struct mu__own_proof **ret_proof)
+{
+    struct mu__own_proof *proof;
+    int rv = check_options(o, ret_error);
+
+    *ret_proof = NULL;
+    if (rv != 0 || o->insecure != 0)
+        return rv;
+    rv = proof_new(o, ret_error, &proof);
+    if (rv != 0)
+        return rv;
     proof->log = *log;
-    proof->looked_ms = uv_hrtime() / 1000000;
-    rv = make(proof, ret_error, &proof->now);
+    if (!late || !proof->is_of_user) {
+        proof->looked_ms = uv_hrtime() / 1000000;
+        rv = make(proof, ret_error, &proof->now);
+    }
     if (rv != 0)
         mu__own_proof_close(proof);
     else

@@ -1,5 +1,6 @@
 /* What this node proves itself with over TLS: a key file, or certificates, as its options
- * say. Files are read again when they have changed, for the connections from then on. */
+ * say, or else the key of its user. Files are read again when they have changed, for the
+ * connections from then on. */
 #ifndef MU_NODE_OWN_PROOF_H
 #define MU_NODE_OWN_PROOF_H
 
@@ -12,7 +13,7 @@ struct mu__wire_uv;
 /* What a node has of the network. */
 struct mu__node_network {
     struct mu__wire_uv *wire;
-    struct mu__own_proof *proof;    /* NULL: tcp is spoken plain */
+    struct mu__own_proof *proof;    /* NULL: insecure, everything is spoken plain */
 };
 
 /* Told when files that have changed cannot be used: what was read before stays. */
@@ -21,19 +22,16 @@ struct mu__own_proof_log {
     void *owner;
 };
 
-/* *ret_proof is NULL where the options name neither key nor certificates. The texts are
- * copied. -MU_EINVALID: options that do not go together, or files that hold something
- * else; -MU_EPERMISSION: a file with a secret that others may read; and as mu__file_read
- * says. */
-int mu__own_proof_open(const mu_tls_options *options,
+/* *ret_proof is NULL where the options say insecure. `late`: the user's own key is not
+ * looked for before a connection over tcp needs it. The texts are copied. -MU_EINVALID:
+ * options that do not go together, or files that hold something else; -MU_EPERMISSION: a
+ * file with a secret that others may read; and as mu__file_read says. */
+int mu__own_proof_open(const mu_tls_options *options, bool late,
                        const struct mu__own_proof_log *log, mu_error *ret_error,
                        struct mu__own_proof **ret_proof);
 void mu__own_proof_close(struct mu__own_proof *proof);
 
 /* Valid as long as the proof. */
 const struct mu__tls_source *mu__own_proof_source(const struct mu__own_proof *proof);
-
-/* Read a key file; -MU_EPERMISSION: others may read it. */
-int mu__key_file_read(const char *path, mu_error *ret_error, struct mu__key *ret_key);
 
 #endif

@@ -15,13 +15,19 @@
 
 #include "muster.h"
 
+#include <inttypes.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/un.h>
+#include <unistd.h>
 
-enum { LOG_TEXT_BYTES = 1536 };
+enum {
+    LOG_TEXT_BYTES = 1536,
+    NAME_BYTES_MAX = 48         /* of a socket beside those of peers */
+};
 
 static const char default_bind[] = "tcp://127.0.0.1:0";
 
@@ -120,18 +126,65 @@ static int check_options(const mu_node_options *o, bool is_extra, mu_error *ret_
     return check_task(o, ret_error);
 }
 
+static bool is_ipc(const char *url)
+{
+    return strncmp(url, "ipc://", strlen("ipc://")) == 0;
+}
+
 static const char *own_url(const mu_node_options *o)
 {
     return mu__cluster_url(o->cluster, o->task_type, o->task_index);
 }
 
-static const char *bind_url(const mu_node_options *o)
+/* How many bytes of a socket's url, "ipc:///FOLDER/NAME", lead to its folder, where this
+ * process may make another one; 0: it may not, or the url is of tcp. */
+static int folder_of(const char *url)
+{
+    char folder[sizeof((struct sockaddr_un *)NULL)->sun_path];
+    int length = is_ipc(url) ? (int)(strrchr(url, '/') - url) : 0;
+
+    if (length <= (int)strlen("ipc://") || length > (int)sizeof folder - NAME_BYTES_MAX)
+        return 0;
+    (void)snprintf(folder, sizeof folder, "%.*s", length - (int)strlen("ipc://"),
+                   url + strlen("ipc://"));
+    return access(folder, W_OK | X_OK) == 0 ? length : 0;
+}
+
+/* The first of the nodes that are dialled, if unix sockets lead to all of them. */
+static const char *unix_peer(const mu_node_options *o, const struct mu__node_extra *extra)
+{
+    const char *first = extra == NULL ? NULL : extra->dials_any;
+    const char *type;
+    const char *url;
+    int index;
+
+    for (size_t i = 0;
+         mu_cluster_task_at(o->cluster, i, &type, &index, &url) == 0; i++) {
+        if (!is_ipc(url))
+            return NULL;
+        first = first == NULL ? url : first;
+    }
+    return first;
+}
+
+/* Where to listen. A node without an address of its own does so beside its peers, where
+ * these have unix sockets, and else at a free port of loopback. */
+static const char *bind_url(const mu_node_options *o, const struct mu__node_extra *extra,
+                            char own[MU__OWN_ADDRESS_BYTES])
 {
     const char *url = own_url(o);
+    const char *peer;
+    int folder;
 
-    if (o->bind_address != NULL)
-        return o->bind_address;
-    return url == NULL ? default_bind : url;
+    if (o->bind_address != NULL || url != NULL)
+        return o->bind_address != NULL ? o->bind_address : url;
+    peer = unix_peer(o, extra);
+    folder = peer == NULL ? 0 : folder_of(peer);
+    if (folder == 0)
+        return default_bind;
+    (void)snprintf(own, MU__OWN_ADDRESS_BYTES, "%.*s/%.15s-%d-%" PRIx64, folder, peer,
+                   o->task_type, (int)getpid(), uv_hrtime());
+    return own;
 }
 
 static bool has_free_port(const char *url)
@@ -191,6 +244,15 @@ static void name_process(const mu_node *node, struct process_names *names)
     write_listens(node, names->listens);
 }
 
+/* Of the machine's memory, or of what the container may use. */
+static uint64_t half_of_memory(void)
+{
+    uint64_t total = uv_get_total_memory();
+    uint64_t constrained = uv_get_constrained_memory();
+
+    return (constrained > 0 && constrained < total ? constrained : total) / 2;
+}
+
 static int start_member(mu_node *node, const mu_node_options *o,
                         const struct mu__node_extra *extra, mu_error *ret_error)
 {
@@ -204,6 +266,7 @@ static int start_member(mu_node *node, const mu_node_options *o,
         .journal = node->journal.storage,
         .offer_check = mu__offer_check_own,
         .offer_owner = &node->offer.own,
+        .retained_bytes_max = half_of_memory(),
         .node = node,
         .post = mu__node_post,
         .upcalls = {mu__node_cluster_news, node, mu__node_superseded, node},
@@ -260,27 +323,43 @@ static void log_proof(void *owner, const char *line)
 }
 
 /* Where this task was announced, a socket listens already. */
-static int listen_on_wire(mu_node *node, const mu_node_options *o,
-                     struct mu__discovered *found, mu_error *ret_error)
+static int listen_on_wire(mu_node *node, const char *bind, struct mu__discovered *found,
+                          mu_error *ret_error)
 {
     if (found->listening.fd >= 0)
         return mu__wire_uv_adopt(node->loop, &found->listening, &mu__member_events,
                                  &node->member, ret_error, &node->network.wire);
-    return mu__wire_uv_open(node->loop, bind_url(o), &mu__member_events, &node->member,
+    return mu__wire_uv_open(node->loop, bind, &mu__member_events, &node->member,
                             ret_error, &node->network.wire);
 }
 
+/* Said by tasks; a client is gone before anybody could make use of it. */
+static void warn_if_insecure(mu_node *node, const mu_node_options *o)
+{
+    if (node->network.proof == NULL && strcmp(o->task_type, "client") != 0)
+        mu__node_log(node, MU_LOG_WARN, "wire",
+                     "insecure: nothing is encrypted, and whoever reaches %s may do "
+                     "everything",
+                     mu__wire_uv_url(node->network.wire));
+}
+
 static int open_wire(mu_node *node, const mu_node_options *o,
-                     struct mu__discovered *found, mu_error *ret_error)
+                     const struct mu__node_extra *extra, struct mu__discovered *found,
+                     mu_error *ret_error)
 {
     const struct mu__own_proof_log log = {log_proof, node};
-    int rv = mu__own_proof_open(&o->tls, &log, ret_error, &node->network.proof);
+    char own[MU__OWN_ADDRESS_BYTES];
+    const char *bind = bind_url(o, extra, own);
+    bool late = found->listening.fd >= 0 ? found->listening.url.ipc : is_ipc(bind);
+    int rv = mu__own_proof_open(&o->tls, late, &log, ret_error, &node->network.proof);
 
     if (rv == 0)
-        rv = listen_on_wire(node, o, found, ret_error);
+        rv = listen_on_wire(node, bind, found, ret_error);
     if (rv == 0 && node->network.proof != NULL)
         mu__wire_uv_secure(node->network.wire,
                            mu__own_proof_source(node->network.proof));
+    if (rv == 0)
+        warn_if_insecure(node, o);
     return rv;
 }
 
@@ -310,7 +389,7 @@ static int open_parts(mu_node *node, const mu_node_options *o,
                                     node->world, ret_error);
     if (rv != 0)
         goto err_world;
-    rv = open_wire(node, o, found, ret_error);
+    rv = open_wire(node, o, extra, found, ret_error);
     if (rv != 0)
         goto err_http;
     set_address(node, o);

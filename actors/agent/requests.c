@@ -308,18 +308,32 @@ struct mu__msg *mu__agent_message(struct mu__ctx *ctx, const struct agent *a,
     return NULL;
 }
 
-/* False: the message was not taken, as the mailbox is full or memory is short; it is
- * tried again at a tick. */
-static bool send(struct mu__ctx *ctx, struct agent *a, struct mu__agent_request *pending)
+enum sent {
+    SENT,
+    FAILED,                     /* this node has not proven the right to it */
+    NOT_TAKEN                   /* the mailbox is full, or memory is short: it is tried
+                                   again at a tick */
+};
+
+static enum sent send(struct mu__ctx *ctx, struct agent *a,
+                      struct mu__agent_request *pending)
 {
     struct mu__msg *msg = pending->kind->make_message(ctx, a, pending);
+    mu_error error = {0};
 
-    if (msg == NULL || mu__send(ctx, mu__agent_service(a), msg) != 0)
-        return false;
+    if (msg == NULL)
+        return NOT_TAKEN;
+    if (mu__send_is_forbidden(ctx, mu__agent_service(a).node, msg->kind, &error)) {
+        mu__msg_free(ctx, msg);
+        pending->kind->fail(ctx, a, pending, &error);
+        return FAILED;
+    }
+    if (mu__send(ctx, mu__agent_service(a), msg) != 0)
+        return NOT_TAKEN;
     pending->may_be_done = pending->may_be_done || pending->session != 0;
     pending->session = a->registration.session;
     a->requests.in_flight_bytes += pending->bytes;
-    return true;
+    return SENT;
 }
 
 /* Send what was not sent in this session, up to AGENT_IN_FLIGHT_BYTES. */
@@ -330,13 +344,16 @@ static void pump(struct mu__ctx *ctx, struct agent *a)
     while (a->requests.unsent != NULL &&
            a->requests.in_flight_bytes < AGENT_IN_FLIGHT_BYTES) {
         struct mu__agent_request *pending = a->requests.unsent;
+        bool is_sent = pending->kind->make_message == NULL ||
+                       pending->session == a->registration.session;
+        enum sent sent = is_sent ? SENT : send(ctx, a, pending);
 
-        if (pending->kind->make_message != NULL &&
-            pending->session != a->registration.session && !send(ctx, a, pending)) {
+        if (sent == NOT_TAKEN) {
             a->requests.resend = true;
             return;
         }
-        a->requests.unsent = agent_next_request(pending);
+        if (sent == SENT)
+            a->requests.unsent = agent_next_request(pending);
     }
 }
 

@@ -195,12 +195,16 @@ static const struct mu__agent_request_kind resetting = {
  * registered. */
 static void send_reset(struct mu__ctx *ctx, struct agent *a, struct mu__agent_call *call)
 {
+    mu__pid service = mu__agent_service(a);
     struct mu__task_reset body;
+    mu_error error = {0};
 
     if (!mu__agent_submit(ctx, a, &call->pending, &resetting, call->call.timeout_ms, 0))
         return;
     body.token = call->pending.token;
-    if (mu__send_body(ctx, mu__agent_service(a), MU__TASK_RESET, &body, sizeof body) != 0)
+    if (mu__send_is_forbidden(ctx, service.node, MU__TASK_RESET, &error))
+        mu__agent_call_fail(ctx, a, &call->pending, &error);
+    else if (mu__send_body(ctx, service, MU__TASK_RESET, &body, sizeof body) != 0)
         fail_reset(ctx, a, &call->pending, &a->error);
 }
 

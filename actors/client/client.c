@@ -124,6 +124,18 @@ static void refuse_no_memory(struct mu__ctx *ctx, struct client_actor *c,
     refuse(ctx, c, slot, &error);
 }
 
+/* Whether this node has not proven that it may schedule. */
+static bool refuse_forbidden(struct mu__ctx *ctx, struct client_actor *c,
+                             const struct closure_slot *slot)
+{
+    mu_error error = {0};
+
+    if (!mu__send_is_forbidden(ctx, c->chief.pid.node, MU__SCHEDULE, &error))
+        return false;
+    refuse(ctx, c, slot, &error);
+    return true;
+}
+
 bool mu__client_admits(struct mu__ctx *ctx, struct client_actor *c,
                        const struct closure_slot *slot)
 {
@@ -137,7 +149,7 @@ bool mu__client_admits(struct mu__ctx *ctx, struct client_actor *c,
     else if (!c->chief.connected)
         refuse_no_chief(ctx, c, slot, "is not connected");
     else
-        return true;
+        return !refuse_forbidden(ctx, c, slot);
     return false;
 }
 

@@ -151,7 +151,9 @@ static void request_room(struct mu__ctx *ctx, struct client_actor *c, bool leave
         .leaves = leaves,
     };
 
-    if (mu__send_body(ctx, c->chief.pid, MU__ROOM_REQUEST, &body, sizeof body) == 0)
+    int rv = mu__send_body(ctx, c->chief.pid, MU__ROOM_REQUEST, &body, sizeof body);
+
+    if (rv == 0 || rv == -MU_EPERMISSION)   /* closures are refused before they wait */
         return;
     room->lacks_reported = 0;   /* the next queued closure requests room again */
     mu__log(ctx, MU__LOG_WARN, "a request for room was not sent to the chief");

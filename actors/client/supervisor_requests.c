@@ -138,9 +138,17 @@ static void complete_unavailable(struct mu__ctx *ctx, struct client_actor *c,
 }
 
 static void submit_request(struct mu__ctx *ctx, struct client_actor *c,
-                         struct mu__client_call *call)
+                           struct mu__client_call *call)
 {
-    if (!send_request(ctx, c, call, request_of(ctx, call))) {
+    struct mu__msg *msg = request_of(ctx, call);
+
+    if (msg != NULL && mu__send_is_forbidden(ctx, c->chief.pid.node, msg->kind,
+                                             &call->call.error)) {
+        mu__msg_free(ctx, msg);
+        mu__client_complete(ctx, c, &call->call, -MU_EPERMISSION);
+        return;
+    }
+    if (!send_request(ctx, c, call, msg)) {
         complete_unavailable(ctx, c, &call->call);
         return;
     }

@@ -73,6 +73,7 @@ struct mu__roster_task {
 
     struct mu__list requests;   /* waiting ones, see task_requests.h; empty unless
                                    CONNECTED */
+    uint32_t requests_count;
     uint32_t slot;              /* its index among the roster's tasks; never changes */
     uint64_t visit;             /* for those who walk over sets */
 };

@@ -29,6 +29,7 @@ void mu__coord_group_enlist(struct coord_requests *rs, struct pending_request *p
     mu__list_prepend(&pending->group->requests, &pending->in_group);
     enlist_due(&rs->due, pending);
     rs->count++;
+    pending->task->requests_count++;
 }
 
 void mu__coord_group_unlist(struct coord_requests *rs, struct pending_request *pending)
@@ -37,6 +38,7 @@ void mu__coord_group_unlist(struct coord_requests *rs, struct pending_request *p
     mu__list_remove(&pending->group->requests, &pending->in_group);
     mu__list_remove(&rs->due, &pending->by_due);
     rs->count--;
+    pending->task->requests_count--;
 }
 
 /* ---- groups ---- */

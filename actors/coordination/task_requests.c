@@ -387,6 +387,10 @@ static int add(struct mu__ctx *ctx, struct coordination *c, struct mu__roster_ta
     if (rs->count == PENDING_MAX)
         return mu_error_set(ret_error, -MU_EEXHAUSTED,
                             "%d requests about tasks wait already", PENDING_MAX);
+    if (task->requests_count == PENDING_OF_TASK_MAX)
+        return mu_error_set(ret_error, -MU_EEXHAUSTED,
+                            "%d requests about tasks of %s wait already, as many as one "
+                            "task may have", PENDING_OF_TASK_MAX, task->name);
     rv = mu__coord_group_group_of(c, request, ret_error, &group);
     if (rv != 0)
         return rv;

@@ -5,10 +5,11 @@
 #include "actors/coordination/tasks.h"
 
 #ifdef MUSTER_TINY
-enum { PENDING_MAX = 256, GROUPS_MAX = 16 };
+enum { PENDING_MAX = 256, PENDING_OF_TASK_MAX = 64, GROUPS_MAX = 16 };
 #else
 enum {
     PENDING_MAX = 1 << 17,      /* waiting requests; more are refused */
+    PENDING_OF_TASK_MAX = 1 << 12,  /* of these, those of one task */
     GROUPS_MAX = 1024           /* different sets of tasks that requests wait for */
 };
 #endif

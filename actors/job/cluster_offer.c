@@ -28,7 +28,8 @@ static void send_offer(struct mu__ctx *ctx, struct job *job, struct mu__job_call
         .config = call->offer.config,
     };
 
-    if (mu__send_body(ctx, (mu__pid){node, MU__JOB}, MU__CLUSTER_OFFER, &body,
+    if (mu__job_fail_forbidden(ctx, job, call, node, MU__CLUSTER_OFFER) ||
+        mu__send_body(ctx, (mu__pid){node, MU__JOB}, MU__CLUSTER_OFFER, &body,
                       sizeof body) != 0)
         return;
     call->node = node;
@@ -37,9 +38,13 @@ static void send_offer(struct mu__ctx *ctx, struct job *job, struct mu__job_call
 
 void mu__job_offer_node_up(struct mu__ctx *ctx, struct job *job, uint32_t node)
 {
-    for (struct mu__call *call = job->calls.requested; call != NULL; call = call->next)
+    struct mu__call *next;
+
+    for (struct mu__call *call = job->calls.requested; call != NULL; call = next) {
+        next = call->next;
         if (call->operation == MU__JOB_OFFER && ((struct mu__job_call *)call)->node == 0)
             send_offer(ctx, job, (struct mu__job_call *)call, node);
+    }
 }
 
 void mu__job_offer_missing(const struct job *job, struct mu__job_call *call)

@@ -135,6 +135,11 @@ void mu__job_answer(struct mu__ctx *ctx, mu__pid to, uint64_t token, int code,
 void mu__job_complete(struct mu__ctx *ctx, struct mu__call **list, struct mu__call *call,
                       int code, const char *words);
 
+/* Complete a requested call which needs a message to `node` that this node has not proven
+ * the right to; false: it has. */
+bool mu__job_fail_forbidden(struct mu__ctx *ctx, struct job *job,
+                            struct mu__job_call *call, uint32_t node, uint16_t kind);
+
 /* ---- server_stop.c ---- */
 
 void mu__job_request_stop(struct mu__ctx *ctx, struct job *job,

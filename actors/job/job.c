@@ -79,6 +79,18 @@ void mu__job_complete(struct mu__ctx *ctx, struct mu__call **list, struct mu__ca
     mu__call_complete(call, code);
 }
 
+bool mu__job_fail_forbidden(struct mu__ctx *ctx, struct job *job,
+                            struct mu__job_call *call, uint32_t node, uint16_t kind)
+{
+    mu_error error = {0};
+
+    if (!mu__send_is_forbidden(ctx, node, kind, &error))
+        return false;
+    mu__job_complete(ctx, &job->calls.requested, &call->call, -MU_EPERMISSION,
+                     error.message);
+    return true;
+}
+
 /* ---- the end ---- */
 
 static void send_job_done(struct mu__ctx *ctx, const struct job *job, uint32_t node)

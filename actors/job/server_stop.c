@@ -60,7 +60,8 @@ static void try_stop(struct mu__ctx *ctx, struct job *job, struct mu__job_call *
         mu__job_name(task, sizeof task, call->type, call->index);
         stop.task = mu__view_str(task);
     }
-    if (send_stop(ctx, peer->node, &stop) != 0)
+    if (mu__job_fail_forbidden(ctx, job, call, peer->node, MU__SERVER_STOP) ||
+        send_stop(ctx, peer->node, &stop) != 0)
         return;
     call->node = peer->node;
     call->token = stop.token;
@@ -422,9 +423,13 @@ void mu__job_on_stop(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
 
 void mu__job_stop_node_up(struct mu__ctx *ctx, struct job *job)
 {
-    for (struct mu__call *call = job->calls.requested; call != NULL; call = call->next)
+    struct mu__call *next;
+
+    for (struct mu__call *call = job->calls.requested; call != NULL; call = next) {
+        next = call->next;
         if (call->operation == MU__JOB_STOP && ((struct mu__job_call *)call)->node == 0)
             try_stop(ctx, job, (struct mu__job_call *)call);
+    }
     for (struct job_relay *relay = first_relay(job); relay != NULL;
          relay = next_relay(relay))
         if (relay->node == 0)

@@ -25,6 +25,7 @@ struct mu__supervisor_config {
     uint32_t backup_percent;        /* of the mean run time; 0: no backup attempts */
     uint64_t watchdog_ms;           /* 0: off */
     bool measure;                   /* collect timers */
+    bool insecure;                  /* this node is; told in the status */
     struct mu__storage *journal;    /* NULL: none. Outlives the actor */
     uint64_t origin;                /* random number of this life of the supervisor, which
                                        its effects carry */

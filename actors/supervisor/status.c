@@ -277,6 +277,7 @@ static void answer(struct mu__ctx *ctx, struct supervisor *s,
 
     mu__timer_cancel(ctx, request->timer);
     request->number = 0;
+    (void)mu_value_set(map, "insecure", mu_value_bool(s->config.insecure));
     (void)mu_value_set(map, "tasks", peers_value(s, now_ms));
     (void)mu_value_set(map, "closures", closures_value(s));
     (void)mu_value_set(map, "in_flight", in_flight_value(s, now_ms));

@@ -197,6 +197,21 @@ static int send_piece(struct mu__ctx *ctx, struct variables *v, struct op_part *
     return 0;
 }
 
+/* Whether this node has not proven that it may do what the part does. */
+static bool fail_forbidden(struct mu__ctx *ctx, struct variables *v,
+                           struct op_part *part)
+{
+    uint16_t kind = part->step == OPENING ? MU__VAR_OPEN
+                    : part->write == 0    ? MU__VAR_READ
+                                          : MU__VAR_WRITE;
+    mu_error error = {0};
+
+    if (!mu__send_is_forbidden(ctx, v->servers[part->server].node, kind, &error))
+        return false;
+    mu__vars_fail(ctx, v, part->op, part->server, -MU_EPERMISSION, error.message);
+    return true;
+}
+
 /* Send to a server what its window has room for; parts take turns. */
 static void pump(struct mu__ctx *ctx, struct variables *v, uint32_t server)
 {
@@ -206,6 +221,8 @@ static void pump(struct mu__ctx *ctx, struct variables *v, uint32_t server)
         int rv;
 
         mu__vars_dequeue(v, part);
+        if (fail_forbidden(ctx, v, part))
+            continue;
         rv = send_piece(ctx, v, part);
         if (rv != 0 && !mu__send_is_transient(rv)) {
             mu__vars_fail(ctx, v, part->op, server, rv, "a message could not be sent");

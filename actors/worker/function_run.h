@@ -71,6 +71,7 @@ struct mu_run {
     uint32_t attempt;
     int code;
     struct mu__msg *msg;            /* the RUN message */
+    uint64_t bytes;                 /* of itself and its arguments */
     mu_value *args_value;           /* unpacked by the thread that runs; NULL: nil */
     mu_value *result;
     struct mu__buf *result_buf;     /* the packed result; NULL: nil, or it stays here */

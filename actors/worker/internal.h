@@ -26,7 +26,9 @@ struct worker {
     struct mu__list spare;      /* memory of runs that have ended */
     uint32_t spare_count;
     uint64_t look_timer;        /* for the next check for BEGUN reports; 0: not set */
+    uint64_t runs_bytes;        /* of all runs; see mu_run.bytes */
     bool leaving;               /* starts no run any more */
+    bool full;                  /* it was logged that an input was dropped */
 };
 
 /* ---- worker.c ---- */

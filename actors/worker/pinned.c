@@ -3,12 +3,16 @@
 #include <assert.h>
 #include <stdlib.h>
 
+/* Of one item, with its place in the map. */
+enum { ITEM_BYTES = sizeof(struct mu__pinned_item) + 64 };
+
 struct mu__pinned_owner {
     struct mu__pinned_owner *next;
     uint32_t node;
     struct mu__map items;
     uint64_t notes[MU__PINNED_NOTES_MAX];     /* 0: none */
     uint32_t notes_next;                    /* where the next one goes */
+    uint64_t bytes;
 };
 
 static struct mu__pinned_owner *find_owner(const struct mu__pinned *pinned, uint32_t node)
@@ -76,6 +80,9 @@ static void empty(struct mu__pinned *pinned, struct mu__pinned_item *item)
     mu_value *value = item->value;
 
     pinned->bytes -= item->bytes;
+    item->owner->bytes -= item->bytes;
+    if (item->error != NULL)
+        item->owner->bytes -= sizeof *item->error;
     free(item->error);
     item->builder = NULL;
     item->value = NULL;
@@ -88,6 +95,7 @@ static void free_item(struct mu__pinned *pinned, struct mu__pinned_item *item)
 {
     assert(mu__list_is_empty(&item->waits));
     empty(pinned, item);
+    item->owner->bytes -= ITEM_BYTES;
     free(item);
 }
 
@@ -119,6 +127,7 @@ static struct mu__pinned_item *add_item(struct mu__pinned_owner *owner, uint64_t
         free(item);
         return NULL;
     }
+    owner->bytes += ITEM_BYTES;
     return item;
 }
 
@@ -155,6 +164,7 @@ void mu__pinned_succeed(struct mu__pinned *pinned, struct mu__pinned_item *item,
     item->value = value;
     item->bytes = bytes;
     pinned->bytes += bytes;
+    item->owner->bytes += bytes;
 }
 
 void mu__pinned_fail(struct mu__pinned *pinned, struct mu__pinned_item *item,
@@ -163,8 +173,17 @@ void mu__pinned_fail(struct mu__pinned *pinned, struct mu__pinned_item *item,
     empty(pinned, item);
     item->state = MU__PINNED_FAILED;
     item->error = malloc(sizeof *item->error);
-    if (item->error != NULL)
-        *item->error = *error;
+    if (item->error == NULL)
+        return;
+    *item->error = *error;
+    item->owner->bytes += sizeof *item->error;
+}
+
+uint64_t mu__pinned_bytes_of(const struct mu__pinned *pinned, uint32_t owner)
+{
+    const struct mu__pinned_owner *found = find_owner(pinned, owner);
+
+    return found == NULL ? 0 : found->bytes;
 }
 
 void mu__pinned_forget(struct mu__pinned *pinned, struct mu__pinned_item *item)

@@ -95,6 +95,10 @@ bool mu__pinned_take_note(struct mu__pinned *pinned, uint32_t owner, uint64_t nu
 /* Remove all items and notes of an owner. There may be no waits for them left. */
 void mu__pinned_drop_owner(struct mu__pinned *pinned, uint32_t owner);
 
+/* Bytes of memory that an owner's items need, about: their content as on the wire, their
+ * errors, and the items themselves. */
+uint64_t mu__pinned_bytes_of(const struct mu__pinned *pinned, uint32_t owner);
+
 /* Begin to wait for an item, behind earlier waits; stop waiting, which is fine for a wait
  * that has not begun. */
 void mu__pinned_wait(struct mu__pinned_item *item, struct mu__pinned_wait *wait);

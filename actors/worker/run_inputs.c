@@ -12,6 +12,9 @@
  * in pieces, and later messages may overtake them. */
 enum { LATE_BYTES = 1 << 20 };
 
+/* Beyond the bound of what a chief may keep here, for the errors that say so. */
+enum { ERRORS_BYTES_MAX = 1 << 20 };
+
 void mu__worker_forget_inputs(struct worker *w, struct mu_run *run)
 {
     struct mu__run_inputs *inputs = run->inputs;
@@ -211,6 +214,35 @@ static int read_input(const struct mu__input *body, mu_value **ret_value, mu_err
     return rv == 0 ? 0 : mu_error_set(error, rv, "%s", mu_strerror(rv));
 }
 
+/* Whether the sender may have `bytes` more here; else with an error that says why not. */
+static bool has_room(const struct worker *w, uint32_t owner, uint64_t bytes,
+                     mu_error *ret_error)
+{
+    uint64_t has = mu__pinned_bytes_of(&w->pinned, owner);
+
+    if (w->config.retained_bytes_max == 0 || has + bytes <= w->config.retained_bytes_max)
+        return true;
+    (void)mu_error_set(ret_error, -MU_EEXHAUSTED,
+                       "%s keeps %" PRIu64 " bytes for this chief, and may keep %" PRIu64
+                       " (half of its machine's memory): there is no room for %" PRIu64
+                       " more", w->config.task, has, w->config.retained_bytes_max, bytes);
+    return false;
+}
+
+/* Even the error that there is no room needs some. */
+static bool is_flooded(struct mu__ctx *ctx, struct worker *w, uint32_t owner)
+{
+    if (w->config.retained_bytes_max == 0 ||
+        mu__pinned_bytes_of(&w->pinned, owner) <=
+            w->config.retained_bytes_max + ERRORS_BYTES_MAX)
+        return false;
+    if (!w->full)
+        mu__log(ctx, MU__LOG_ERROR, "a chief sends more inputs than may be kept: they "
+                "are dropped");
+    w->full = true;
+    return true;
+}
+
 /* The content is unpacked once, and then shared by all runs that use it. */
 void mu__worker_on_input(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
 {
@@ -223,7 +255,8 @@ void mu__worker_on_input(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
 
     if (body->input == 0 ||
         (bytes >= LATE_BYTES &&
-         mu__pinned_take_note(&w->pinned, msg->from.node, body->input)))
+         mu__pinned_take_note(&w->pinned, msg->from.node, body->input)) ||
+        is_flooded(ctx, w, msg->from.node))
         return;
     item = mu__pinned_expect(&w->pinned, msg->from.node, body->input);
     if (item == NULL)
@@ -231,7 +264,8 @@ void mu__worker_on_input(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
     if (item == NULL || item->state == MU__PINNED_READY ||
         item->state == MU__PINNED_FAILED)
         return;
-    if (read_input(body, &value, &error) == 0)
+    if (has_room(w, msg->from.node, bytes, &error) &&
+        read_input(body, &value, &error) == 0)
         mu__pinned_succeed(&w->pinned, item, value, bytes);
     else
         mu__pinned_fail(&w->pinned, item, &error);

@@ -115,6 +115,7 @@ static struct mu_run *run_new(struct worker *w)
 static void run_free(struct mu__ctx *ctx, struct worker *w, struct mu_run *run)
 {
     mu__worker_forget_inputs(w, run);
+    w->runs_bytes -= run->bytes;
     mu__run_clear(run);
     mu__msg_free(ctx, run->msg);
     if (w->spare_count == SPARE_MAX) {
@@ -242,11 +243,31 @@ static void refuse_unknown(struct mu__ctx *ctx, struct worker *w, struct mu__msg
     mu__worker_fail_unknown(ctx, w, msg->from, body, text);
 }
 
+/* The supervisor's window keeps far below that. */
+static bool refuse_too_many(struct mu__ctx *ctx, struct worker *w, mu__pid requester,
+                            const struct mu__run *request, uint64_t bytes)
+{
+    char text[256];
+
+    if (w->config.retained_bytes_max == 0 || w->runs_bytes == 0 ||
+        w->runs_bytes + bytes <= w->config.retained_bytes_max)
+        return false;
+    (void)snprintf(text, sizeof text,
+                   "%s has runs of %" PRIu64 " bytes, and may have %" PRIu64
+                   " (half of its machine's memory): there is no room for %" PRIu64
+                   " more", w->config.task, w->runs_bytes, w->config.retained_bytes_max,
+                   bytes);
+    (void)mu__worker_send_refusal(ctx, requester, request, -MU_EEXHAUSTED, text);
+    return true;
+}
+
 static void on_run(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
 {
     struct worker *w = state;
     struct mu__run *body = mu__body(msg);
     struct mu__registered *registered = mu__functions_find(&w->functions, body->function);
+    uint64_t bytes = sizeof(struct mu_run) + sizeof(struct mu__msg) + sizeof *body +
+                     body->args.head_size + body->args.tail_size;
     struct mu_run *run;
 
     if (w->leaving)
@@ -255,6 +276,8 @@ static void on_run(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
         refuse_unknown(ctx, w, msg);
         return;
     }
+    if (refuse_too_many(ctx, w, msg->from, body, bytes))
+        return;
     run = run_new(w);
     if (run == NULL) {
         (void)mu__worker_send_refusal(ctx, msg->from, body, -MU_ENOMEM, NULL);
@@ -265,6 +288,8 @@ static void on_run(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
     run->requester = msg->from;
     run->closure = body->closure;
     run->attempt = body->attempt;
+    run->bytes = bytes;
+    w->runs_bytes += bytes;
     run->msg = mu__claim(ctx);
     if (body->inputs.size == 0 && !mu__run_makes(run)) {
         start(ctx, w, run);

@@ -34,6 +34,8 @@ struct mu__worker_config {
     bool serves;            /* offers itself to chiefs, */
     bool serves_at_once;    /* without waiting for MU__WORKER_SERVE */
     uint32_t threads;       /* executor threads of this node */
+    uint64_t retained_bytes_max;    /* of what one chief has here, to which it may still
+                                       send inputs, and of all runs; 0: no bound */
     uint32_t index;         /* of this task */
     const char *task;       /* "/job:worker/task:1", for messages, */
     const char *type;       /* and "worker"; both outlive the actor */

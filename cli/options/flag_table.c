@@ -74,8 +74,9 @@ const struct cmd_flag_spec cmd_flags[CMD_FLAGS_COUNT] = {
     TEXT(ADVERTISE, "advertise", "MUSTER_ADVERTISE", CMD_NODE | CLIENTS | CMD_CHECK,
          "URL", NULL, "where the others reach this task, if that is not its own address"),
     OPTION(KEY_FILE, "key-file", TEXT, PEERS | CMD_KEY, "FILE",
-           "TLS over tcp: the file of the cluster's key, or of one derived from it "
-           "(`muster key`), the same key for all nodes"),
+           "the file of the cluster's key, or of one derived from it (`muster key`), the "
+           "same key for all nodes; without it the key is the user's own, which is made "
+           "at first use"),
     OPTION(TLS_CA, "tls-ca", TEXT, PEERS, "FILE",
            "TLS with certificates instead of a key: the CA's certificate, in PEM"),
     OPTION(TLS_CERTIFICATE, "tls-certificate", TEXT, PEERS, "FILE",
@@ -84,6 +85,8 @@ const struct cmd_flag_spec cmd_flags[CMD_FLAGS_COUNT] = {
            "this node's private key; without it, it stands with the certificate"),
     OPTION(TLS_ANY_TASK, "tls-any-task", NUMBER, PEERS, "0|1",
            "whether a peer whose certificate names no task may be any task"),
+    OPTION(INSECURE, "insecure", SWITCH, PEERS, "0|1",
+           "speak tcp plain: whoever reaches a socket of this node may do everything"),
     OPTION(THREADS, "threads", NUMBER, NODES, "N",
            "functions that a worker runs at the same time"),
     NUMBER(PROCESSES, "processes", "MUSTER_PROCESSES", NODES, "N", "0", 0, 1024,
@@ -213,8 +216,8 @@ const struct cmd_flag_spec cmd_flags[CMD_FLAGS_COUNT] = {
            "whether there is an evaluator"),
     NUMBER(CHIEF, "chief", "MUSTER_RUN_CHIEF", CMD_RUN, "0|1", "1", 0, 1,
            "whether there is a chief; the cluster ends with it"),
-    CHOICE(TRANSPORT, "transport", "MUSTER_TRANSPORT", CMD_RUN, "KIND", "tcp", "tcp|ipc",
-           "free ports of 127.0.0.1, or sockets in a fresh directory"),
+    CHOICE(TRANSPORT, "transport", "MUSTER_TRANSPORT", CMD_RUN, "KIND", "ipc", "ipc|tcp",
+           "unix sockets in a fresh directory, or free ports of 127.0.0.1"),
     TEXT(RESTART, "restart", "MUSTER_RESTART", CMD_RUN, "POLICY", "never",
          "never, on-failure or always; or for each type, \"worker=always,ps=never\". "
          "The chief is never started again"),

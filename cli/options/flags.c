@@ -65,7 +65,7 @@ void cmd_node_options(const struct cmd_options *options, mu_node_options *node_o
 
 void cmd_peer_options(const struct cmd_options *options, mu_node_options *node_options)
 {
-    store_options(options, CMD_FLAG_CLUSTER_NAME, CMD_FLAG_TLS_ANY_TASK, node_options);
+    store_options(options, CMD_FLAG_CLUSTER_NAME, CMD_FLAG_INSECURE, node_options);
 }
 
 size_t cmd_node_words(const struct cmd_options *options, char **words, size_t count,
@@ -82,6 +82,12 @@ size_t cmd_node_words(const struct cmd_options *options, char **words, size_t co
             continue;
         if (count + 2 * items > max)
             return 0;
+        if (cmd_flags[flag].kind == CMD_SWITCH) {
+            (void)snprintf(names[flag], sizeof names[flag], "--%s=%s",
+                           cmd_flags[flag].name, value->number == 0 ? "0" : "1");
+            words[count++] = names[flag];
+            continue;
+        }
         (void)snprintf(names[flag], sizeof names[flag], "--%s", cmd_flags[flag].name);
         for (size_t i = 0; i < items; i++) {
             words[count++] = names[flag];

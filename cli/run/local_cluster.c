@@ -307,6 +307,6 @@ int cmd_local_cluster_new(const struct cmd_options *options, mu_error *ret_error
         rv = add_counts(options, &own, counts, ret_error);
     return rv != 0
                ? rv
-               : assign_addresses(counts, cmd_number(options, CMD_FLAG_TRANSPORT) == 1,
+               : assign_addresses(counts, cmd_number(options, CMD_FLAG_TRANSPORT) == 0,
                                   ret_error, ret_folder, ret_cluster);
 }

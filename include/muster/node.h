@@ -33,10 +33,12 @@ typedef void (*mu_log_fn)(void *user, int level, const char *task, const char *w
 /* Value of option `timeouts`: a tenth of the number of workers, rounded down. */
 #define MU_TIMEOUTS_OF_WORKERS ((unsigned)-1)
 
-/* TLS 1.3 over tcp, with a key or with certificates; all 0: tcp is spoken plain. All
- * nodes of a cluster have to have the same key, or certificates of the same CA. Files are
- * read again when they change, for the connections from then on. Unix sockets do without:
- * who may reach one is said by the mode of its folder. */
+/* What nodes prove themselves with to each other. Tcp is always TLS 1.3, with a key or
+ * with certificates; all 0: with the key of this process's user,
+ * $XDG_CONFIG_HOME/muster/key or ~/.config/muster/key, which is made when it is needed
+ * first. All nodes of a cluster have to have the same key, or certificates of the same
+ * CA. Files are read again when they change, for the connections from then on. Unix
+ * sockets are plain, and for processes of the same user (and root) alone. */
 typedef struct mu_tls_options {
     const char *key_file;       /* file of the cluster's key, or of a key derived from it
                                    (`muster key`), which others may not be able to read */
@@ -48,6 +50,9 @@ typedef struct mu_tls_options {
     unsigned any_task;          /* 1: a peer's certificate that names no task (by a URI
                                    "muster:/job:TYPE/task:N" among its names) may be any
                                    task; default 0: it is refused */
+    unsigned insecure;          /* 1, without a key file and certificates: tcp is spoken
+                                   plain, and whoever reaches a socket of this node may do
+                                   everything; default 0 */
 } mu_tls_options;
 
 typedef struct mu_node_options {
@@ -59,7 +64,8 @@ typedef struct mu_node_options {
     int task_index;             /* -1, with a task_type and a resolver that can choose: a
                                    free index */
     const char *bind_address;   /* where to listen; default: the task's own address in the
-                                   cluster, or a free port on loopback if it has none.
+                                   cluster; if it has none, a unix socket beside those of
+                                   the others, or a free port on loopback.
                                    Required for a worker that joins without being listed
                                    in the cluster ("tcp://host:0": a free port) */
     const char *advertise_address; /* where peers reach this node; default: the task's own

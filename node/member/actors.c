@@ -176,6 +176,7 @@ supervisor_config(const struct mu__member *member, const struct mu__member_confi
         .backup_percent = o->backup_percent,
         .watchdog_ms = o->watchdog_ms,
         .measure = o->measure != 0,
+        .insecure = o->tls.insecure != 0,
         .journal = config->journal,
         .origin = member->incarnation,
     };
@@ -191,6 +192,7 @@ int mu__member_spawn(struct mu__member *member, const struct mu__member_config *
         .serves = mu__worker_types_has(&member->worker_types, member->type),
         .serves_at_once = config->serves_at_once,
         .threads = config->options->threads,
+        .retained_bytes_max = config->retained_bytes_max,
         .index = member->index,
         .task = member->task,
         .type = member->type,

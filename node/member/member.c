@@ -166,6 +166,11 @@ static void refused(void *owner, const char *address, const char *reason)
     mu__links_refused(((struct mu__member *)owner)->links, address, reason);
 }
 
+static void short_of(void *owner, const char *words)
+{
+    mu__links_short_of(((struct mu__member *)owner)->links, words);
+}
+
 const struct mu__wire_events mu__member_events = {
     .out_up = out_up,
     .out_down = out_down,
@@ -174,6 +179,7 @@ const struct mu__wire_events mu__member_events = {
     .in_down = in_down,
     .burst_end = turn,
     .refused = refused,
+    .short_of = short_of,
 };
 
 /* ---- news of the links ---- */
@@ -184,6 +190,8 @@ static void link_up(void *owner, uint32_t node, const char *type, uint32_t index
     struct mu__member *member = owner;
 
     mu__kernel_node_up(member->kernel, node, type, index, incarnation, address);
+    mu__kernel_node_right(member->kernel, node,
+                          mu__links_own_right(member->links, node));
 }
 
 static void link_down(void *owner, uint32_t node, const char *reason)

@@ -64,6 +64,7 @@ struct mu__member_config {
                                    what is the member's own is filled in here */
     const mu_value *devices;    /* what this machine has; may be NULL */
     bool serves_at_once;        /* a worker serves before its program says so */
+    uint64_t retained_bytes_max;    /* see actors/worker/worker.h */
     const char *only;           /* task type that may link to this node; NULL: any. The */
     const char *only_why;       /* reason for others; both outlive the member */
     const char *dials_any;      /* url of one more node to link to, whoever it is */

@@ -4,6 +4,7 @@ import functools
 import os
 import signal
 import sys
+import tempfile
 import time
 
 import pytest
@@ -13,6 +14,10 @@ import muster
 # Workers import what tests schedule.
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path[:0] = [HERE, os.path.join(HERE, "support")]
+
+# The key of the tests' clusters, not that of who runs them.
+CONFIG = tempfile.TemporaryDirectory()
+os.environ["XDG_CONFIG_HOME"] = CONFIG.name
 
 # Shells start what is in the background with Ctrl-C ignored, and children inherit it.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:

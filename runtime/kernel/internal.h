@@ -42,6 +42,7 @@ struct node {
     uint32_t number;
     uint32_t index;
     uint64_t incarnation;
+    enum mu__right own_right;   /* that this node has proven there */
     struct mu__buf *words;      /* memory of the two below; NULL: the node is lost */
     struct mu__view type;
     struct mu__view address;
@@ -49,6 +50,7 @@ struct node {
 
 struct mu__kernel {
     struct mu__world *world;
+    bool has_limits;            /* this node lacks a right at some node */
     const struct mu__schema *schema;
     struct mu__pool pool;
     struct actor **table;
@@ -68,6 +70,10 @@ struct mu__kernel {
     uint16_t kinds_end;
     uint16_t body_sizes[];      /* by kind of message; 0: there is none */
 };
+
+/* Whether `node` would drop messages of this kind for want of a right. */
+bool mu__kernel_lacks_right(const struct mu__kernel *kernel, uint32_t node,
+                            uint16_t kind);
 
 static inline struct actor *mu__kernel_find(const struct mu__kernel *kernel,
                                             uint32_t number)

@@ -107,6 +107,10 @@ int mu__send(struct mu__ctx *ctx, mu__pid to, struct mu__msg *msg)
         return -MU_ENOMEM;
     msg->from = ctx->self;
     msg->to = to;
+    if (to.node != MU__NODE_SELF && mu__kernel_lacks_right(kernel, to.node, msg->kind)) {
+        mu__pool_put(&kernel->pool, msg);
+        return -MU_EPERMISSION;
+    }
     if (to.node != MU__NODE_SELF)
         return kernel->world->ops->transmit(kernel->world, msg);
     if (!kernel->in_turn)

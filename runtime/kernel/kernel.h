@@ -103,6 +103,10 @@ void mu__kernel_node_up(struct mu__kernel *kernel, uint32_t node, const char *ty
                         uint32_t index, uint64_t incarnation, const char *address);
 void mu__kernel_node_down(struct mu__kernel *kernel, uint32_t node, const char *reason);
 
+/* What this node has proven to a node that is up; until then everything. */
+void mu__kernel_node_right(struct mu__kernel *kernel, uint32_t node,
+                           enum mu__right right);
+
 /* Notify the same actors of a task that cannot be reached (it refused us, it does not
  * answer). */
 void mu__kernel_node_trouble(struct mu__kernel *kernel, const char *type, uint32_t index,
@@ -137,9 +141,15 @@ struct mu__msg *mu__msg_new(struct mu__ctx *ctx, uint16_t kind);
 /* Queue `msg` for `to`, on this node or another.
  *
  * Owns:    takes `msg`, whatever is returned.
- * Returns: 0; -MU_ENOTFOUND, -MU_EEXHAUSTED or -MU_EUNAVAILABLE if it was dropped here.
+ * Returns: 0; -MU_ENOTFOUND, -MU_EEXHAUSTED, -MU_EUNAVAILABLE or -MU_EPERMISSION (see
+ *          below) if it was dropped here.
  *          0 promises nothing about delivery: peers and links may fail later. */
 int mu__send(struct mu__ctx *ctx, mu__pid to, struct mu__msg *msg);
+
+/* Whether `node` would drop messages of this kind, since this node has not proven the
+ * right to them; then *ret_error says so: -MU_EPERMISSION. */
+bool mu__send_is_forbidden(const struct mu__ctx *ctx, uint32_t node, uint16_t kind,
+                           mu_error *ret_error);
 
 /* Keep the message being handled: the caller now owns it and must send it on, or free it
  * with mu__msg_free. At most once in a handler. */

@@ -219,7 +219,8 @@ static void drop_lost_nodes(struct mu__kernel *kernel)
 void mu__kernel_node_up(struct mu__kernel *kernel, uint32_t node, const char *type,
                         uint32_t index, uint64_t incarnation, const char *address)
 {
-    struct node added = {.number = node, .index = index, .incarnation = incarnation};
+    struct node added = {.number = node, .index = index, .incarnation = incarnation,
+                         .own_right = MU__RIGHT_ALL};
     struct mu__node_up body;
 
     assert(kernel->nodes_count == 0 ||
@@ -235,6 +236,40 @@ void mu__kernel_node_up(struct mu__kernel *kernel, uint32_t node, const char *ty
     kernel->nodes[kernel->nodes_count++] = added;
     body = up_of(&added);
     notify_watchers(kernel, MU__NODE_UP, &body, added.words);
+}
+
+void mu__kernel_node_right(struct mu__kernel *kernel, uint32_t node,
+                           enum mu__right right)
+{
+    struct node *known = find_node(kernel, node);
+
+    if (known == NULL)
+        return;
+    known->own_right = right;
+    kernel->has_limits = kernel->has_limits || right < MU__RIGHT_TASK;
+}
+
+bool mu__kernel_lacks_right(const struct mu__kernel *kernel, uint32_t node, uint16_t kind)
+{
+    const struct node *known = kernel->has_limits ? find_node(kernel, node) : NULL;
+
+    return known != NULL && known->own_right < kernel->schema->rows[kind].right;
+}
+
+bool mu__send_is_forbidden(const struct mu__ctx *ctx, uint32_t node, uint16_t kind,
+                           mu_error *ret_error)
+{
+    const struct mu__schema *schema = ctx->kernel->schema;
+
+    if (!mu__kernel_lacks_right(ctx->kernel, node, kind))
+        return false;
+    (void)mu_error_set(ret_error, -MU_EPERMISSION,
+                       "%s needs the right \"%s\", and this node has a key or a "
+                       "certificate for \"%s\"",
+                       mu__schema_name(schema, kind),
+                       mu__right_name(schema->rows[kind].right),
+                       mu__right_name(find_node(ctx->kernel, node)->own_right));
+    return true;
 }
 
 static void remote_monitors_down(struct mu__kernel *kernel, uint32_t node)

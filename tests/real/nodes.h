@@ -40,6 +40,7 @@ struct nodes {
     char json[1024];
     mu_cluster *cluster;
     unsigned window;            /* of the chief; 0: it adapts */
+    unsigned insecure;          /* for tests that speak to the nodes in plain bytes */
     mu_node *open[NODES_MAX];
     int open_count;
 };
@@ -142,6 +143,7 @@ static inline void nodes_options(struct nodes *nodes, const char *type, int inde
     options->log = nodes_note;
     options->log_user = &nodes->log;
     options->window = nodes->window;
+    options->tls.insecure = nodes->insecure;
     options->heartbeat_ms = 200;
     options->silence_ms = 4000;
 }

@@ -190,7 +190,7 @@ static void swarm_burst_end(void *owner)
 
 static const struct mu__wire_events swarm_events = {
     swarm_out_up, swarm_out_down, swarm_writable, swarm_frame, swarm_in_down,
-    swarm_burst_end, NULL};
+    swarm_burst_end, NULL, NULL};
 
 static void work_run(struct mu__work *work)
 {

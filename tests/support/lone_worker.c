@@ -259,6 +259,7 @@ int lone_set_up_with(void **state, const struct lone_function *own, size_t count
     struct fixture *f = calloc(1, sizeof *f);
     const struct mu__worker_config config = {
         .threads = 1,
+        .retained_bytes_max = LONE_RETAINED_BYTES_MAX,
         .index = 3,
         .task = "/job:worker/task:3",
         .type = "worker",

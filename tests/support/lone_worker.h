@@ -18,6 +18,9 @@ enum { CHIEF = 5, LINES_MAX = 1024, SENT_RUNS_MAX = 8 };
 
 #define ITEM(n) (MU__PER_WORKER_BIT | (n))
 
+/* Of what one chief may have at the worker. */
+enum { LONE_RETAINED_BYTES_MAX = 16 << 20 };
+
 struct fixture {
     struct mu__world world;     /* first */
     struct mu__kernel *kernel;

@@ -204,6 +204,8 @@ static void bind_in(struct mu__links *links, struct mu__link *link,
         links->wire->ops->drop(links->wire, greeting->in);
         return;
     }
+    if (links->wire->ops->member != NULL)
+        links->wire->ops->member(links->wire, greeting->in);
     keep_process(link, greeting->hello);
     link->in = greeting->in;
     link->handshake.strays = 0;

@@ -67,14 +67,12 @@ struct mu__links {
     struct mu__list dirty;          /* links with something to send */
     struct mu__links_index index;
     struct mu__barred barred;
-    struct mu__log_limit dropped_log;
-    struct mu__log_limit greeting_log;
+    struct mu__log_limit peers_log;
     uint32_t links_count;       /* without those that are REFUSING or PARTING */
     uint32_t refusing_count;    /* REFUSING and PARTING */
     struct mu__links_numbers next;
     uint64_t secret;            /* epochs are drawn with it */
-    uint32_t requests[MU__LINK_REQUESTS_MAX];   /* connections with a HELLO that was no
-                                                   answer */
+    uint32_t requests[MU__LINK_REQUESTS_MAX];   /* connections, of HELLOs unanswered */
     uint32_t requests_next;
     struct mu__map dialled_back;    /* how many links that never were up, by host */
     uint64_t tick_ms;           /* time of the last tick */
@@ -92,10 +90,14 @@ static inline uint64_t mu__links_now(const struct mu__links *links)
 void mu__links_log(const struct mu__links *links, enum mu__log_level level,
                    const char *format, ...) MU_PRINTF(3, 4);
 
-/* The same for lines that any peer can cause as often as it likes: each at most once in
- * ten seconds, and then with how many were left out. */
+/* The same for lines that any peer can cause as often as it likes: few of them, by
+ * log_limit.h, with how many were left out. */
 void mu__links_log_limited(struct mu__links *links, enum mu__log_level level,
                            const char *format, ...) MU_PRINTF(3, 4);
+
+/* The same for a line about a peer at `address`, whatever it says. */
+void mu__links_log_peer(struct mu__links *links, enum mu__log_level level,
+                        const char *address, const char *format, ...) MU_PRINTF(4, 5);
 
 /* A copy of at most `bytes_max` bytes, its end included; NULL when out of memory. */
 char *mu__link_copy(const char *words, size_t bytes_max);
@@ -198,11 +200,10 @@ void mu__links_hello(struct mu__links *links, uint32_t in,
 void mu__links_refusal(struct mu__links *links, uint32_t in,
                        const struct mu__frame_header *header, struct mu__msg *msg);
 
-/* The link whose dial a HELLO answers: its sender has heard ours. NULL: there is none. */
+/* The link whose dial a HELLO answers: its sender has heard ours; and the one that is up
+ * to the sender's task. NULL: there is none. */
 struct mu__link *mu__link_answered(const struct mu__links *links,
                                    const struct mu__greeting *greeting);
-
-/* The link that is up to the sender's task; NULL: none. */
 struct mu__link *mu__link_up_to(const struct mu__links *links,
                                 const struct mu__greeting *greeting);
 

@@ -82,7 +82,12 @@ enum {
     MU__LINK_QUEUE_BYTES_MAX = 64 << 20, /* with more unsent, and nothing taken for half
                                             of silence_ms, the peer does not read: link
                                             down. A single larger message may wait */
-    MU__LINK_MESSAGE_BYTES_MAX = (1 << 30) + (1 << 20)
+    MU__LINK_MESSAGE_BYTES_MAX = (1 << 30) + (1 << 20),
+    MU__LINK_CLIENTS_LARGE_MAX = 4,     /* so many times that may clients' unfinished
+                                           large messages have together; tasks are as
+                                           many as the cluster has, and have one each */
+    MU__LINK_OBSERVER_BYTES_MAX = 4 << 20   /* of a message whose sender may only observe:
+                                               nothing that it may say is larger */
 };
 
 int mu__links_new(const struct mu__links_config *config,
@@ -100,6 +105,7 @@ void mu__links_writable(struct mu__links *links, uint32_t out);
 void mu__links_frame(struct mu__links *links, uint32_t in, struct mu__buf *frame);
 void mu__links_in_down(struct mu__links *links, uint32_t in, const char *reason);
 void mu__links_refused(struct mu__links *links, const char *address, const char *reason);
+void mu__links_short_of(struct mu__links *links, const char *words);
 
 /* Retain a link to this task from now on. There is no link to it yet. */
 int mu__links_dial(struct mu__links *links, const char *type, uint32_t index,
@@ -132,6 +138,9 @@ int mu__links_move(struct mu__links *links, const char *type, uint32_t index,
 /* Put a message into the frame for msg->to.node. Takes msg. -MU_EUNAVAILABLE when no link
  * to that node is up. */
 int mu__links_transmit(struct mu__links *links, struct mu__msg *msg);
+
+/* What this node has proven to a node that is up. */
+enum mu__right mu__links_own_right(const struct mu__links *links, uint32_t node);
 
 /* Send what this turn has put into frames. */
 void mu__links_flush(struct mu__links *links);

@@ -14,40 +14,43 @@ static void host_of(const char *address, char host[MU__LOG_LIMIT_BYTES])
     (void)snprintf(host, MU__LOG_LIMIT_BYTES, "%.*s", (int)size, address);
 }
 
-/* The host's own slot, or one that is free or expired, or that of all others. */
-static struct mu__log_limit_slot *slot_of(struct mu__log_limit *limit, const char *host,
-                                          uint64_t now_ms)
+/* The slot of `about`, or else the one used last the longest ago: it has expired, since
+ * there is a slot for each line that may be shown in that time. */
+static struct mu__log_limit_slot *slot_of(struct mu__log_limit *limit, const char *about)
 {
-    struct mu__log_limit_slot *free_slot = &limit->others;
+    struct mu__log_limit_slot *oldest = &limit->slots[0];
 
-    for (size_t i = 0; i < MU__LOG_LIMIT_ADDRESSES; i++) {
+    for (size_t i = 0; i < MU__LOG_LIMIT_SLOTS; i++) {
         struct mu__log_limit_slot *slot = &limit->slots[i];
 
-        if (slot->used && strcmp(slot->host, host) == 0)
+        if (slot->used && strcmp(slot->about, about) == 0)
             return slot;
-        if (!slot->used || now_ms - slot->said_ms >= MU__LOG_TIMEOUT_MS)
-            free_slot = slot;
+        if (oldest->used && (!slot->used || slot->said_ms < oldest->said_ms))
+            oldest = slot;
     }
-    if (free_slot != &limit->others) {
-        *free_slot = (struct mu__log_limit_slot){0};
-        (void)snprintf(free_slot->host, sizeof free_slot->host, "%s", host);
-    }
-    return free_slot;
+    *oldest = (struct mu__log_limit_slot){0};
+    (void)snprintf(oldest->about, sizeof oldest->about, "%s", about);
+    return oldest;
 }
 
-static bool show(struct mu__log_limit *limit, const char *host, uint64_t now_ms,
+static bool show(struct mu__log_limit *limit, const char *about, uint64_t now_ms,
                  uint64_t *ret_hidden)
 {
-    struct mu__log_limit_slot *slot = slot_of(limit, host, now_ms);
+    struct mu__log_limit_slot *slot;
 
-    if (slot->used && now_ms - slot->said_ms < MU__LOG_TIMEOUT_MS) {
-        slot->hidden++;
+    if (limit->used && now_ms - limit->said_ms < MU__LOG_PAUSE_MS) {
+        limit->hidden++;
         return false;
     }
-    *ret_hidden = slot->hidden;
-    slot->used = true;
-    slot->said_ms = now_ms;
-    slot->hidden = 0;
+    slot = slot_of(limit, about);
+    if (slot->used && now_ms - slot->said_ms < MU__LOG_TIMEOUT_MS) {
+        limit->hidden++;
+        return false;
+    }
+    *ret_hidden = limit->hidden;
+    slot->used = limit->used = true;
+    slot->said_ms = limit->said_ms = now_ms;
+    limit->hidden = 0;
     return true;
 }
 

@@ -1,5 +1,6 @@
-/* A limit for log lines that a peer can cause as often as it likes: one for each address,
- * or for each text, in ten seconds, with a count of those not shown. Plain data. */
+/* A limit for log lines that a peer can cause as often as it likes: one a second in all,
+ * and one in ten seconds for each address, or for each text, so that one peer does not
+ * hide the others. The next line has a count of those not shown. Plain data. */
 #ifndef MU_TRANSPORT_LINK_LOG_LIMIT_H
 #define MU_TRANSPORT_LINK_LOG_LIMIT_H
 
@@ -7,22 +8,24 @@
 #include <stdint.h>
 
 enum {
-    MU__LOG_TIMEOUT_MS = 10000,
-    MU__LOG_LIMIT_ADDRESSES = 16,   /* or texts; of more at once, the rest count as one */
+    MU__LOG_PAUSE_MS = 1000,        /* from one line to the next */
+    MU__LOG_TIMEOUT_MS = 10000,     /* the same, of one address or text */
+    MU__LOG_LIMIT_SLOTS = MU__LOG_TIMEOUT_MS / MU__LOG_PAUSE_MS,
     MU__LOG_LIMIT_BYTES = 64
 };
 
 struct mu__log_limit_slot {
-    char host[MU__LOG_LIMIT_BYTES];     /* or a text's hash; "": of all others */
+    char about[MU__LOG_LIMIT_BYTES];    /* an address, or a text's hash */
     uint64_t said_ms;
-    uint64_t hidden;                    /* since then */
     bool used;
 };
 
 /* Zeroed memory: nothing was logged yet. */
 struct mu__log_limit {
-    struct mu__log_limit_slot slots[MU__LOG_LIMIT_ADDRESSES];
-    struct mu__log_limit_slot others;
+    struct mu__log_limit_slot slots[MU__LOG_LIMIT_SLOTS];
+    uint64_t said_ms;
+    uint64_t hidden;                    /* since then */
+    bool used;
 };
 
 /* Whether a line about this address is to be shown now, and how many were not shown since
@@ -30,7 +33,7 @@ struct mu__log_limit {
 bool mu__log_limit_show(struct mu__log_limit *limit, const char *address, uint64_t now_ms,
                         uint64_t *ret_hidden);
 
-/* The same by the text of the line: only equal lines hide each other. */
+/* The same by the text of the line. */
 bool mu__log_limit_show_line(struct mu__log_limit *limit, const char *line,
                              uint64_t now_ms, uint64_t *ret_hidden);
 

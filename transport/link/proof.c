@@ -22,6 +22,15 @@ void mu__link_read_proof(const struct mu__links *links, struct mu__greeting *gre
         ops->is_near == NULL || ops->is_near(links->wire, greeting->in);
 }
 
+enum mu__right mu__links_own_right(const struct mu__links *links, uint32_t node)
+{
+    const struct mu__link *link = mu__map_get(&links->index.by_node, node);
+
+    if (link == NULL || links->wire->ops->own_right == NULL)
+        return MU__RIGHT_ALL;
+    return links->wire->ops->own_right(links->wire, link->out);
+}
+
 bool mu__link_is_unproven(const struct mu__proof *proof, const struct mu__hello *hello,
                           char *why, size_t size)
 {

@@ -7,19 +7,15 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Limited, since any peer can cause this line as often as it likes. */
 void mu__links_refused(struct mu__links *links, const char *address, const char *why)
 {
-    char more[96] = "";
-    uint64_t hidden = 0;
+    mu__links_log_peer(links, MU__LOG_WARN, address, "dropped a connection%s%s: %s",
+                       address[0] == '\0' ? "" : " from ", address, why);
+}
 
-    if (!mu__log_limit_show(&links->dropped_log, address, mu__links_now(links), &hidden))
-        return;
-    if (hidden > 0)
-        (void)snprintf(more, sizeof more, " (and %" PRIu64 " more from there since the "
-                       "last line)", hidden);
-    mu__links_log(links, MU__LOG_WARN, "dropped a connection%s%s: %s%s",
-                  address[0] == '\0' ? "" : " from ", address, why, more);
+void mu__links_short_of(struct mu__links *links, const char *words)
+{
+    mu__links_log(links, MU__LOG_WARN, "%s", words);
 }
 
 static void note_dropped(struct mu__links *links, uint32_t in, const char *why)
@@ -83,14 +79,51 @@ static int deliver_records(struct mu__links *links, uint32_t in, struct mu__buf 
 
 /* ---- pieces ---- */
 
+static bool is_client(const struct mu__link *link)
+{
+    return strcmp(link->type, "client") == 0;
+}
+
+/* What all clients' unfinished large messages have announced. */
+static uint64_t bytes_of_clients(const struct mu__links *links)
+{
+    uint64_t bytes = 0;
+
+    for (const struct mu__link *link = mu__links_first(links); link != NULL;
+         link = mu__links_next(link))
+        if (is_client(link) && link->assembling.record != NULL)
+            bytes += link->assembling.total;
+    return bytes;
+}
+
+/* NULL: the peer may begin a large message of `total` bytes. */
+static const char *refuse_large(const struct mu__links *links,
+                                const struct mu__link *link, uint64_t total)
+{
+    if (link->assembling.record != NULL)
+        return "a large message begins inside another one";
+    if (total > MU__LINK_MESSAGE_BYTES_MAX)
+        return "a message larger than the limit";
+    if (total > MU__LINK_OBSERVER_BYTES_MAX && link->peer.right < MU__RIGHT_USE)
+        return "RESOURCE EXHAUSTED: a message of more than 4 MiB, from a peer that may "
+               "only observe";
+    if (is_client(link) &&
+        bytes_of_clients(links) + total >
+            MU__LINK_CLIENTS_LARGE_MAX * (uint64_t)MU__LINK_MESSAGE_BYTES_MAX)
+        return "RESOURCE EXHAUSTED: the unfinished large messages of all clients would "
+               "have more than 4 GiB";
+    return NULL;
+}
+
 /* Pieces come in order; the first one says how large the whole is. */
-static const char *add_piece(struct mu__link *link, const struct mu__piece *piece)
+static const char *add_piece(const struct mu__links *links, struct mu__link *link,
+                             const struct mu__piece *piece)
 {
     if (piece->offset == 0) {
-        if (link->assembling.record != NULL)
-            return "a large message begins inside another one";
-        if (piece->total > MU__LINK_MESSAGE_BYTES_MAX)
-            return "a message larger than the limit";
+        const char *wrong = refuse_large(links, link, piece->total);
+
+        if (wrong != NULL)
+            return wrong;
         link->assembling.record = mu__buf_new(piece->total);
         if (link->assembling.record == NULL)
             return "out of memory for a large message";
@@ -109,7 +142,7 @@ static const char *add_piece(struct mu__link *link, const struct mu__piece *piec
 
 static void on_piece(struct mu__links *links, struct mu__link *link, struct mu__msg *msg)
 {
-    const char *wrong = add_piece(link, (void *)msg->body);
+    const char *wrong = add_piece(links, link, (void *)msg->body);
     struct mu__buf *whole = link->assembling.record;
 
     if (wrong != NULL) {

@@ -39,25 +39,45 @@ void mu__links_log(const struct mu__links *links, enum mu__log_level level,
     write_line(links, level, line);
 }
 
+/* `line` has LINE_BYTES. */
+static void write_limited(const struct mu__links *links, enum mu__log_level level,
+                          char *line, uint64_t hidden)
+{
+    size_t used = strlen(line);
+
+    if (hidden > 0)
+        (void)snprintf(line + used, LINE_BYTES - used,
+                       " (%" PRIu64 " more lines about peers were left out)", hidden);
+    write_line(links, level, line);
+}
+
 void mu__links_log_limited(struct mu__links *links, enum mu__log_level level,
                            const char *format, ...)
 {
     char line[LINE_BYTES];
     uint64_t hidden = 0;
-    size_t used;
     va_list args;
 
     va_start(args, format);
     (void)vsnprintf(line, sizeof line, format, args);
     va_end(args);
-    if (!mu__log_limit_show_line(&links->greeting_log, line, mu__links_now(links),
-                                 &hidden))
+    if (mu__log_limit_show_line(&links->peers_log, line, mu__links_now(links), &hidden))
+        write_limited(links, level, line, hidden);
+}
+
+void mu__links_log_peer(struct mu__links *links, enum mu__log_level level,
+                        const char *address, const char *format, ...)
+{
+    char line[LINE_BYTES];
+    uint64_t hidden = 0;
+    va_list args;
+
+    if (!mu__log_limit_show(&links->peers_log, address, mu__links_now(links), &hidden))
         return;
-    used = strlen(line);
-    if (hidden > 0)
-        (void)snprintf(line + used, sizeof line - used, " (and %" PRIu64 " more such "
-                       "lines since then were left out)", hidden);
-    write_line(links, level, line);
+    va_start(args, format);
+    (void)vsnprintf(line, sizeof line, format, args);
+    va_end(args);
+    write_limited(links, level, line, hidden);
 }
 
 char *mu__link_copy(const char *words, size_t bytes_max)

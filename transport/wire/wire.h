@@ -31,9 +31,9 @@ struct mu__wire_ops {
 
     /* Connect `out` to `url` ("tcp://host:port", "ipc:///path") and keep it connected:
      * tries again, with back-off, at each loss, resolving the name anew, until hangup.
-     * The addresses of a name are tried in parallel, each a moment after the last.
-* Each success is reported as out_up, each loss as out_down. An `out` in use, or a url *
- * that cannot be parsed, is refused with an error. */
+     * The addresses of a name are tried in parallel, each a moment after the last. Each
+     * success is reported as out_up, each loss as out_down. An `out` in use, or a url
+     * that cannot be parsed, is refused with an error. */
     int (*dial)(struct mu__wire *wire, uint32_t out, const char *url);
 
     /* The attempts of `out` that have not begun yet try these addresses of its name last.
@@ -43,7 +43,8 @@ struct mu__wire_ops {
                   const struct mu__dial_tried *tried);
 
     /* The number of the address that `out` is connected to, the same after each look-up
- * of * its name; 0: it is not connected. `ret_count`: how many addresses the name has. */
+     * of its name; 0: it is not connected. `ret_count`: how many addresses the name
+     * has. */
     uint32_t (*address_number)(struct mu__wire *wire, uint32_t out, unsigned *ret_count);
 
     /* Forget `out`. Frames accepted for sending may be lost. No event of it follows. */
@@ -56,6 +57,11 @@ struct mu__wire_ops {
     /* Break an incoming connection. No event of it follows. */
     void (*drop)(struct mu__wire *wire, uint32_t in);
 
+    /* The HELLO that came on `in` was accepted. Before that a connection may send frames
+     * of at most a few kilobytes, and is ended when it takes too long, or too many others
+     * come. NULL on a wire without such bounds. */
+    void (*member)(struct mu__wire *wire, uint32_t in);
+
     /* What the other end of an incoming connection has proven. NULL, as `show`, on a wire
      * where everybody may do everything. */
     void (*proof)(struct mu__wire *wire, uint32_t in, struct mu__proof *ret_proof);
@@ -63,6 +69,9 @@ struct mu__wire_ops {
     /* The attempts of `out` that have not begun yet show the key of this right, if this
      * node can derive it: to a peer that has no other. */
     void (*show)(struct mu__wire *wire, uint32_t out, enum mu__right right);
+
+    /* What this node proves on `out`, which is connected. NULL: everything. */
+    enum mu__right (*own_right)(struct mu__wire *wire, uint32_t out);
 
     /* Where an incoming connection comes from, for messages: "10.0.0.1:5000", "unix"; ""
      * when that is not known. NULL: it never is. */
@@ -94,9 +103,13 @@ struct mu__wire_events {
     /* After each burst of the events above: take a turn. */
     void (*burst_end)(void *owner);
 
-    /* An incoming connection that had not greeted was ended: where it came from, as of
-     * `peer`, and why. May be NULL. */
+    /* An incoming connection was ended before it was a member's: where it came from, as
+     * of `peer`, and why. May be NULL. in_down follows if it had greeted. */
     void (*refused)(void *owner, const char *address, const char *reason);
+
+    /* Connections cannot be accepted for now: why, and what to do. Once a minute at most.
+     * May be NULL. */
+    void (*short_of)(void *owner, const char *words);
 };
 
 #endif

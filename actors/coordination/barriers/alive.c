@@ -353,6 +353,11 @@ static int add_request(struct mu__ctx *ctx, struct coordination *c,
         return mu_error_set(ret_error, -MU_EEXHAUSTED,
                             "%d requests for live tasks wait already",
                             MU__ALIVE_REQUESTS_MAX);
+    if (member->requests >= MU__ALIVE_OF_TASK_MAX)
+        return mu_error_set(ret_error, -MU_EEXHAUSTED,
+                            "%d requests for live tasks of %s wait already, as many as "
+                            "one task may have", MU__ALIVE_OF_TASK_MAX,
+                            c->roster->tasks[member->slot]->name);
     request = calloc(1, sizeof *request);
     if (request == NULL)
         return mu_error_set(ret_error, -MU_ENOMEM, "no memory for a request");

@@ -148,6 +148,7 @@ void mu__barriers_done(struct mu__barriers *barriers)
     free_list(&barriers->running);
     free_list(&barriers->over);
     mu__map_done(&barriers->names);
+    mu__map_done(&barriers->begun);
     barriers->seats = 0;
 }
 
@@ -478,6 +479,24 @@ static void seat_all(struct mu__barrier *barrier, const uint32_t *slots, uint32_
     barrier->arrived = 0;
 }
 
+/* Count one more that the task has begun; `more` -1: one less, which never fails. */
+static int count_begun(struct mu__barriers *barriers, uint32_t slot, int more,
+                       mu_error *ret_error)
+{
+    uint64_t key = (uint64_t)slot + 1;
+    uintptr_t count = (uintptr_t)mu__map_get(&barriers->begun, key);
+
+    if (more < 0 && count == 1)
+        (void)mu__map_remove(&barriers->begun, key);
+    else if (more > 0 && count == MU__BARRIERS_BEGUN_MAX)
+        return mu_error_set(ret_error, -MU_EEXHAUSTED,
+                            "%d barriers run that this task began, as many as one task "
+                            "may", MU__BARRIERS_BEGUN_MAX);
+    else if (mu__map_set(&barriers->begun, key, (void *)(count + (uintptr_t)more)) != 0)
+        return mu_error_set(ret_error, -MU_ENOMEM, "no memory for a barrier");
+    return 0;
+}
+
 int mu__barriers_begin(struct mu__barriers *barriers,
                        const struct mu__barrier_arrival *arrival, const uint32_t *slots,
                        uint32_t count, uint64_t timeout_ms, uint64_t now_ms,
@@ -489,13 +508,18 @@ int mu__barriers_begin(struct mu__barriers *barriers,
     int rv = mu__barrier_make_room(barriers, known, seats, now_ms, ret_error);
 
     assert(known == NULL || !known->running);
+    if (rv == 0)
+        rv = count_begun(barriers, arrival->slot, 1, ret_error);
     if (rv != 0)
         return rv;
     if (known == NULL)
         barrier = mu__barrier_new_barrier(barriers, arrival->name);
+    rv = barrier == NULL ? -MU_ENOMEM
+                         : furnish(barriers, barrier, arrival, slots, count);
+    if (rv != 0)
+        (void)count_begun(barriers, arrival->slot, -1, NULL);
     if (barrier == NULL)
-        return mu_error_set(ret_error, -MU_ENOMEM, "no memory for a barrier");
-    rv = furnish(barriers, barrier, arrival, slots, count);
+        return mu_error_set(ret_error, rv, "no memory for a barrier");
     if (rv != 0) {
         if (known == NULL)
             mu__barrier_discard(barriers, barrier);
@@ -507,6 +531,7 @@ int mu__barriers_begin(struct mu__barriers *barriers,
         unlink_from(&barriers->over, barrier);
     mu__barrier_append(&barriers->running, barrier);
     seat_all(barrier, slots, count);
+    barrier->beginner = arrival->slot;
     barrier->running = true;
     barrier->since_ms = now_ms;
     barrier->note_ms = 0;
@@ -608,6 +633,7 @@ const struct mu__barrier_outcome *mu__barriers_end(struct mu__barriers *barriers
         mu__barrier_describe(outcome, error);
     note_seats(outcome, barrier);
     remember(barrier, outcome);
+    (void)count_begun(barriers, barrier->beginner, -1, NULL);
     barrier->running = false;
     barrier->generation++;
     barrier->since_ms = now_ms;

@@ -28,8 +28,10 @@
  * was lost is repeated. Else a new name is refused. */
 #ifdef MUSTER_TINY
 enum { MU__BARRIERS_MAX = 16, MU__BARRIER_SEATS_MAX = 256 };
+enum { MU__BARRIERS_BEGUN_MAX = 12 };
 #else
 enum { MU__BARRIERS_MAX = 1 << 16, MU__BARRIER_SEATS_MAX = 1 << 22 };
+enum { MU__BARRIERS_BEGUN_MAX = 1 << 14 };  /* by one task, of those that run */
 #endif
 enum {
     MU__BARRIER_OUTCOMES_MAX = 8,   /* of one name that are remembered: the last ones */
@@ -85,6 +87,7 @@ struct mu__barrier {
     uint32_t expected;          /* participants of the generation that began last, */
     uint32_t arrived;           /* and how many of them have arrived */
     uint32_t first;             /* the slot of the first that arrived */
+    uint32_t beginner;          /* while it runs: the slot that it is counted for */
     char *set;                  /* canonical, as it was when it began last; NULL: not
                                    known */
     bool of_all;                /* the first arrival named no tasks: the participants
@@ -106,6 +109,7 @@ struct mu__barriers {
     uint64_t secret;            /* of the hash: agents choose names */
     struct mu__barrier_list running;
     struct mu__barrier_list over;       /* longest first */
+    struct mu__map begun;       /* slot + 1 -> how many run that this task began */
     uint64_t seats;             /* of all names */
     uint64_t quiet_revision;    /* outcomes up to it are not given to younger processes;
                                    0: there are none */

@@ -468,6 +468,51 @@ static void test_names_bound(void **state)
     mu__barriers_done(&barriers);
 }
 
+/* Two take part in each barrier, and only the one that begins it is there. */
+static int begin_for_two(struct mu__barriers *barriers, const char *text, uint32_t slot,
+                         mu_error *ret_error, struct mu__barrier **ret_barrier)
+{
+    static const uint32_t slots[2] = {0, 1};
+    const struct mu__barrier_arrival arrival = {.name = mu__view_str(text),
+                                                .set = "worker:0-1",
+                                                .slot = slot,
+                                                .incarnation = 1,
+                                                .token = 1};
+
+    return mu__barriers_begin(barriers, &arrival, slots, 2, 0, 0, ret_error,
+                              ret_barrier);
+}
+
+/* What one task has begun and nobody has ended leaves room for others. */
+static void test_begun_bound(void **state)
+{
+    const mu_error late = {.code = -MU_EDEADLINE};
+    struct mu__barriers barriers = {.dropped = on_dropped};
+    struct mu__barrier *barrier = NULL;
+    char text[32];
+    mu_error error;
+
+    (void)state;
+    for (unsigned i = 0; i < MU__BARRIERS_BEGUN_MAX; i++) {
+        (void)snprintf(text, sizeof text, "b%u", i);
+        assert_int_equal(begin_for_two(&barriers, text, 0, NULL, &barrier), 0);
+    }
+    assert_int_equal(begin_for_two(&barriers, "one more", 0, &error, &barrier),
+                     -MU_EEXHAUSTED);
+    (void)snprintf(text, sizeof text, "%d barriers run that",
+                   MU__BARRIERS_BEGUN_MAX);
+    assert_non_null(strstr(error.message, text));
+    assert_null(mu__barriers_find(&barriers, mu__view_str("one more")));
+    assert_int_equal(begin_for_two(&barriers, "another's", 1, &error, &barrier), 0);
+    (void)mu__barriers_end(&barriers, mu__barriers_find(&barriers, mu__view_str("b0")),
+                           &late, 0, 0);
+    assert_int_equal(begin_for_two(&barriers, "b0", 0, &error, &barrier), 0);
+    assert_int_equal(begin_for_two(&barriers, "one more", 0, &error, &barrier),
+                     -MU_EEXHAUSTED);
+    assert_true(mu__barriers_check(&barriers));
+    mu__barriers_done(&barriers);
+}
+
 static void test_seats_bound(void **state)
 {
     enum { EACH = MU__BARRIER_SEATS_MAX / 8 < 4096 ? MU__BARRIER_SEATS_MAX / 8 : 4096 };
@@ -499,6 +544,7 @@ int main(void)
         cmocka_unit_test(test_since),
         cmocka_unit_test(test_bad_texts),
         cmocka_unit_test(test_names_bound), cmocka_unit_test(test_seats_bound),
+        cmocka_unit_test(test_begun_bound),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

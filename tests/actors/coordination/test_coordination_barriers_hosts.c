@@ -1,4 +1,5 @@
 /* Barriers over several hosts and of many tasks, and who is alive. */
+#include "actors/coordination/barriers/alive.h"
 #include "tests/support/service/barriers.h"
 
 #include <time.h>
@@ -397,6 +398,25 @@ static void test_alive_sets(void **state)
     service_end(t.s);
 }
 
+static void test_alive_of_one_task(void **state)
+{
+    struct three t = THREE(.seed = 1);
+    uint64_t token = 0;
+    char words[128];
+
+    (void)state;
+    for (uint32_t i = 0; i < MU__ALIVE_OF_TASK_MAX; i++)
+        token = alive(t.w0, "", 0);
+    (void)snprintf(words, sizeof words, "%d requests for live tasks of "
+                   "/job:worker/task:0 wait already, as many as one task may have",
+                   MU__ALIVE_OF_TASK_MAX);
+    expect_error(t.w0, alive(t.w0, "", 0), -MU_EEXHAUSTED, words);
+    (void)alive(t.w1, "", 0);
+    (void)alive(t.w2, "", 0);
+    expect_ok(t.w0, token);
+    service_end(t.s);
+}
+
 /* Failures make it complete, and who registers is waited for. */
 static void test_alive_failures(void **state)
 {
@@ -530,6 +550,7 @@ int main(void)
         cmocka_unit_test(test_older_outcomes_outlive_host),
         cmocka_unit_test(test_alive),
         cmocka_unit_test(test_alive_sets),
+        cmocka_unit_test(test_alive_of_one_task),
         cmocka_unit_test(test_alive_failures),
         cmocka_unit_test(test_alive_limit),
         cmocka_unit_test(test_alive_asked_again),

@@ -2,6 +2,8 @@
  * waiting for tasks, watching them; how much work many tasks are. */
 #include "tests/support/service/service.h"
 
+#include "actors/coordination/task_requests.h"
+
 static const char *text_of(const mu_value *map, const char *key)
 {
     const char *text = "(none)";
@@ -467,6 +469,31 @@ static void test_sets_bound(void **state)
     service_end(s);
 }
 
+/* One task cannot have all the room for questions: others go on, and so does it when its
+ * own were answered. */
+static void test_questions_of_one_task(void **state)
+{
+    struct service *s = SERVICE(.tasks = "worker:0-2");
+    struct service_agent *w0 = service_task(s, "worker", 0);
+    struct service_agent *w1 = service_task(s, "worker", 1);
+    uint64_t last = 0;
+    char words[128];
+
+    (void)state;
+    for (uint32_t i = 0; i < PENDING_OF_TASK_MAX; i++)
+        last = get(w0, MU__TASKS_WAIT, "worker:2");
+    expect_waits(w0, last);
+    (void)snprintf(words, sizeof words, "%d requests about tasks of /job:worker/task:0 "
+                   "wait already, as many as one task may have", PENDING_OF_TASK_MAX);
+    expect_error(w0, get(w0, MU__TASKS_WAIT, "worker:2"), -MU_EEXHAUSTED, words);
+    expect_waits(w1, get(w1, MU__TASKS_WAIT, "worker:2"));
+    (void)service_task(s, "worker", 2);
+    expect_ok(w0, last);
+    expect_ok(w0, get(w0, MU__TASKS_WAIT, "worker:2"));
+    assert_int_equal(service_state(s, 0)->roster->tasks[0]->requests_count, 0);
+    service_end(s);
+}
+
 static struct mu__kernel_counters counters_of(const struct service *s)
 {
     struct mu__kernel_counters counters;
@@ -555,6 +582,7 @@ int main(void)
         cmocka_unit_test(test_stop),
         cmocka_unit_test(test_host_restart),
         cmocka_unit_test(test_sets_bound),
+        cmocka_unit_test(test_questions_of_one_task),
         cmocka_unit_test(test_idle),
         cmocka_unit_test(test_many),
     };

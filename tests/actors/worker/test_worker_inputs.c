@@ -1,6 +1,9 @@
 /* What a worker keeps for runs to come: inputs, results that stay, objects. */
 #include "tests/support/lone_worker.h"
 
+#include "actors/worker/internal.h"
+
+#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -260,6 +263,78 @@ static void test_drop_overtakes(void **state)
     expect_pull(f, 1, 0, large(), "");
 }
 
+/* At its bound a chief's input fails, with words; what it drops makes room again. */
+static void test_inputs_bound(void **state)
+{
+    struct fixture *f = *state;
+    const struct worker *worker = worker_of(f);
+    uint64_t number = 1;
+    uint64_t one;
+    char words[256];
+
+    give_input(f, number, large());
+    one = worker->pinned.bytes;
+    while (worker->pinned.bytes + one + 4096 <= LONE_RETAINED_BYTES_MAX)
+        give_input(f, ++number, large());
+    RUN(f, 9, "quick", ref(100), .inputs = {100});
+    (void)snprintf(words, sizeof words, "result of closure 100 failed: "
+                   "/job:worker/task:3 keeps %" PRIu64 " bytes for this chief, and may "
+                   "keep 16777216 (half of its machine's memory): there is no room for "
+                   "%" PRIu64 " more", mu__pinned_bytes_of(&worker->pinned, CHIEF), one);
+    give_input(f, 100, large());
+    expect_error(f, 9, MU_EEXHAUSTED, MU_ERROR_INPUT, words);
+    assert_int_equal(f->calls, 0);
+    drop_item(f, 1);
+    drop_item(f, 100);
+    give_input(f, 101, large());
+    expect_pull(f, 101, 0, large(), "");
+}
+
+/* However many inputs come, also without content, and the errors that refuse them: what
+ * is kept is bounded, and one line says it. */
+static void test_flood_of_inputs(void **state)
+{
+    struct fixture *f = *state;
+    const struct worker *worker = worker_of(f);
+
+    for (uint64_t i = 1; i < 20000; i++)
+        TELL(f, MU__INPUT, input, .input = i, .code = MU_ENOTFOUND,
+             .message = mu__view_str("nothing"));
+    assert_in_range(mu__pinned_bytes_of(&worker->pinned, CHIEF),
+                    LONE_RETAINED_BYTES_MAX, LONE_RETAINED_BYTES_MAX + (1 << 20) + 4096);
+    assert_non_null(strstr(f->log, "more inputs than may be kept"));
+    assert_null(strstr(strstr(f->log, "more inputs than may be kept") + 1,
+                       "more inputs than may be kept"));
+}
+
+/* Runs that wait have a bound, too; who ends makes room, and one alone is never
+ * refused. */
+static void test_runs_bound(void **state)
+{
+    struct fixture *f = *state;
+    const struct worker *worker = worker_of(f);
+    char words[256];
+    uint64_t one;
+    uint64_t i = 1;
+
+    RUN(f, i, "quick", large(), .inputs = {50});
+    one = worker->runs_bytes;
+    while (worker->runs_bytes + one <= LONE_RETAINED_BYTES_MAX)
+        RUN(f, ++i, "quick", large(), .inputs = {50});
+    (void)snprintf(words, sizeof words, "/job:worker/task:3 has runs of %" PRIu64 " "
+                   "bytes, and may have 16777216 (half of its machine's memory): there "
+                   "is no room for %" PRIu64 " more", i * one, one);
+    expect_silence(f);
+    RUN(f, 100, "quick", large(), .inputs = {50});
+    expect_error(f, 100, MU_EEXHAUSTED, MU_ERROR_OTHER, words);
+    TELL(f, MU__CANCEL, cancel, .closure = 1, .attempt = 1);
+    free_msg(f, hear(f, MU__RESULT));
+    RUN(f, 101, "quick", large(), .inputs = {50});
+    expect_silence(f);
+    lose_chief(f);
+    assert_int_equal(worker->runs_bytes, 0);
+}
+
 /* ---- Objects ---- */
 
 static void test_objects(void **state)
@@ -334,6 +409,9 @@ int main(void)
         WORKER_TEST(test_drop_while_building),
         WORKER_TEST(test_begun_anew),
         WORKER_TEST(test_drop_overtakes),
+        WORKER_TEST(test_inputs_bound),
+        WORKER_TEST(test_flood_of_inputs),
+        WORKER_TEST(test_runs_bound),
         WORKER_TEST(test_objects),
         WORKER_TEST(test_objects_do_not_travel),
     };

@@ -38,7 +38,7 @@ static const struct refusal {
      {"--watchdog-ms", "0 to 86400000", "\"-1\""}},
     {{"node", "--watchdog-ms", "1"}, "TF_CLUSTER_COORDINATOR_WATCH_DOG_TIMEOUT=soon",
      {"there is no cluster"}},
-    {{"run"}, "MUSTER_TRANSPORT=udp", {"MUSTER_TRANSPORT", "tcp|ipc", "\"udp\""}},
+    {{"run"}, "MUSTER_TRANSPORT=udp", {"MUSTER_TRANSPORT", "ipc|tcp", "\"udp\""}},
     {{"node"}, NULL, {"there is no cluster", "--cluster", "TF_CONFIG"}},
     {{"node", "--cluster", CLUSTER}, NULL, {"there is no task", "--task"}},
     {{"node"}, "TF_CONFIG={\"cluster\": {\"worker\": [", {"TF_CONFIG: line 1"}},

@@ -103,7 +103,6 @@ static void test_keys(void **state)
            "--key-file", in_folder("use"));
     MUSTER(2, "expected RIGHT to be observe, use, operate or task", "key", "derive",
            "root", "--key-file", in_folder("key"));
-    MUSTER(2, "--key-file or MUSTER_KEY_FILE", "key", "show");
     MUSTER(1, "No such file", "key", "show", in_folder("none"));
     cJSON_Delete(shown);
     cJSON_Delete(derived);
@@ -123,7 +122,7 @@ static void test_bad_files(void **state)
     MUSTER(2, "is no key: expected 32 bytes", "node", "--cluster",
            "{\"chief\": [\"127.0.0.1:0\"]}", "--task", "chief:0", "--key-file",
            in_folder("garbage"));
-    MUSTER(2, "expected a key file or certificates, got both", "node", "--cluster",
+    MUSTER(2, "insecure, got a key file and certificates", "node", "--cluster",
            "{\"chief\": [\"127.0.0.1:0\"]}", "--task", "chief:0", "--key-file",
            in_folder("garbage"), "--tls-ca", in_folder("garbage"));
     MUSTER(2, "option tls.certificate is missing", "node", "--cluster",
@@ -139,15 +138,23 @@ static void derive(const char *right)
            in_folder("key"));
 }
 
+/* What a key may not do, the client says at once. */
 static void test_a_cluster_with_a_key(void **state)
 {
+    static const char no_put[] = "key_put needs the right \"use\", and this node has a "
+                                 "key or a certificate for \"observe\"";
+    static const char no_reset[] = "task_mark needs the right \"operate\"";
     static const struct {
         const char *right;
-        int put;            /* exit codes: 4: it was not answered */
-        int reset;          /* 1: the worker is in no error */
+        int put;            /* exit codes */
+        const char *put_words;
+        const char *reset_words;
     } rows[] = {
-        {"observe", 4, 4}, {"use", 0, 4}, {"operate", 0, 1},
-        {"task", 0, 1},    {"key", 0, 1},
+        {"observe", 1, no_put, no_reset},
+        {"use", 0, "", no_reset},
+        {"operate", 0, "", "is connected: a task is reset from being in error"},
+        {"task", 0, "", "is connected: a task is reset from being in error"},
+        {"key", 0, "", "is connected: a task is reset from being in error"},
     };
 
     (void)state;
@@ -161,24 +168,129 @@ static void test_a_cluster_with_a_key(void **state)
             derive(key);
         MUSTER(0, "/job:worker/task:0", "status", "--address", address, "--key-file",
                in_folder(key));
-        MUSTER(rows[i].put, "", "kv", "put", "a", key, "--address", address,
-               "--timeout-ms", rows[i].put == 0 ? "20000" : "1000", "--key-file",
-               in_folder(key));
+        MUSTER(rows[i].put, rows[i].put_words, "kv", "put", "a", key, "--address",
+               address, "--key-file", in_folder(key));
         if (rows[i].put == 0)
             MUSTER(0, key, "kv", "get", "a", "--address", address, "--key-file",
                    in_folder(key));
-        MUSTER(rows[i].reset, "", "task", "reset", "worker:0", "--address", address,
-               "--timeout-ms", rows[i].reset == 1 ? "20000" : "1000", "--key-file",
-               in_folder(key));
+        MUSTER(1, rows[i].reset_words, "task", "reset", "worker:0", "--address", address,
+               "--key-file", in_folder(key));
     }
-    (void)cli_expect(&run, NULL,
-                     "has sent key_put, which needs the right \"use\"; it has "
-                     "proven \"observe\": dropped");
+    MUSTER(1, "drain needs the right \"operate\"", "drain", "worker:0", "--address",
+           address, "--key-file", in_folder("use"));
+    MUSTER(1, "server_stop needs the right \"operate\"", "stop", "worker:0",
+           "--address", address, "--key-file", in_folder("use"));
+    MUSTER(1, "preempt_notice needs the right \"operate\"", "preempt", "worker:0",
+           "--address", address, "--key-file", in_folder("use"));
     MUSTER(4, "the peer has another key", "status", "--address", address,
            "--timeout-ms", "1000", "--key-file", in_folder("other"));
-    MUSTER(4, "speaks TLS, and this node does not", "status", "--address", address,
+    MUSTER(4, "the peer has another key", "status", "--address", address,
            "--timeout-ms", "1000");
-    (void)cli_expect(&run, NULL, "every node of a cluster needs the same key file");
+    MUSTER(4, "speaks TLS, and this node does not", "status", "--address", address,
+           "--timeout-ms", "1000", "--insecure");
+    (void)cli_expect(&run, NULL, "every node of a cluster needs the same key");
+    stop();
+}
+
+/* ---- the user's own key ---- */
+
+/* The variables with which a process has another user's folder. */
+static const char *const *user(const char *name)
+{
+    static char text[160];
+    static const char *const variables[] = {text, NULL};
+
+    (void)snprintf(text, sizeof text, "XDG_CONFIG_HOME=%s", in_folder(name));
+    return variables;
+}
+
+#define MUSTER_OF(name, code, words, ...)                                             \
+    do {                                                                              \
+        cli_start(&asked, user(name), __VA_ARGS__, NULL);                             \
+        expect(code, words);                                                          \
+    } while (0)
+
+static void start_of(const char *name, const char *more)
+{
+    const char *at;
+
+    cli_start(&run, user(name), "run", "--workers", "4", "--ps", "0", "--color", "never",
+              more, NULL);
+    at = cli_expect(&run, NULL, "/job:chief/task:0 node: is up at tcp://");
+    (void)cli_expect(&run, at, "\n");
+    (void)snprintf(address, sizeof address, "tcp://%.*s", (int)strcspn(at, "\n"), at);
+    for (int i = 0; i < 4; i++)
+        (void)cli_expect(&run, NULL, "takes closures");
+}
+
+/* All tasks need it at the same moment, and it is not there. */
+static void test_a_user_has_a_key(void **state)
+{
+    struct stat status;
+
+    (void)state;
+    MUSTER_OF("own", 1, "No such file", "key", "show");
+    start_of("own", NULL);
+    assert_int_equal(stat(in_folder("own/muster/key"), &status), 0);
+    assert_int_equal(status.st_size, 32);
+    assert_int_equal(status.st_mode & 0777, 0600);
+    MUSTER_OF("own", 0, "cluster key ", "key", "show");
+    MUSTER_OF("own", 1, "is there already", "key", "new");
+    MUSTER_OF("own", 0, "/job:worker/task:3", "status", "--address", address);
+    assert_null(strstr(asked.text, "insecure"));
+    MUSTER_OF("other", 4, "the peer has another key", "status", "--address", address,
+              "--timeout-ms", "1000");
+    (void)cli_expect(&run, NULL, "every node of a cluster needs the same key");
+    MUSTER_OF("own", 4, "speaks TLS, and this node does not", "status", "--address",
+              address, "--timeout-ms", "1000", "--insecure");
+    stop();
+    assert_int_equal(chmod(in_folder("own/muster/key"), 0644), 0);
+    MUSTER_OF("own", 3, "chmod 600 it", "node", "--cluster",
+              "{\"chief\": [\"127.0.0.1:0\"]}", "--task", "chief:0");
+}
+
+static void test_insecure(void **state)
+{
+    struct stat status;
+
+    (void)state;
+    start_of("none", "--insecure");
+    (void)cli_expect(&run, NULL, "insecure: nothing is encrypted, and whoever reaches "
+                                 "tcp://127.0.0.1:");
+    MUSTER_OF("none", 0, "insecure: nothing is encrypted", "status", "--address", address,
+              "--insecure");
+    assert_int_equal(stat(in_folder("none"), &status), -1);
+    MUSTER_OF("own", 4, "the peer speaks without TLS", "status", "--address", address,
+              "--timeout-ms", "1000");
+    stop();
+    MUSTER_OF("own", 2, "got insecure and a key file", "status", "--address", address,
+              "--insecure", "--key-file", in_folder("own/muster/key"));
+}
+
+static void test_a_user_without_a_place(void **state)
+{
+    (void)state;
+    make_key("key");
+    MUSTER_OF("key/below/a/file", 2, "tcp needs a key", "node", "--cluster",
+              "{\"chief\": [\"127.0.0.1:0\"]}", "--task", "chief:0");
+    assert_null(strstr(asked.text, "is up at"));
+}
+
+/* Clients listen beside the tasks, so that nothing of it is spoken over tcp. */
+static void test_unix_sockets_need_no_key(void **state)
+{
+    const char *at;
+
+    (void)state;
+    make_key("key");
+    cli_start(&run, user("key/below/a/file"), "run", "--transport", "ipc", "--workers",
+              "1", "--ps", "0", "--color", "never", NULL);
+    at = cli_expect(&run, NULL, "/job:chief/task:0 node: is up at ipc://");
+    (void)cli_expect(&run, at, "\n");
+    (void)snprintf(address, sizeof address, "ipc://%.*s", (int)strcspn(at, "\n"), at);
+    (void)cli_expect(&run, NULL, "takes closures");
+    MUSTER_OF("key/below/a/file", 0, "/job:worker/task:0", "status", "--address",
+              address);
     stop();
 }
 
@@ -265,7 +377,7 @@ static void test_certificates(void **state)
     MUSTER(0, "/job:worker/task:0", "status", "--address", address, "--tls-ca",
            in_folder("ca.pem"), "--tls-certificate", in_folder("watcher.pem"),
            "--tls-private-key", in_folder("watcher.key"));
-    MUSTER(4, "", "kv", "put", "a", "b", "--address", address, "--timeout-ms", "1000",
+    MUSTER(1, "key_put needs the right", "kv", "put", "a", "b", "--address", address,
            "--tls-ca", in_folder("ca.pem"), "--tls-certificate",
            in_folder("watcher.pem"), "--tls-private-key", in_folder("watcher.key"));
     cli_kill(&worker, SIGKILL);
@@ -293,7 +405,7 @@ static void test_a_key_that_comes_later(void **state)
         address + strlen("tcp://"));
     cli_start(&asked, NULL, "node", "--cluster", cluster, "--task", "worker:1", "--bind",
               "tcp://127.0.0.1:0", "--key-file", in_folder("later"), NULL);
-    (void)cli_expect(&run, NULL, "every node of a cluster needs the same key file");
+    (void)cli_expect(&run, NULL, "every node of a cluster needs the same key");
     (void)snprintf(command, sizeof command, "cp '%s' '%s'", in_folder("key"),
                    in_folder("later"));
     assert_int_equal(system(command), 0);
@@ -312,6 +424,10 @@ int main(void)
         IN_FOLDER(test_keys),
         IN_FOLDER(test_bad_files),
         IN_FOLDER(test_a_cluster_with_a_key),
+        IN_FOLDER(test_a_user_has_a_key),
+        IN_FOLDER(test_insecure),
+        IN_FOLDER(test_a_user_without_a_place),
+        IN_FOLDER(test_unix_sockets_need_no_key),
         IN_FOLDER(test_a_client_plays_no_task),
         IN_FOLDER(test_certificates),
         IN_FOLDER(test_a_key_that_comes_later),

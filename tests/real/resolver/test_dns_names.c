@@ -331,6 +331,7 @@ static void test_probe(void **state)
     give_chief_two(f);
     open_deaf("127.0.0.8", PORT_CHIEF, fds);
     open_deaf("127.0.0.8", PORT_WORKER, silent_fds);
+    f->nodes.insecure = 1;
     (void)open_chief_at(f, "tcp://127.0.0.32:7001");
     assert_int_equal(mu__probe_all(probes, 2, 1500, NULL), 0);
     assert_int_equal(probes[0].state, MU__PROBE_GREETS);

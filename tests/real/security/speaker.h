@@ -228,8 +228,13 @@ static inline void speaker_open(struct speaker *s, const char *key_file, const c
                                 uint32_t index, size_t task)
 {
     static const struct mu__wire_events events = {
-        speaker_on_up,    speaker_on_down,    speaker_on_writable,
-        speaker_on_frame, speaker_on_in_down, speaker_on_burst_end, NULL};
+        .out_up = speaker_on_up,
+        .out_down = speaker_on_down,
+        .writable = speaker_on_writable,
+        .frame = speaker_on_frame,
+        .in_down = speaker_on_in_down,
+        .burst_end = speaker_on_burst_end,
+    };
 
     memset(s, 0, sizeof *s);
     s->type = type;

@@ -320,6 +320,49 @@ static void test_certificates(void **state)
     certified_free(&ca);
 }
 
+/* A certificate with `count` more behind it. */
+static struct mu__tls_identity *of_chain(const struct certified *ca,
+                                         const struct certified *own, unsigned count)
+{
+    size_t size = strlen(own->pem) + count * strlen(ca->pem) + 1;
+    char *chain = calloc(1, size);
+    struct mu__tls_identity *identity = NULL;
+    struct mu__tls_pem pem = {ca->pem, chain, own->key_pem, false};
+    size_t used;
+
+    assert_non_null(chain);
+    used = (size_t)snprintf(chain, size, "%s", own->pem);
+    for (unsigned i = 0; i < count; i++)
+        used += (size_t)snprintf(chain + used, size - used, "%s", ca->pem);
+    assert_int_equal(mu__tls_identity_of_pem(&pem, NULL, &identity), 0);
+    free(chain);
+    return identity;
+}
+
+/* What a peer shows before it has proven itself is bounded. */
+static void test_too_many_certificates(void **state)
+{
+    struct mu__tls_identity *server;
+    struct mu__tls_identity *client;
+    struct mu__proof proof;
+    struct certified ca;
+    struct certified own;
+
+    (void)state;
+    certified_make(&ca, NULL, NULL, NULL, -60, 3600);
+    certified_make(&own, &ca, "URI:muster:/job:worker/task:0", NULL, -60, 3600);
+    server = of_certified(&ca, &own, false);
+    client = of_chain(&ca, &own, 20);
+    assert_talks(client, server, MU__RIGHT_ALL, &proof);
+    mu__tls_identity_free(client);
+    client = of_chain(&ca, &own, 80);
+    assert_refused(client, server, "", "has more than 16 KiB");
+    mu__tls_identity_free(client);
+    mu__tls_identity_free(server);
+    certified_free(&own);
+    certified_free(&ca);
+}
+
 static void test_bad_certificates(void **state)
 {
     static const char name[] = "URI:muster:/job:worker/task:0";
@@ -557,6 +600,7 @@ int main(void)
         cmocka_unit_test(test_one_key),      cmocka_unit_test(test_derived_keys),
         cmocka_unit_test(test_other_keys),   cmocka_unit_test(test_bad_keys),
         cmocka_unit_test(test_certificates), cmocka_unit_test(test_bad_certificates),
+        cmocka_unit_test(test_too_many_certificates),
         cmocka_unit_test(test_bad_pem),      cmocka_unit_test(test_garbage),
         cmocka_unit_test(test_replay),       cmocka_unit_test(test_flipped_bit),
         cmocka_unit_test(test_read_in_parts),

@@ -72,7 +72,7 @@ static void on_burst_end(void *owner)
 }
 
 static const struct mu__wire_events events = {
-    on_up, on_down, on_writable, on_frame, on_down, on_burst_end, NULL,
+    on_up, on_down, on_writable, on_frame, on_down, on_burst_end, NULL, NULL,
 };
 
 /* ---- a place ---- */

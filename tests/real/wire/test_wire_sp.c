@@ -66,7 +66,7 @@ static bool on_frame(void *owner, uint32_t in, struct mu__buf *frame)
 {
     struct place *place = owner;
 
-    (void)in;
+    mu__wire_uv_wire(place->wire)->ops->member(mu__wire_uv_wire(place->wire), in);
     check_content(frame->data, frame->size, place->frames);
     place->frames++;
     return true;

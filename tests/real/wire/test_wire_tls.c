@@ -2,18 +2,8 @@
  * change. */
 #include "tests/real/wire/wire_uv_fixture.h"
 
-#include "tests/real/certificates.h"
+#include "tests/real/wire/identities.h"
 #include "transport/wire/tls/endpoint.h"
-
-static struct mu__tls_identity *new_key(void)
-{
-    struct mu__tls_identity *identity = NULL;
-    struct mu__key key;
-
-    assert_int_equal(mu__key_new(NULL, &key), 0);
-    assert_int_equal(mu__tls_identity_of_key(&key, NULL, &identity), 0);
-    return identity;
-}
 
 static void *key_setup(void)
 {
@@ -21,19 +11,6 @@ static void *key_setup(void)
 
     place->identities[0] = place->identities[1] = new_key();
     return place;
-}
-
-static struct mu__tls_identity *of_certified(const struct certified *ca,
-                                             const char *names)
-{
-    struct mu__tls_identity *identity = NULL;
-    struct certified own;
-    struct mu__tls_pem pem = {ca->pem, own.pem, own.key_pem, false};
-
-    certified_make(&own, ca, names, NULL, -60, 3600);
-    assert_int_equal(mu__tls_identity_of_pem(&pem, NULL, &identity), 0);
-    certified_free(&own);
-    return identity;
 }
 
 static void *certificate_setup(void)

@@ -220,6 +220,7 @@ static inline bool count_frame(void *owner, uint32_t in, struct mu__buf *frame)
 
     (void)frame;
     counts->frames++;
+    counts->wire->ops->member(counts->wire, in);
     if (counts->drops)
         counts->wire->ops->drop(counts->wire, in);
     return true;
@@ -239,7 +240,7 @@ static inline void count_burst_end(void *owner)
 
 static const struct mu__wire_events count_events = {
     count_up, count_down, count_writable, count_frame, count_in_down, count_burst_end,
-    NULL,
+    NULL, NULL,
 };
 
 static inline bool has_frames(void *arg)

@@ -34,7 +34,8 @@ enum {
     CONTRACT_MANY = 2000,       /* frames in the test of order */
     CONTRACT_BIG_BYTES = 1 << 20,
     CONTRACT_BIG_MAX = 256,     /* big frames after which a wire must have pushed back */
-    CONTRACT_INS_MAX = 64
+    CONTRACT_INS_MAX = 64,
+    CONTRACT_HELLO_BYTES = 13   /* of the frame by which peer 0 proves itself */
 };
 
 struct contract_peer {
@@ -70,6 +71,30 @@ struct contract {
 
 /* ---- What the peers note ---- */
 
+static const uint8_t contract_hello[CONTRACT_HELLO_BYTES] = "hello, I am 0";
+
+/* As the links do: the first frame of a connection makes it a member's. */
+static void contract_prove(struct contract_peer *peer, uint32_t out)
+{
+    struct mu__wire *wire = peer->wire;
+    struct mu__buf *frame;
+
+    if (wire->ops->member == NULL)
+        return;
+    frame = wire->ops->buffer(wire, CONTRACT_HELLO_BYTES);
+    assert_non_null(frame);
+    memcpy(frame->data, contract_hello, CONTRACT_HELLO_BYTES);
+    frame->size = CONTRACT_HELLO_BYTES;
+    assert_int_equal(wire->ops->send(wire, out, frame), 0);
+}
+
+static bool contract_is_hello(const struct contract_peer *peer,
+                              const struct mu__buf *frame)
+{
+    return peer->wire->ops->member != NULL && frame->size == CONTRACT_HELLO_BYTES &&
+           memcmp(frame->data, contract_hello, CONTRACT_HELLO_BYTES) == 0;
+}
+
 static void contract_out_up(void *owner, uint32_t out)
 {
     struct contract_peer *peer = owner;
@@ -80,6 +105,8 @@ static void contract_out_up(void *owner, uint32_t out)
     peer->news = true;
     if (peer->hangup_when_up)
         peer->wire->ops->hangup(peer->wire, out);
+    else
+        contract_prove(peer, out);
 }
 
 static void contract_out_down(void *owner, uint32_t out, const char *reason)
@@ -119,6 +146,10 @@ static bool contract_frame(void *owner, uint32_t in, struct mu__buf *frame)
     assert_false(peer->ended[in]);
     assert_int_equal((uintptr_t)frame->data % 16, 0);
     assert_true(frame->size <= frame->capacity);
+    if (contract_is_hello(peer, frame)) {
+        peer->wire->ops->member(peer->wire, in);
+        return true;
+    }
     peer->frames++;
     peer->news = true;
     peer->last_size = frame->size;

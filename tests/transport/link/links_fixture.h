@@ -42,6 +42,16 @@ static inline void read_proven(struct mu__wire *wire, uint32_t in,
     *ret_proof = *proven;
 }
 
+/* Of how many connections the links have said that they are a member's. */
+static unsigned members;
+
+static inline void note_member(struct mu__wire *wire, uint32_t in)
+{
+    (void)wire;
+    assert_int_not_equal(in, 0);
+    members++;
+}
+
 /* Where peers are, where a test says so: "10.0.0.7:5000". */
 static const char *seen_at = "";
 static bool seen_near;
@@ -73,6 +83,7 @@ static inline void prove(struct mu__wire *wire)
         ops.peer = write_seen;
         ops.is_near = is_seen_near;
     }
+    ops.member = note_member;
     wire->ops = &ops;
 }
 
@@ -383,10 +394,10 @@ static inline void say_as_it_is(struct fixture *f, struct mu__buf *frame)
  * a HELLO. */
 static inline void say(struct fixture *f, struct mu__buf *frame)
 {
-    struct mu__frame_header header;
+    struct mu__frame_header header = {0};
 
-    if (mu__frame_read(frame, &header) == 0 && header.type != MU__FRAME_HELLO &&
-        header.epoch == 0) {
+    if (frame->size >= MU__FRAME_HEADER_BYTES && mu__frame_read(frame, &header) == 0 &&
+        header.type != MU__FRAME_HELLO && header.epoch == 0) {
         header.epoch = f->peer.epoch;
         mu__frame_write(frame, &header);
     }

@@ -257,17 +257,24 @@ static void test_where_a_peer_may_be(void **state)
 /* A refusal is no way to have a node dial anything either. */
 static void test_refusals_are_not_sent_anywhere(void **state)
 {
-    struct fixture *f = open_seen("10.0.0.7:5000", false);
-    struct hello_words hello = good;
+    static const char *const there[] = {"tcp://peer:1", NULL};
 
     (void)state;
-    hello.cluster = "other";
-    hello.address = "tcp://127.0.0.1:22";
-    dial_us(f);
-    say_hello_words(f, &hello);
-    run_for(f, 20);
-    assert_non_null(strstr(sim_trace(f->sim), "not dialled"));
-    close_seen(f);
+    for (int is_near = 0; is_near < 2; is_near++) {
+        struct fixture *f = open_seen("10.0.0.7:5000", is_near != 0);
+        struct hello_words hello = good;
+        bool is_told;
+
+        sim_name(f->sim, "tcp://localhost:1", there, 1);
+        hello.cluster = "other";
+        hello.address = "tcp://localhost:1";
+        dial_us(f);
+        say_hello_words(f, &hello);
+        run_for(f, 100);
+        is_told = strstr(sim_trace(f->sim), "hears REFUSE") != NULL;
+        assert_int_equal(is_told, is_near);
+        close_seen(f);
+    }
 }
 
 static void say_hello_at(struct fixture *f, int number, const char *type)

@@ -5,14 +5,20 @@
 
 /* ---- What the peer says ---- */
 
-static void say_piece(struct fixture *f, uint64_t offset, uint64_t total,
-                      const void *data, uint32_t size)
+static void say_piece_as(struct fixture *f, uint64_t from, uint64_t offset,
+                         uint64_t total, const void *data, uint32_t size)
 {
     const struct mu__piece piece = {offset, total, {data, size}};
-    struct mu__buf *frame = frame_of(1, MU__FRAME_PIECE, PEER, US, 1);
+    struct mu__buf *frame = frame_of(1, MU__FRAME_PIECE, from, US, 1);
 
     put_record(frame, &mu__frame_messages, MU__FRAME_PIECE, &piece, sizeof piece);
     say(f, frame);
+}
+
+static void say_piece(struct fixture *f, uint64_t offset, uint64_t total,
+                      const void *data, uint32_t size)
+{
+    say_piece_as(f, PEER, offset, total, data, size);
 }
 
 /* ---- Frames ---- */
@@ -297,6 +303,66 @@ static void test_bad_pieces(void **state)
     }
 }
 
+/* One more client announces a message of `total` bytes; true: it may. */
+static bool may_begin(struct fixture *f, uint32_t number, uint64_t total)
+{
+    static const uint8_t zeros[8];
+    const struct hello_words words = {1,    "test", "client", number, "tcp://peer:1",
+                                      PEER + number, NULL, 0};
+    uint32_t up;
+
+    sim_settings(f->sim)->latency = (struct sim_range){5000, 5000};
+    sim_settings(f->sim)->connect = (struct sim_range){10000, 10000};
+    dial_us(f);
+    say_hello_words(f, &words);
+    run_for(f, 40);
+    up = mu__links_count_up(f->us.links);
+    (void)sim_trace(f->sim);
+    say_piece_as(f, PEER + number, 0, total, zeros, sizeof zeros);
+    run_for(f, 15);
+    if (mu__links_count_up(f->us.links) == up)
+        return true;
+    assert_int_equal(mu__links_count_up(f->us.links), up - 1);
+    assert_non_null(strstr(sim_trace(f->sim), "bad bytes: RESOURCE EXHAUSTED: "));
+    return false;
+}
+
+/* However many clients begin large messages, what they announce together is bounded. A
+ * task's own is not counted, and what a lost client had announced is given back. */
+static void test_clients_announce_too_much(void **state)
+{
+    static const uint8_t zeros[8];
+    const uint64_t largest = MU__LINK_MESSAGE_BYTES_MAX;
+    struct fixture *f = *state;
+    uint32_t first;
+
+    say_piece(f, 0, largest, zeros, sizeof zeros);
+    assert_true(may_begin(f, 1, largest));
+    first = f->peer.out;
+    assert_true(may_begin(f, 2, largest));
+    assert_true(may_begin(f, 3, largest));
+    assert_true(may_begin(f, 4, largest - 100));
+    assert_false(may_begin(f, 5, 101));
+    f->peer.wire->ops->hangup(f->peer.wire, first);
+    run_for(f, 40);
+    assert_true(may_begin(f, 6, largest));
+    assert_false(may_begin(f, 7, 101));
+}
+
+static void test_observers_announce_little(void **state)
+{
+    static const struct mu__proof proof = {.right = MU__RIGHT_OBSERVE};
+    struct fixture *f;
+
+    proven = &proof;
+    assert_int_equal(setup(state), 0);
+    f = *state;
+    assert_true(may_begin(f, 1, MU__LINK_OBSERVER_BYTES_MAX));
+    assert_false(may_begin(f, 2, MU__LINK_OBSERVER_BYTES_MAX + 1));
+    proven = NULL;
+    (void)teardown(state);
+}
+
 /* A second beginning, another total. */
 static void test_pieces_do_not_mix(void **state)
 {
@@ -439,6 +505,8 @@ int main(void)
         TEST(test_half_a_message),
         TEST_UP(test_bad_pieces),
         TEST_UP(test_pieces_do_not_mix),
+        TEST_UP(test_clients_announce_too_much),
+        cmocka_unit_test(test_observers_announce_little),
         TEST_UP(test_transmit),
         TEST_UP(test_silence),
         TEST_UP(test_sign_of_life),

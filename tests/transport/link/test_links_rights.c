@@ -197,11 +197,18 @@ static void test_who_may_be_what(void **state)
         struct fixture *f;
 
         proven = &rows[i].proof;
+        members = 0;
         assert_int_equal(setup(state), 0);
         f = *state;
         dial_us(f);
+        run_for(f, 40);
+        assert_int_equal(members, 0);
         say_hello_words(f, &hello);
         run_for(f, 60);
+        assert_int_equal(members, rows[i].refusal == NULL);
+        say_hello_words(f, &hello);
+        run_for(f, 10);
+        assert_int_equal(members, rows[i].refusal == NULL);
         assert_int_equal(mu__links_count_up(f->us.links), rows[i].refusal == NULL);
         if (rows[i].refusal != NULL &&
             strstr(sim_trace(f->sim), rows[i].refusal) == NULL)

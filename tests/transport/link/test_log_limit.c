@@ -14,7 +14,7 @@
 
 /* ---- how many ---- */
 
-static void test_one_line_in_ten_seconds(void **state)
+static void test_one_line_of_an_address_in_ten_seconds(void **state)
 {
     struct mu__log_limit limit = {0};
     uint64_t hidden = 99;
@@ -33,38 +33,76 @@ static void test_one_line_in_ten_seconds(void **state)
     assert_int_equal(shown, 3);
 }
 
-static void test_addresses_do_not_hide_each_other(void **state)
+/* What is shown, step by step, and how many it says were not. */
+static void test_one_line_a_second(void **state)
 {
+    static const struct {
+        uint64_t now_ms;
+        const char *address;
+        int hidden;             /* -1: it is not shown */
+    } rows[] = {
+        {5, "10.0.0.1:1", 0},
+        {6, "10.0.0.2:1", -1},
+        {1004, "[::1]:1", -1},
+        {1005, "10.0.0.2:1", 2},
+        {2005, "10.0.0.2:7", -1},       /* the same, within ten seconds */
+        {2006, "10.0.0.1:7", -1},
+        {2007, "[::1]:7", 2},
+        {3007, "unix", 0},
+        {4007, "", 0},
+        {9000, "10.0.0.1:1", -1},
+        {10005, "10.0.0.1:1", 1},
+        {11005, "10.0.0.2:1", 0},
+    };
     struct mu__log_limit limit = {0};
-    uint64_t hidden;
 
     (void)state;
-    assert_true(mu__log_limit_show(&limit, "10.0.0.1:1", 5, &hidden));
-    assert_true(mu__log_limit_show(&limit, "10.0.0.2:1", 5, &hidden));
-    assert_true(mu__log_limit_show(&limit, "[::1]:1", 5, &hidden));
-    assert_true(mu__log_limit_show(&limit, "unix", 5, &hidden));
-    assert_true(mu__log_limit_show(&limit, "", 5, &hidden));
-    assert_false(mu__log_limit_show(&limit, "10.0.0.2:7", 6, &hidden));
-    assert_false(mu__log_limit_show(&limit, "[::1]:7", 6, &hidden));
-    assert_false(mu__log_limit_show(&limit, "unix", 6, &hidden));
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        uint64_t hidden = 99;
+        bool shown =
+            mu__log_limit_show(&limit, rows[i].address, rows[i].now_ms, &hidden);
+
+        if (shown != (rows[i].hidden >= 0) || (shown && (int)hidden != rows[i].hidden))
+            fail_msg("row %zu: shown %d, hidden %d", i, shown, (int)hidden);
+    }
 }
 
-/* Ten thousand addresses a second give no more lines than there are slots. */
+/* Addresses and texts share the limit. */
+static void test_texts_are_limited_as_addresses(void **state)
+{
+    struct mu__log_limit limit = {0};
+    uint64_t hidden = 99;
+
+    (void)state;
+    assert_true(mu__log_limit_show_line(&limit, "refused a", 5, &hidden));
+    assert_false(mu__log_limit_show_line(&limit, "refused b", 6, &hidden));
+    assert_false(mu__log_limit_show(&limit, "10.0.0.1:1", 7, &hidden));
+    assert_false(mu__log_limit_show_line(&limit, "refused a", 1005, &hidden));
+    assert_true(mu__log_limit_show_line(&limit, "refused b", 1005, &hidden));
+    assert_int_equal(hidden, 3);
+}
+
+/* Ten thousand addresses a second give one line a second, and every other is counted. */
 static void test_many_addresses_are_bounded(void **state)
 {
     struct mu__log_limit limit = {0};
     uint64_t hidden;
+    uint64_t counted = 0;
     unsigned shown = 0;
 
     (void)state;
-    for (unsigned i = 0; i < 100000; i++) {
+    for (unsigned i = 0; i <= 600000; i++) {
         char address[32];
 
         (void)snprintf(address, sizeof address, "10.%u.%u.%u:9", i >> 16, i >> 8 & 255,
                        i & 255);
-        shown += mu__log_limit_show(&limit, address, i / 10, &hidden);
+        if (!mu__log_limit_show(&limit, address, i / 10, &hidden))
+            continue;
+        shown++;
+        counted += hidden;
     }
-    assert_in_range(shown, 1, 2 * (MU__LOG_LIMIT_ADDRESSES + 1));
+    assert_int_equal(shown, 61);
+    assert_int_equal(counted, 600001 - 61);
 }
 
 /* ---- what stands in them ---- */
@@ -110,8 +148,9 @@ static void test_printable_is_cut(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_one_line_in_ten_seconds),
-        cmocka_unit_test(test_addresses_do_not_hide_each_other),
+        cmocka_unit_test(test_one_line_of_an_address_in_ten_seconds),
+        cmocka_unit_test(test_one_line_a_second),
+        cmocka_unit_test(test_texts_are_limited_as_addresses),
         cmocka_unit_test(test_many_addresses_are_bounded),
         cmocka_unit_test(test_printable),
         cmocka_unit_test(test_printable_is_cut),

@@ -106,6 +106,7 @@ struct mu__tls *mu__tls_new(struct mu__tls_identity *identity, bool listens,
     if (tls == NULL)
         return NULL;
     tls->any_task = identity->any_task;
+    tls->own_right = identity->right;
     tls->key = identity->key;
     if (right != MU__RIGHT_ALL && identity->key.right == MU__RIGHT_ALL)
         (void)mu__key_derive(&identity->key, right, NULL, &tls->key);
@@ -154,6 +155,8 @@ static const struct {
     {SSL_R_HTTP_REQUEST, "the peer speaks HTTP without TLS"},
     {SSL_R_NO_SUITABLE_SIGNATURE_ALGORITHM,
      "the peer proves itself by another key, or by a certificate"},
+    {SSL_R_EXCESSIVE_MESSAGE_SIZE,
+     "the peer's certificate, with those above it, has more than 16 KiB"},
     {SSL_R_PEER_DID_NOT_RETURN_A_CERTIFICATE, "the peer shows no certificate"},
 };
 
@@ -333,6 +336,11 @@ void mu__tls_proof(const struct mu__tls *tls, struct mu__proof *ret_proof)
     *ret_proof = tls->proof;
     if (tls->key.right != MU__RIGHT_NONE && tls->proof.right == tls->key.right)
         ret_proof->right = MU__RIGHT_ALL;
+}
+
+enum mu__right mu__tls_own_right(const struct mu__tls *tls)
+{
+    return tls->own_right;
 }
 
 const char *mu__tls_why(const struct mu__tls *tls)

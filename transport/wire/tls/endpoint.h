@@ -52,6 +52,9 @@ size_t mu__tls_output_bytes(const struct mu__tls *tls);
 bool mu__tls_is_open(const struct mu__tls *tls);
 void mu__tls_proof(const struct mu__tls *tls, struct mu__proof *ret_proof);
 
+/* What this side can prove: the right of its identity. */
+enum mu__right mu__tls_own_right(const struct mu__tls *tls);
+
 /* Why it has failed, in words, with what to do. */
 const char *mu__tls_why(const struct mu__tls *tls);
 

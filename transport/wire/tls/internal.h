@@ -10,6 +10,7 @@ struct mu__tls_identity {
     SSL_CTX *ssl;
     struct mu__key key; /* right MU__RIGHT_NONE: it proves itself by certificates */
     bool any_task;
+    enum mu__right right; /* that it proves */
     char name[128];
 };
 
@@ -18,6 +19,7 @@ struct mu__tls {
     struct mu__key key; /* that is shown, or whose peers are accepted */
     char key_name[MU__KEY_NAME_BYTES];
     bool any_task;
+    enum mu__right own_right;
     bool is_open;
     bool failed;
     struct mu__proof proof;

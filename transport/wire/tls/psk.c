@@ -41,7 +41,7 @@ static void refuse(struct mu__tls *tls, enum mu__right right, const char *finger
 {
     (void)snprintf(tls->why, sizeof tls->why,
                    "it has the %s key %s, and this node the %s key %s; every node of a "
-                   "cluster needs the same key file",
+                   "cluster needs the same key (`muster key show`)",
                    mu__right_name(right), fingerprint, mu__right_name(tls->key.right),
                    tls->key.fingerprint);
 }

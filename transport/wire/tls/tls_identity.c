@@ -21,6 +21,10 @@ static int fail(struct mu__tls_identity *identity, const char *what, mu_error *r
     return rv;
 }
 
+/* Of a peer that has not proven itself yet: OpenSSL takes as much memory as it says that
+ * they have. */
+enum { CERTIFICATES_BYTES_MAX = 16 << 10 };
+
 static struct mu__tls_identity *identity_new(void)
 {
     struct mu__tls_identity *identity = calloc(1, sizeof *identity);
@@ -38,6 +42,7 @@ static struct mu__tls_identity *identity_new(void)
     (void)SSL_CTX_set_options(identity->ssl, SSL_OP_NO_TICKET | SSL_OP_NO_RENEGOTIATION);
     (void)SSL_CTX_set_mode(identity->ssl, SSL_MODE_RELEASE_BUFFERS);
     (void)SSL_CTX_set_session_cache_mode(identity->ssl, SSL_SESS_CACHE_OFF);
+    SSL_CTX_set_max_cert_list(identity->ssl, CERTIFICATES_BYTES_MAX);
     return identity;
 }
 
@@ -65,6 +70,7 @@ int mu__tls_identity_of_key(const struct mu__key *key, mu_error *ret_error,
     if (identity == NULL)
         return fail(NULL, "no memory for a identity", ret_error);
     identity->key = *key;
+    identity->right = key->right;
     SSL_CTX_set_psk_use_session_callback(identity->ssl, mu__tls_on_psk_use);
     SSL_CTX_set_psk_find_session_callback(identity->ssl, mu__tls_on_psk_find);
     (void)snprintf(identity->name, sizeof identity->name, "%s key %s",
@@ -97,6 +103,18 @@ static bool use_ca(SSL_CTX *ssl, const char *text)
     return count > 0;
 }
 
+/* One that peers do not accept is refused by them, with the reason. */
+static void set_right(struct mu__tls_identity *identity, X509 *certificate)
+{
+    struct mu__proof proof = {.right = MU__RIGHT_NONE};
+    char why[128];
+
+    identity->right = mu__tls_proof_of(certificate, identity->any_task, &proof, why,
+                                       sizeof why)
+                          ? proof.right
+                          : MU__RIGHT_ALL;
+}
+
 /* The first is this node's, those behind it lead to the CA. */
 static bool use_chain(struct mu__tls_identity *identity, const char *text)
 {
@@ -113,6 +131,7 @@ static bool use_chain(struct mu__tls_identity *identity, const char *text)
                                 sizeof subject);
         (void)snprintf(identity->name, sizeof identity->name, "certificate of %s",
                        subject);
+        set_right(identity, certificate);
     }
     X509_free(certificate);
     while (ok && (next = PEM_read_bio_X509(bio, NULL, NULL, NULL)) != NULL) {

@@ -246,6 +246,21 @@ static void fail_secured(struct mu__connection *connection)
     fail(connection, MU__DIAL_UNPROVEN, try->words);
 }
 
+/* Whether what came first is neither a record of TLS nor the greeting of a plain node. */
+static bool is_other(struct mu__connection *connection, size_t size)
+{
+    enum { RECORD_TYPE_FIRST = 0x14, RECORD_TYPE_LAST = 0x17 };
+    uint8_t first = connection->records[0];
+
+    if (connection->has_answered || first == 0 ||
+        (first >= RECORD_TYPE_FIRST && first <= RECORD_TYPE_LAST))
+        return false;
+    connection->heard_size =
+        size < MU__SP_GREETING_BYTES ? (unsigned)size : MU__SP_GREETING_BYTES;
+    memcpy(connection->heard, connection->records, connection->heard_size);
+    return true;
+}
+
 /* The greeting is said when the peer has proven itself; it greets when this node has. */
 static void hear_records(struct mu__connection *connection, size_t size)
 {
@@ -253,6 +268,11 @@ static void hear_records(struct mu__connection *connection, size_t size)
     unsigned heard = 0;
     int rv;
 
+    if (is_other(connection, size)) {
+        fail(connection, MU__DIAL_OTHER, why_other(connection));
+        return;
+    }
+    connection->has_answered = true;
     if (!mu__tls_receive(connection->tls, connection->records, size)) {
         fail(connection, MU__DIAL_NO_WAY, "out of memory");
         return;
@@ -279,17 +299,21 @@ static void hear_records(struct mu__connection *connection, size_t size)
         hear(connection, heard);
 }
 
-static int begin_tls(struct mu__connection *connection)
+/* NULL, or why no session has begun. */
+static const char *begin_tls(struct mu__connection *connection)
 {
     const struct mu__tls_source *source = connection->dialling->tls;
-    enum mu__right shown = connection->dialling->shown;
+    struct mu__tls_identity *identity = source->now(source->owner);
 
+    if (identity == NULL)
+        return "this node has no key for tcp (its log says why)";
     connection->records = malloc(RECORDS_BYTES);
-    connection->tls = mu__tls_new(source->now(source->owner), false, shown);
+    connection->tls = mu__tls_new(identity, false, connection->dialling->shown);
     if (connection->records == NULL || connection->tls == NULL ||
-        mu__tls_begin(connection->tls) != 0)
-        return -MU_ENOMEM;
-    return mu__tls_flush(connection->tls, &connection->stream.stream);
+        mu__tls_begin(connection->tls) != 0 ||
+        mu__tls_flush(connection->tls, &connection->stream.stream) != 0)
+        return "out of memory";
+    return NULL;
 }
 
 /* ---- both ---- */
@@ -330,10 +354,30 @@ static int say_greeting(struct mu__connection *connection)
                     on_greeting_written);
 }
 
+/* Let the peer prove itself, where it has to, and greet. Not 0: it has failed. */
+static int prove_and_greet(struct mu__connection *connection)
+{
+    struct mu__dialling *dialling = connection->dialling;
+    char *words = dialling->tries[connection->which].words;
+    const char *why = NULL;
+
+    if (dialling->tls != NULL && dialling->url.ipc) {
+        if (!mu__peer_is_user(&connection->stream, words, MU__PEER_USER_BYTES))
+            why = words;
+    } else if (dialling->tls != NULL) {
+        why = begin_tls(connection);
+    }
+    if (why == NULL && connection->tls == NULL && say_greeting(connection) != 0)
+        why = "out of memory";
+    if (why == NULL)
+        return 0;
+    fail(connection, MU__DIAL_NO_WAY, why);
+    return -MU_EPERMISSION;
+}
+
 static void on_connected(uv_connect_t *request, int status)
 {
     struct mu__connection *connection = request->data;
-    bool is_secured;
 
     if (connection->dialling == NULL)
         return;
@@ -344,9 +388,7 @@ static void on_connected(uv_connect_t *request, int status)
     connection->dialling->tries[connection->which].state = MU__DIAL_CONNECTED;
     if (!connection->dialling->url.ipc)
         (void)uv_tcp_nodelay(&connection->stream.tcp, 1);
-    is_secured =
-        !connection->dialling->url.ipc && connection->dialling->tls != NULL;
-    if ((is_secured ? begin_tls(connection) : say_greeting(connection)) != 0 ||
+    if (prove_and_greet(connection) == 0 &&
         uv_read_start(&connection->stream.stream, on_alloc, on_read) != 0)
         fail(connection, MU__DIAL_NO_WAY, "out of memory");
 }

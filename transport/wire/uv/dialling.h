@@ -24,6 +24,7 @@ struct mu__connection {
     uint8_t said[MU__SP_GREETING_BYTES];
     uint8_t heard[MU__SP_GREETING_BYTES];
     unsigned heard_size;
+    bool has_answered;          /* something has come, in TLS */
 };
 
 enum mu__dial_state {

@@ -3,17 +3,22 @@
  * Small frames are read into the wire's scratch memory, many at a time, and copied out;
  * the rest of a large frame is read directly into its own memory. After a large frame
  * another one is expected: little more than its header is read into scratch, so that
- * little is copied; the first small frame ends that. */
+ * little is copied; the first small frame ends that.
+ *
+ * Until the links have accepted its HELLO a connection is unproven: little is read at a
+ * time, and frames are small. With TLS its session begins when the whole ClientHello is
+ * there; until then `left` has what came. */
 #include "transport/wire/uv/internal.h"
 
-#include <arpa/inet.h>
+#include "transport/wire/client_hello.h"
+
 #include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 enum {
-    GREETING_MS = 10000,        /* for a new connection to greet */
     DIRECT_BYTES_MIN = 16 << 10, /* with more missing, a frame is read into its memory */
     LARGE_BYTES_MIN = 48 << 10, /* after a frame of this size another one is expected */
     PEEK_BYTES = 1 << 10        /* read of a frame that is expected to be large */
@@ -21,12 +26,13 @@ enum {
 
 struct in {
     union mu__stream stream;    /* first: handles cast */
-    uv_timer_t greeting_timer;
     struct mu__wire_uv *wire;
-    struct mu__tls *tls;        /* NULL: plain */
+    struct mu__unproven_entry unproven;
+    struct mu__tls *tls;        /* NULL: plain, or its ClientHello has not come */
     struct mu__list_node paused_node;   /* in paused_ins, while `paused` */
     uint32_t number;
-    unsigned handles;
+    bool secured;               /* it speaks TLS */
+    bool member;                /* it has proven itself */
     bool greeted;
     bool paused;
     bool expects_large;         /* the last frame was large */
@@ -50,8 +56,6 @@ static void on_in_closed(uv_handle_t *handle)
     struct in *in = handle->data;
     struct mu__wire_uv *wire = in->wire;
 
-    if (--in->handles > 0)
-        return;
     mu__tls_free(in->tls);
     mu__buf_unref(in->frame);
     free(in->left);
@@ -73,9 +77,9 @@ static void in_close(struct in *in)
         return;
     in->closing = true;
     (void)mu__map_remove(&in->wire->ins, in->number);
+    mu__unproven_remove(&in->wire->accepting.unproven, &in->unproven);
     forget_paused(in);
     uv_close(&in->stream.handle, on_in_closed);
-    uv_close((uv_handle_t *)&in->greeting_timer, on_in_closed);
 }
 
 /* Who only came and went is not worth a word: a health check, say. */
@@ -101,13 +105,29 @@ static void in_lost(struct in *in, const char *reason)
         return;
     if (in->tls != NULL)
         (void)mu__tls_flush(in->tls, &in->stream.stream);
-    if (!greeted)
+    if (!in->member)
         report_refused(in, reason);
     in_close(in);
     if (!greeted)
         return;
     wire->news = true;
     wire->events.in_down(wire->owner, number, reason);
+}
+
+void mu__in_end(struct mu__unproven_entry *entry, const char *reason)
+{
+    in_lost(MU__LIST_ENTRY(entry, struct in, unproven), reason);
+}
+
+void mu__in_member(struct mu__wire *door, uint32_t number)
+{
+    struct mu__wire_uv *wire = (struct mu__wire_uv *)door;
+    struct in *in = mu__map_get(&wire->ins, number);
+
+    if (in == NULL)
+        return;
+    in->member = true;
+    mu__unproven_prove(&wire->accepting.unproven, &in->unproven);
 }
 
 void mu__in_drop(struct mu__wire *door, uint32_t number)
@@ -118,7 +138,7 @@ void mu__in_drop(struct mu__wire *door, uint32_t number)
         in_close(in);
 }
 
-/* Unix sockets and plain tcp are open to everybody who reaches them. */
+/* Who was let in over a unix socket or plain tcp may do everything. */
 void mu__in_proof(struct mu__wire *door, uint32_t number, struct mu__proof *ret_proof)
 {
     const struct in *in = mu__map_get(&((struct mu__wire_uv *)door)->ins, number);
@@ -131,21 +151,17 @@ void mu__in_proof(struct mu__wire *door, uint32_t number, struct mu__proof *ret_
 void mu__in_peer(struct mu__wire *door, uint32_t number, char *ret_address, size_t size)
 {
     struct in *in = mu__map_get(&((struct mu__wire_uv *)door)->ins, number);
-    struct sockaddr_storage name;
+    struct sockaddr_storage name = {.ss_family = AF_UNIX};
     int name_size = sizeof name;
-    char host[INET6_ADDRSTRLEN] = "";
-    bool is_v6;
 
-    (void)snprintf(ret_address, size, "%s", in == NULL ? "" : "unix");
-    if (in == NULL || in->stream.handle.type != UV_TCP ||
-        uv_tcp_getpeername((uv_tcp_t *)&in->stream.handle, (struct sockaddr *)&name,
-                           &name_size) != 0 ||
-        uv_ip_name((struct sockaddr *)&name, host, sizeof host) != 0)
+    ret_address[0] = '\0';
+    if (in == NULL)
         return;
-    is_v6 = name.ss_family == AF_INET6;
-    (void)snprintf(ret_address, size, is_v6 ? "[%s]:%u" : "%s:%u", host,
-                   (unsigned)ntohs(is_v6 ? ((struct sockaddr_in6 *)&name)->sin6_port
-                                         : ((struct sockaddr_in *)&name)->sin_port));
+    if (in->stream.handle.type == UV_TCP &&
+        uv_tcp_getpeername(&in->stream.tcp, (struct sockaddr *)&name, &name_size) != 0)
+        mu__source_words(&in->unproven.source, ret_address, size);  /* it has gone */
+    else
+        mu__address_words((struct sockaddr *)&name, ret_address, size);
 }
 
 static void address_of(const struct sockaddr_storage *name, char *ret_host, size_t size)
@@ -231,8 +247,9 @@ static bool begin_frame(struct in *in)
     }
     for (int i = 0; i < 8; i++)
         size = size << 8 | at[i];
-    if (size > MU__FRAME_BYTES_MAX) {
-        in_lost(in, "it sent a frame larger than the limit");
+    if (size > (in->member ? MU__FRAME_BYTES_MAX : MU__UNPROVEN_BYTES_MAX)) {
+        in_lost(in, in->member ? "it sent a frame larger than the limit"
+                               : "it sent a large frame before it had proven itself");
         return false;
     }
     in->frame = mu__buf_new((size_t)size);
@@ -253,7 +270,6 @@ static bool check_greeting(struct in *in)
     }
     in->greeted = true;
     in->head_size = 0;
-    (void)uv_timer_stop(&in->greeting_timer);
     return true;
 }
 
@@ -330,6 +346,14 @@ static bool is_direct(const struct in *in)
     return in->frame != NULL && in->frame_size - in->frame->size >= DIRECT_BYTES_MIN;
 }
 
+/* How much is read into scratch memory at a time. */
+static size_t read_bytes(const struct in *in)
+{
+    if (!in->member)
+        return MU__UNPROVEN_BYTES_MAX - in->left_size;
+    return in->tls == NULL && in->expects_large ? PEEK_BYTES : MU__WIRE_SCRATCH_BYTES;
+}
+
 static void on_alloc(uv_handle_t *handle, size_t suggested, uv_buf_t *buf)
 {
     struct in *in = (struct in *)handle;
@@ -340,10 +364,7 @@ static void on_alloc(uv_handle_t *handle, size_t suggested, uv_buf_t *buf)
         *buf = uv_buf_init((char *)frame->data + frame->size,
                            in->frame_size - frame->size);
     else
-        *buf = uv_buf_init((char *)in->wire->scratch,
-                           in->tls == NULL && in->expects_large
-                               ? PEEK_BYTES
-                               : sizeof in->wire->scratch);
+        *buf = uv_buf_init((char *)in->wire->scratch, (unsigned)read_bytes(in));
 }
 
 /* ---- TLS ---- */
@@ -358,7 +379,8 @@ static bool take_record(struct in *in)
     uint8_t *at = direct ? in->frame->data + in->frame->size : in->wire->plain;
     int size = mu__tls_read(in->tls, at,
                             direct ? in->frame_size - in->frame->size
-                                   : sizeof in->wire->plain);
+                            : in->member ? sizeof in->wire->plain
+                                         : MU__UNPROVEN_BYTES_MAX);
     size_t used;
 
     if (size < 0)
@@ -391,6 +413,55 @@ static void take_records(struct in *in)
         in_lost(in, "out of memory");
 }
 
+/* `data` behind what was kept of the ClientHello; false: the connection has ended. */
+static bool join_left(struct in *in, const uint8_t *data, size_t size)
+{
+    uint8_t *joined = realloc(in->left, in->left_size + size);
+
+    if (joined == NULL) {
+        in_lost(in, "out of memory");
+        return false;
+    }
+    memcpy(joined + in->left_size, data, size);
+    in->left = joined;
+    in->left_size += size;
+    return true;
+}
+
+static void begin_session(struct in *in, const uint8_t *data, size_t size)
+{
+    struct mu__wire_uv *wire = in->wire;
+
+    mu__accepting_begin_session(wire, &in->unproven);
+    in->tls = mu__tls_new(wire->tls->now(wire->tls->owner), true, MU__RIGHT_ALL);
+    if (in->tls != NULL && mu__tls_receive(in->tls, data, size))
+        take_records(in);
+    else
+        in_lost(in, "out of memory");
+}
+
+static void take_client_hello(struct in *in, const uint8_t *data, size_t size)
+{
+    uint8_t *left;
+
+    if (in->left_size == 0 && mu__client_hello_is_decided(data, size)) {
+        begin_session(in, data, size);
+        return;
+    }
+    if (!join_left(in, data, size))
+        return;
+    if (mu__client_hello_is_decided(in->left, in->left_size)) {
+        left = in->left;
+        size = in->left_size;
+        in->left = NULL;
+        in->left_size = 0;
+        begin_session(in, left, size);
+        free(left);
+    } else if (in->left_size == MU__UNPROVEN_BYTES_MAX) {
+        in_lost(in, "its TLS ClientHello is too large");
+    }
+}
+
 static void on_read(uv_stream_t *stream, ssize_t size, const uv_buf_t *buf)
 {
     struct in *in = (struct in *)stream;
@@ -401,6 +472,10 @@ static void on_read(uv_stream_t *stream, ssize_t size, const uv_buf_t *buf)
         return;
     if (size < 0) {
         in_lost(in, size == UV_EOF ? closed_words : uv_strerror((int)size));
+        return;
+    }
+    if (in->secured && in->tls == NULL) {
+        take_client_hello(in, data, (size_t)size);
         return;
     }
     if (in->tls != NULL) {
@@ -461,11 +536,6 @@ static void on_greeting_written(uv_write_t *request, int status)
     (void)status;   /* the reading side sees a broken connection too */
 }
 
-static void on_greeting_timeout(uv_timer_t *timer)
-{
-    in_lost(timer->data, "no greeting");
-}
-
 static void send_greeting(struct in *in)
 {
     uv_buf_t buf = uv_buf_init((char *)in->greeting, sizeof in->greeting);
@@ -484,39 +554,44 @@ static void send_greeting(struct in *in)
 /* With TLS the greeting follows when the peer has proven itself. */
 static void greet(struct in *in)
 {
+    char why[MU__PEER_USER_BYTES];
+
+    if (in->wire->url.ipc && in->wire->tls != NULL &&
+        !mu__peer_is_user(&in->stream, why, sizeof why)) {
+        in_lost(in, why);
+        return;
+    }
     if (!in->wire->url.ipc)
         (void)uv_tcp_nodelay(&in->stream.tcp, 1);
-    (void)uv_timer_start(&in->greeting_timer, on_greeting_timeout, GREETING_MS, 0);
-    if (in->tls == NULL)
+    if (!in->secured)
         send_greeting(in);
     if (!in->closing && uv_read_start(&in->stream.stream, on_alloc, on_read) != 0)
         in_close(in);
 }
 
-void mu__in_accept(struct mu__wire_uv *wire)
+void mu__in_accept(struct mu__wire_uv *wire, int fd, const struct mu__source *source)
 {
-    bool is_secured = !wire->url.ipc && wire->tls != NULL;
+    bool is_ipc = wire->url.ipc;
     struct in *in = calloc(1, sizeof *in);
 
-    if (in == NULL)
-        return;
-    in->wire = wire;
-    in->number = ++wire->in_next;
-    if (mu__stream_init(wire->loop, wire->url.ipc, &in->stream) != 0) {
+    if (in == NULL || mu__stream_init(wire->loop, is_ipc, &in->stream) != 0) {
+        (void)close(fd);
         free(in);
         return;
     }
-    (void)uv_timer_init(wire->loop, &in->greeting_timer);
+    in->wire = wire;
+    in->number = ++wire->in_next;
+    in->secured = !is_ipc && wire->tls != NULL;
     in->stream.handle.data = in;
-    in->greeting_timer.data = in;
-    in->handles = 2;
     mu__wire_uv_hold(wire);
-    if (is_secured)
-        in->tls = mu__tls_new(wire->tls->now(wire->tls->owner), true, MU__RIGHT_ALL);
-    if (mu__map_set(&wire->ins, in->number, in) != 0 ||
-        uv_accept(&wire->listener.stream, &in->stream.stream) != 0 ||
-        (is_secured && in->tls == NULL))
+    mu__accepting_wait(wire, &in->unproven, source);
+    if ((is_ipc ? uv_pipe_open(&in->stream.pipe, fd)
+                : uv_tcp_open(&in->stream.tcp, fd)) != 0) {
+        (void)close(fd);
         in_close(in);
-    else
+    } else if (mu__map_set(&wire->ins, in->number, in) != 0) {
+        in_close(in);
+    } else {
         greet(in);
+    }
 }

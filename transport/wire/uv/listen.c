@@ -11,7 +11,8 @@
 #include <unistd.h>
 #include <uv.h>
 
-enum { BACKLOG = 512 };
+/* Who comes while this is full waits a second: a thousand tasks may begin at once. */
+enum { BACKLOG = 4096 };
 
 /* The system's refusals, with an explanation where one helps. For a name with several
  * addresses, the refusal that comes first here is reported. */

@@ -280,6 +280,15 @@ void mu__out_show(struct mu__wire *door, uint32_t number, enum mu__right right)
         out->shown = right;
 }
 
+enum mu__right mu__out_own_right(struct mu__wire *door, uint32_t number)
+{
+    const struct out *out = mu__map_get(&((struct mu__wire_uv *)door)->outs, number);
+
+    if (out == NULL || out->connection == NULL || out->connection->tls == NULL)
+        return MU__RIGHT_ALL;
+    return mu__tls_own_right(out->connection->tls);
+}
+
 uint32_t mu__out_address(struct mu__wire *door, uint32_t number, unsigned *ret_count)
 {
     const struct out *out = mu__map_get(&((struct mu__wire_uv *)door)->outs, number);

@@ -1,4 +1,4 @@
-/* The listener, and functions for both kinds of connections.
+/* What belongs to no one connection, and functions for both kinds of connections.
  *
  * Events are passed on where libuv calls; burst_end comes once for all events of an
  * iteration of the loop, so that the messages of many peers are answered together: right
@@ -13,8 +13,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-
-enum { BACKLOG = 512 };
 
 struct mu__wire *mu__wire_uv_wire(struct mu__wire_uv *wire)
 {
@@ -171,26 +169,6 @@ struct mu__buf *mu__frame_with_headroom(struct mu__buf *frame)
     return copy;
 }
 
-/* ---- listening ---- */
-
-static void on_connection(uv_stream_t *listener, int status)
-{
-    struct mu__wire_uv *wire = listener->data;
-
-    if (status == 0 && !wire->closing)
-        mu__in_accept(wire);
-}
-
-static int adopt(struct mu__wire_uv *wire, int fd)
-{
-    int rv = wire->url.ipc ? uv_pipe_open(&wire->listener.pipe, fd)
-                           : uv_tcp_open(&wire->listener.tcp, fd);
-
-    if (rv != 0)
-        (void)close(fd);
-    return rv != 0 ? rv : uv_listen(&wire->listener.stream, BACKLOG, on_connection);
-}
-
 /* ---- opening and closing ---- */
 
 static const struct mu__wire_ops ops = {
@@ -202,8 +180,10 @@ static const struct mu__wire_ops ops = {
     .hangup = mu__out_hangup,
     .send = mu__out_send,
     .drop = mu__in_drop,
+    .member = mu__in_member,
     .proof = mu__in_proof,
     .show = mu__out_show,
+    .own_right = mu__out_own_right,
     .peer = mu__in_peer,
     .is_near = mu__in_is_near,
     .last_error = mu__out_last_error,
@@ -214,11 +194,10 @@ static void init_handles(struct mu__wire_uv *wire)
     (void)uv_prepare_init(wire->loop, &wire->before_poll);
     (void)uv_check_init(wire->loop, &wire->after_poll);
     (void)uv_idle_init(wire->loop, &wire->resume);
-    wire->listener.handle.data = wire;
     wire->before_poll.data = wire;
     wire->after_poll.data = wire;
     wire->resume.data = wire;
-    wire->holds = 5;    /* these three, the listener, the blocking jobs */
+    wire->holds += 4;   /* these three, the blocking jobs */
 }
 
 static struct mu__wire_uv *wire_new(uv_loop_t *loop,
@@ -253,19 +232,14 @@ int mu__wire_uv_adopt(uv_loop_t *loop, struct mu__listening *listening,
         mu__listening_close(listening);
         return mu_error_set(ret_error, -MU_ENOMEM, "no memory for a wire");
     }
-    rv = mu__stream_init(wire->loop, wire->url.ipc, &wire->listener);
+    rv = mu__accepting_open(wire, listening->fd);
     if (rv != 0) {
         mu__listening_close(listening);
         mu__blocking_close(wire->blocking_jobs, free, wire);
         return mu__listen_refused(listening->text, rv, ret_error);
     }
-    init_handles(wire);
-    rv = adopt(wire, listening->fd);
     listening->fd = -1;
-    if (rv != 0) {
-        mu__wire_uv_close(wire, NULL, NULL);
-        return mu__listen_refused(listening->text, rv, ret_error);
-    }
+    init_handles(wire);
     (void)uv_prepare_start(&wire->before_poll, on_before_poll);
     (void)uv_check_start(&wire->after_poll, on_after_poll);
     *ret_wire = wire;
@@ -294,7 +268,7 @@ void mu__wire_uv_close(struct mu__wire_uv *wire, void (*closed)(void *arg), void
     mu__blocking_close(wire->blocking_jobs, on_blocking_closed, wire);
     if (wire->url.ipc)
         (void)unlink(wire->url.path);
-    uv_close(&wire->listener.handle, on_closed);
+    mu__accepting_close(wire);
     uv_close((uv_handle_t *)&wire->before_poll, on_closed);
     uv_close((uv_handle_t *)&wire->after_poll, on_closed);
     uv_close((uv_handle_t *)&wire->resume, on_closed);

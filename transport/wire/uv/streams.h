@@ -35,8 +35,9 @@ int mu__wire_uv_adopt(uv_loop_t *loop, struct mu__listening *listening,
                       mu_error *ret_error, struct mu__wire_uv **ret_wire);
 
 /* Over tcp, connections that are made or accepted from now on speak TLS with the identity
- * that `source` has then; NULL: plain, as in the beginning. It is borrowed until the wire
- * is closed. Unix sockets are plain always: the system says who is at the other end. */
+ * that `source` has then; over unix sockets, which are plain always, the other end has to
+ * be a process of the same user, or of root. NULL: plain and open, as in the beginning.
+ * `source` is borrowed until the wire is closed. */
 struct mu__tls_source;
 void mu__wire_uv_secure(struct mu__wire_uv *wire, const struct mu__tls_source *source);
 

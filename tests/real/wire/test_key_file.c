@@ -1,0 +1,179 @@
+/* The files that hold keys: who may read them, where a user's is, and who makes it. */
+#include "node/key_file.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+static char folder[64];
+
+static int set_up(void **state)
+{
+    (void)state;
+    (void)snprintf(folder, sizeof folder, "/tmp/muster-keys-XXXXXX");
+    return mkdtemp(folder) == NULL ? -1 : 0;
+}
+
+static int tear_down(void **state)
+{
+    char command[96];
+
+    (void)state;
+    (void)snprintf(command, sizeof command, "rm -r '%s'", folder);
+    return system(command);
+}
+
+static void test_who_may_read_it(void **state)
+{
+    static const struct {
+        mode_t mode;
+        int rv;
+    } rows[] = {
+        {0600, 0}, {0400, 0}, {0440, 0}, {0640, 0},
+        {0644, -MU_EPERMISSION}, {0604, -MU_EPERMISSION}, {0602, -MU_EPERMISSION},
+        {0601, -MU_EPERMISSION}, {0620, -MU_EPERMISSION}, {0666, -MU_EPERMISSION},
+    };
+    char path[MU__KEY_PATH_BYTES];
+    struct mu__key written;
+    struct mu__key read;
+    mu_error error = {0};
+
+    (void)state;
+    (void)snprintf(path, sizeof path, "%s/key", folder);
+    assert_int_equal(mu__key_new(&error, &written), 0);
+    assert_int_equal(
+        mu__key_file_write(path, written.bytes, sizeof written.bytes, &error), 0);
+    assert_int_equal(mu__key_file_write(path, written.bytes, 3, &error), -MU_EEXISTS);
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        assert_int_equal(chmod(path, rows[i].mode), 0);
+        if (mu__key_file_read(path, &error, &read) != rows[i].rv)
+            fail_msg("mode %04o", (unsigned)rows[i].mode);
+        if (rows[i].rv != 0)
+            assert_non_null(strstr(error.message, "chmod 600 it"));
+    }
+    assert_memory_equal(read.bytes, written.bytes, sizeof read.bytes);
+}
+
+static void set(const char *name, const char *value)
+{
+    assert_int_equal(value == NULL ? unsetenv(name) : setenv(name, value, 1), 0);
+}
+
+static void test_where_it_is(void **state)
+{
+    static const struct {
+        const char *config;
+        const char *home;
+        const char *path;   /* NULL: that of the list of users */
+    } rows[] = {
+        {"/a/config", "/b", "/a/config/muster/key"},
+        {NULL, "/b", "/b/.config/muster/key"},
+        {"", "/b", "/b/.config/muster/key"},
+        {"relative", "/b", "/b/.config/muster/key"},
+        {NULL, NULL, NULL},
+    };
+    char path[MU__KEY_PATH_BYTES];
+    char long_path[600];
+    mu_error error = {0};
+
+    (void)state;
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        set("XDG_CONFIG_HOME", rows[i].config);
+        set("HOME", rows[i].home);
+        assert_int_equal(mu__user_key_path(&error, path), 0);
+        if (rows[i].path != NULL)
+            assert_string_equal(path, rows[i].path);
+        else
+            assert_non_null(strstr(path, "/.config/muster/key"));
+    }
+    memset(long_path, 'x', sizeof long_path - 1);
+    long_path[0] = '/';
+    long_path[sizeof long_path - 1] = '\0';
+    set("XDG_CONFIG_HOME", long_path);
+    assert_int_equal(mu__user_key_path(&error, path), -MU_EINVALID);
+    assert_non_null(strstr(error.message, "XDG_CONFIG_HOME is longer than"));
+}
+
+/* One of many processes that need it at the same moment: its fingerprint, to the pipe. */
+static void make_and_tell(const char *path, int begin, int out)
+{
+    struct mu__key key;
+    char byte;
+
+    (void)read(begin, &byte, 1);    /* until the parent closes it */
+    if (mu__user_key_make(path, NULL) != 0 || mu__key_file_read(path, NULL, &key) != 0 ||
+        write(out, key.fingerprint, sizeof key.fingerprint) !=
+            (ssize_t)sizeof key.fingerprint)
+        _exit(1);
+    _exit(0);
+}
+
+static void test_all_get_the_same(void **state)
+{
+    enum { PROCESSES = 16 };
+    char fingerprints[PROCESSES][MU__KEY_FINGERPRINT_BYTES];
+    char path[MU__KEY_PATH_BYTES];
+    struct stat status;
+    int begin[2];
+    int told[2];
+    int code;
+
+    (void)state;
+    (void)snprintf(path, sizeof path, "%s/new/folders/key", folder);
+    assert_int_equal(pipe(begin), 0);
+    assert_int_equal(pipe(told), 0);
+    for (int i = 0; i < PROCESSES; i++) {
+        pid_t pid = fork();
+
+        assert_true(pid >= 0);
+        if (pid > 0)
+            continue;
+        (void)close(begin[1]);
+        make_and_tell(path, begin[0], told[1]);
+    }
+    (void)close(begin[0]);
+    (void)close(begin[1]);
+    for (int i = 0; i < PROCESSES; i++) {
+        assert_true(wait(&code) > 0);
+        assert_int_equal(code, 0);
+        assert_int_equal(read(told[0], fingerprints[i], sizeof fingerprints[i]),
+                         sizeof fingerprints[i]);
+        assert_string_equal(fingerprints[i], fingerprints[0]);
+    }
+    assert_int_equal(stat(path, &status), 0);
+    assert_int_equal(status.st_mode & 0777, 0600);
+    assert_int_equal(status.st_nlink, 1);
+    (void)close(told[0]);
+    (void)close(told[1]);
+}
+
+static void test_no_place(void **state)
+{
+    char path[MU__KEY_PATH_BYTES];
+    mu_error error = {0};
+
+    (void)state;
+    (void)snprintf(path, sizeof path, "%s/file", folder);
+    assert_int_equal(mu__key_file_write(path, "x", 1, &error), 0);
+    (void)snprintf(path, sizeof path, "%s/file/below/key", folder);
+    assert_true(mu__user_key_make(path, &error) < 0);
+    assert_non_null(strstr(error.message, "cannot be made"));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(test_who_may_read_it, set_up, tear_down),
+        cmocka_unit_test(test_where_it_is),
+        cmocka_unit_test_setup_teardown(test_all_get_the_same, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_no_place, set_up, tear_down),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
