@@ -25,6 +25,25 @@ void sim_text_line(struct sim_text *text, uint64_t now_ms, const char *node,
 /* A fold of `bytes` into a digest. */
 uint64_t sim_digest_bytes(uint64_t digest, const void *bytes, size_t size);
 
+/* ---- credentials.c ---- */
+
+/* What came of two that have met. */
+struct sim_meeting {
+    bool refused;
+    struct mu__proof proof;     /* of who has dialled */
+    enum mu__right own_right;   /* that this one has proven */
+    const char *dialler_why;    /* refused: what it sees */
+    char why[160];              /* and what is said of it */
+};
+
+/* `shows`: the key of this right, if the dialler can derive it. */
+void sim_meet(const struct sim_node *dialler, enum mu__right shows,
+              const struct sim_node *to, struct sim_meeting *ret_meeting);
+
+void sim_wire_proof(struct mu__wire *wire, uint32_t in, struct mu__proof *ret_proof);
+void sim_wire_show(struct mu__wire *wire, uint32_t number, enum mu__right right);
+enum mu__right sim_wire_own_right(struct mu__wire *wire, uint32_t number);
+
 /* ---- network.c ---- */
 
 struct sim_frame {
@@ -54,6 +73,7 @@ struct sim_conn {
     bool open;                      /* the receiver's end */
     bool held;                      /* by a block: not queued */
     bool cut;                       /* its end is told in spite of blocks */
+    struct sim_meeting meeting;
 };
 
 /* One outgoing connection that the process has asked for, until it hangs up. */
@@ -62,6 +82,8 @@ struct sim_out {
     struct sim_node *node;
     char *url;
     const struct mu__dial_tried *tried; /* borrowed; NULL: none */
+    enum mu__right shows;
+    const char *refused;            /* why the last attempt was; NULL: it was not */
     struct sim_conn *conn;          /* NULL: dialling, or lost and not yet told */
     struct sim_event event;         /* the next try to dial, or the news of the loss */
     struct sim_event writable;
@@ -74,6 +96,11 @@ struct sim_out {
 };
 
 extern const struct mu__wire_ops sim_wire_ops;
+
+struct sim_node *sim_node_of_wire(struct mu__wire *wire);
+
+/* What points to this outgoing connection of the node, or would. */
+struct sim_out **sim_out_find(struct sim_node *node, uint32_t number);
 
 /* One way, from a to b, for one frame. */
 uint64_t sim_latency_us(const struct sim_node *from, const struct sim_node *to);
@@ -141,6 +168,7 @@ struct sim_node {
     bool exited;                    /* has ended by itself */
 
     /* Of the place. */
+    struct sim_credentials credentials;
     unsigned lives;
     unsigned slow;
     uint32_t spared;                /* bits of enum sim_fault */

@@ -26,7 +26,7 @@
 static void out_try(void *owner);
 static void conn_arrive(void *owner);
 
-static struct sim_node *node_of(struct mu__wire *wire)
+struct sim_node *sim_node_of_wire(struct mu__wire *wire)
 {
     return (struct sim_node *)(void *)((char *)wire - offsetof(struct sim_node, wire));
 }
@@ -277,18 +277,39 @@ static struct sim_node *reach_by_name(const struct sim_out *out,
     return last;
 }
 
+/* The other side hears of it, and who has dialled tries again. */
+static void out_refused(struct sim_out *out, struct sim_conn *conn)
+{
+    struct sim *sim = out->node->sim;
+
+    sim->counters.refused++;
+    sim->sweep = true;
+    conn->out = NULL;
+    out->refused = conn->meeting.dialler_why;
+    sim_conn_end(conn, sim_latency_us(out->node, conn->to), conn->meeting.why);
+    out_redial(out);
+}
+
 static void out_try(void *owner)
 {
     struct sim_out *out = owner;
     struct sim_node *node = out->node;
     const struct sim_name *name = find_name(node->sim, out->url);
     struct sim_node *to = name == NULL ? reach(node, out->url) : reach_by_name(out, name);
+    struct sim_conn *conn;
 
     if (to == NULL) {
         out_redial(out);
         return;
     }
-    out->conn = conn_new(out, to);
+    conn = conn_new(out, to);
+    sim_meet(node, out->shows, to, &conn->meeting);
+    if (conn->meeting.refused) {
+        out_refused(out, conn);
+        return;
+    }
+    out->refused = NULL;
+    out->conn = conn;
     out->redial_us = node->sim->settings.redial.min_us;
     if (node->events.out_up != NULL)
         node->events.out_up(node->events_owner, out->number);
@@ -341,7 +362,9 @@ static void tell_end(struct sim_conn *conn)
     struct sim_node *node = conn->to;
 
     conn_shut(conn);
-    if (node->events.in_down != NULL)
+    if (conn->meeting.refused && node->events.refused != NULL)
+        node->events.refused(node->events_owner, conn->from->name, conn->end_reason);
+    if (!conn->meeting.refused && node->events.in_down != NULL)
         node->events.in_down(node->events_owner, conn->in, conn->end_reason);
     sim_burst_after(node);
 }
@@ -416,7 +439,7 @@ static void conn_arrive(void *owner)
 
 /* ---- What the process asks for ---- */
 
-static struct sim_out **find_out(struct sim_node *node, uint32_t number)
+struct sim_out **sim_out_find(struct sim_node *node, uint32_t number)
 {
     struct sim_out **link = &node->outs;
 
@@ -443,7 +466,7 @@ static struct mu__buf *wire_buffer(struct mu__wire *wire, size_t capacity)
 
 static int wire_dial(struct mu__wire *wire, uint32_t number, const char *url)
 {
-    struct sim_node *node = node_of(wire);
+    struct sim_node *node = sim_node_of_wire(wire);
     struct sim *sim = node->sim;
     struct sim_out *out;
 
@@ -451,13 +474,14 @@ static int wire_dial(struct mu__wire *wire, uint32_t number, const char *url)
         return -MU_ECLOSED;
     if (!is_url(url))
         return -MU_EINVALID;
-    if (*find_out(node, number) != NULL)
+    if (*sim_out_find(node, number) != NULL)
         return -MU_EEXISTS;
 
     out = sim_alloc(sizeof *out);
     out->node = node;
     out->number = number;
     out->url = sim_copy(url);
+    out->shows = MU__RIGHT_ALL;
     out->redial_us = sim->settings.redial.min_us;
     sim_event_init(&out->writable, node, SIM_CONTEXT_WIRE, out_writable, out);
     sim_event_init(&out->event, node, SIM_CONTEXT_WIRE, out_try, out);
@@ -469,7 +493,7 @@ static int wire_dial(struct mu__wire *wire, uint32_t number, const char *url)
 
 static void wire_hangup(struct mu__wire *wire, uint32_t number)
 {
-    struct sim_out **link = find_out(node_of(wire), number);
+    struct sim_out **link = sim_out_find(sim_node_of_wire(wire), number);
     struct sim_out *out = *link;
 
     if (out == NULL)
@@ -549,8 +573,8 @@ static void put_frame(struct sim_conn *conn, struct mu__buf *buf)
 
 static int wire_send(struct mu__wire *wire, uint32_t number, struct mu__buf *frame)
 {
-    struct sim_node *node = node_of(wire);
-    struct sim_out *out = *find_out(node, number);
+    struct sim_node *node = sim_node_of_wire(wire);
+    struct sim_out *out = *sim_out_find(node, number);
     bool first;
 
     if (out == NULL || (out->conn == NULL && out->lost_reason == NULL))
@@ -571,7 +595,7 @@ static int wire_send(struct mu__wire *wire, uint32_t number, struct mu__buf *fra
 
 static void wire_drop(struct mu__wire *wire, uint32_t in)
 {
-    struct sim_node *node = node_of(wire);
+    struct sim_node *node = sim_node_of_wire(wire);
 
     for (struct sim_conn *conn = node->sim->conns; conn != NULL; conn = conn->next)
         if (conn->to == node && conn->in == in && conn->open) {
@@ -585,7 +609,7 @@ static void wire_drop(struct mu__wire *wire, uint32_t in)
 static void wire_avoid(struct mu__wire *wire, uint32_t number,
                        const struct mu__dial_tried *tried)
 {
-    struct sim_out *out = *find_out(node_of(wire), number);
+    struct sim_out *out = *sim_out_find(sim_node_of_wire(wire), number);
 
     if (out != NULL)
         out->tried = tried;
@@ -593,7 +617,7 @@ static void wire_avoid(struct mu__wire *wire, uint32_t number,
 
 static uint32_t wire_place(struct mu__wire *wire, uint32_t number, unsigned *ret_count)
 {
-    const struct sim_out *out = *find_out(node_of(wire), number);
+    const struct sim_out *out = *sim_out_find(sim_node_of_wire(wire), number);
     const struct sim_name *name;
 
     if (out == NULL || out->conn == NULL)
@@ -603,12 +627,12 @@ static uint32_t wire_place(struct mu__wire *wire, uint32_t number, unsigned *ret
     return place_of(out->conn->to);
 }
 
-/* Here nothing ever fails for a reason. */
-static const char *wire_last_error(struct mu__wire *wire, uint32_t out)
+/* Here nothing else ever fails for a reason. */
+static const char *wire_last_error(struct mu__wire *wire, uint32_t number)
 {
-    (void)wire;
-    (void)out;
-    return NULL;
+    const struct sim_out *out = *sim_out_find(sim_node_of_wire(wire), number);
+
+    return out == NULL || out->conn != NULL ? NULL : out->refused;
 }
 
 const struct mu__wire_ops sim_wire_ops = {
@@ -620,6 +644,9 @@ const struct mu__wire_ops sim_wire_ops = {
     .hangup = wire_hangup,
     .send = wire_send,
     .drop = wire_drop,
+    .proof = sim_wire_proof,
+    .show = sim_wire_show,
+    .own_right = sim_wire_own_right,
 };
 
 void sim_name(struct sim *sim, const char *url, const char *const *addresses,

@@ -92,6 +92,7 @@ struct sim_counters {
     uint64_t frames_lost;
     uint64_t frames_overtaken;  /* delivered after one of a younger connection */
     uint64_t frames_of_dead;    /* delivered after their sender's life */
+    uint64_t refused;       /* connections that were not made for want of a proof */
     uint64_t works;         /* run */
     uint64_t stuck;         /* of these, hung */
     uint64_t lives;         /* processes started */
@@ -200,6 +201,24 @@ const char *sim_node_name(const struct sim_node *node);
 struct sim *sim_node_sim(const struct sim_node *node);
 struct mu__world *sim_node_world(struct sim_node *node);
 struct mu__wire *sim_node_wire(struct sim_node *node);
+
+/* What the process of a place proves itself with, and whom it lets in for that, as TLS
+ * does it on a real wire: one key, or certificates of one CA. */
+struct sim_credentials {
+    enum {
+        SIM_PLAIN,          /* nothing: it meets those who have nothing, too */
+        SIM_KEY,
+        SIM_CERTIFICATE
+    } kind;
+    uint32_t of;            /* which cluster's key; which CA */
+    enum mu__right right;   /* MU__RIGHT_ALL: the cluster's key itself */
+    const char *task_type;  /* that the certificate names; NULL: none */
+    uint32_t task_index;
+};
+
+/* From now on, also of the process that runs: for connections that are made later. What
+ * is up stays up. At first places have nothing. */
+void sim_node_prove(struct sim_node *node, const struct sim_credentials *credentials);
 
 /* The address of its next life. */
 void sim_node_move(struct sim_node *node, const char *address);

@@ -3,7 +3,7 @@
 #include "tests/real/nodes.h"
 
 #include "tests/real/certificates.h"
-#include "transport/wire/tls/endpoint.h"
+#include "transport/wire/tls/internal.h"
 
 /* Two ends; what one puts out is what the other is given. */
 struct pair {
@@ -212,7 +212,9 @@ static void test_bad_keys(void **state)
         {"muster-key ", false},
         {"muster-key use 0123456789abcdef %s", true},
         {"muster-key use 0123456789abcdef %s\n", true},
+        {"muster-key use 0123456789abcdef %s\r\n", true},
         {"muster-key use 0123456789abcdef %s more", false},
+        {"muster-key use 0123456789abcdef %s\nmore", false},
         {"muster-key use 0123456789abcdef %s0", false},
         {"muster-key use 0123456789ABCDEF %s", false},
         {"muster-key use 0123456789abcde %s", false},
@@ -240,6 +242,39 @@ static void test_bad_keys(void **state)
         if (rv != 0)
             assert_non_null(strstr(error.message, "file k is no key"));
         assert_null(strstr(error.message, digits));
+    }
+}
+
+/* The name of a key, as a peer says it; behind a zero there may be more. */
+static void test_names_of_keys(void **state)
+{
+#define ROW(text, is) {text, sizeof text - 1, is}
+    static const struct {
+        const char *name;
+        size_t size;
+        bool is_name;
+    } rows[] = {
+        ROW("muster cluster 0123456789abcdef", true),
+        ROW("muster use 0123456789abcdef", true),
+        ROW("muster cluster 0123456789abcdef\0", false),
+        ROW("muster cluster 0123456789abcdef\0and", false),
+        ROW("muster cluster 0123456789abcdef ", false),
+        ROW("muster cluster 0123456789abcde", false),
+        ROW("muster cluster\0" "0123456789abcdef", false),
+        ROW("muster all 0123456789abcdef", false),
+        ROW("muster ", false),
+        ROW("", false),
+    };
+#undef ROW
+
+    (void)state;
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        char fingerprint[MU__KEY_FINGERPRINT_BYTES];
+        enum mu__right right;
+        int rv = mu__key_name_parse(rows[i].name, rows[i].size, &right, fingerprint);
+
+        if ((rv == 0) != rows[i].is_name)
+            fail_msg("row %zu: %d", i, rv);
     }
 }
 
@@ -455,6 +490,41 @@ static void test_bad_pem(void **state)
 
 /* ---- strangers ---- */
 
+/* A listening side without the key that has a certificate of its own, and asks for
+ * nothing: with TLS alone that would be enough. */
+static void test_certificate_for_the_key(void **state)
+{
+    struct certified ca;
+    struct certified own;
+    struct mu__tls_identity *stranger;
+    struct mu__tls_identity *identity;
+    struct mu__key key;
+    struct pair pair;
+
+    (void)state;
+    certified_make(&ca, NULL, NULL, NULL, -60, 3600);
+    certified_make(&own, &ca, "URI:muster:/job:chief/task:0", NULL, -60, 3600);
+    stranger = of_certified(&ca, &own, false);
+    SSL_CTX_set_verify(stranger->ssl, SSL_VERIFY_NONE, NULL);
+    assert_int_equal(mu__key_new(NULL, &key), 0);
+    identity = of_key(&key);
+    pair_open(&pair, identity, stranger, MU__RIGHT_ALL);
+    pump(&pair, 100000);
+    assert_false(mu__tls_is_open(pair.client));
+    assert_int_equal(pair.client_rv, -MU_EPERMISSION);
+    assert_true(mu__tls_write(pair.client, "secret", 6) < 0);
+    assert_string_equal(mu__tls_why(pair.client),
+                        "the peer has shown a certificate, and not that it has the key "
+                        "of this node");
+    pump(&pair, 100000);
+    assert_string_equal(pair.server_heard, "");
+    pair_close(&pair);
+    mu__tls_identity_free(identity);
+    mu__tls_identity_free(stranger);
+    certified_free(&own);
+    certified_free(&ca);
+}
+
 /* Whatever comes instead of a handshake ends it, with words; nothing is read. */
 static void test_garbage(void **state)
 {
@@ -599,9 +669,11 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_one_key),      cmocka_unit_test(test_derived_keys),
         cmocka_unit_test(test_other_keys),   cmocka_unit_test(test_bad_keys),
+        cmocka_unit_test(test_names_of_keys),
         cmocka_unit_test(test_certificates), cmocka_unit_test(test_bad_certificates),
         cmocka_unit_test(test_too_many_certificates),
         cmocka_unit_test(test_bad_pem),      cmocka_unit_test(test_garbage),
+        cmocka_unit_test(test_certificate_for_the_key),
         cmocka_unit_test(test_replay),       cmocka_unit_test(test_flipped_bit),
         cmocka_unit_test(test_read_in_parts),
     };

@@ -227,6 +227,18 @@ static void prove_by_certificate(struct mu__tls *tls)
     X509_free(certificate);
 }
 
+/* A listening side may answer with a certificate instead of the key: OpenSSL goes on. */
+static void prove_by_key(struct mu__tls *tls)
+{
+    if (SSL_session_reused(tls->ssl) == 1)
+        return;
+    (void)snprintf(tls->why, sizeof tls->why,
+                   "the peer has shown a certificate, and not that it has the key of "
+                   "this node");
+    tls->proof.right = MU__RIGHT_NONE;
+    tls->failed = true;
+}
+
 static int shake(struct mu__tls *tls)
 {
     int rv;
@@ -241,6 +253,8 @@ static int shake(struct mu__tls *tls)
         return result_of(tls, rv);
     if (tls->key.right == MU__RIGHT_NONE)
         prove_by_certificate(tls);
+    else
+        prove_by_key(tls);
     tls->is_open = !tls->failed;
     return tls->failed ? -MU_EPERMISSION : 1;
 }

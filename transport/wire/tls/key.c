@@ -124,16 +124,19 @@ int mu__key_name_parse(const char *name, size_t size, enum mu__right *ret_right,
     memcpy(text, name, size);
     text[size] = '\0';
     end = parse_right(text + 7, ret_right, ret_fingerprint);
-    return end != NULL && *end == '\0' ? 0 : -MU_EINVALID;
+    return end == text + size ? 0 : -MU_EINVALID;
 }
 
-static bool parse_line(const char *text, struct mu__key *key)
+/* Ends of lines may follow, and nothing else. */
+static bool parse_line(const char *text, size_t size, struct mu__key *key)
 {
     const char *at = parse_right(text + sizeof word - 1, &key->right, key->fingerprint);
 
-    return at != NULL && key->right != MU__RIGHT_ALL && *at == ' ' &&
-           read_hex(at + 1, MU__KEY_BYTES, key->bytes) &&
-           at[1 + 2 * MU__KEY_BYTES] == '\0';
+    if (at == NULL || key->right == MU__RIGHT_ALL || *at != ' ' ||
+        !read_hex(at + 1, MU__KEY_BYTES, key->bytes))
+        return false;
+    at += 1 + 2 * MU__KEY_BYTES;
+    return at + strspn(at, "\r\n") == text + size;
 }
 
 int mu__key_parse(const char *name, const void *data, size_t size, mu_error *ret_error,
@@ -151,8 +154,7 @@ int mu__key_parse(const char *name, const void *data, size_t size, mu_error *ret
               memcmp(data, word, sizeof word - 1) == 0;
     if (is_line) {
         memcpy(text, data, size);
-        text[strcspn(text, "\r\n")] = '\0';
-        is_line = parse_line(text, ret_key);
+        is_line = parse_line(text, size, ret_key);
         OPENSSL_cleanse(text, sizeof text);
     }
     if (is_line)
