@@ -1,7 +1,7 @@
 /* The messages between nodes: number, name, the right that the sender needs
- * (runtime/message/rights.h), fields in wire order. Numbers are never reused; fields are
- * only ever added at the end. The structs, the codec, the trace and the fuzzer are
- * generated from this table. Messages that stay in the process are in
+ * (runtime/message/rights.h; CHIEF: to be the chief), fields in wire order. Numbers are
+ * never reused; fields are only ever added at the end. The structs, the codec, the trace
+ * and the fuzzer are generated from this table. Messages that stay in the process are in
  * local_messages.h. */
 #ifndef MU_ACTORS_MESSAGES_H
 #define MU_ACTORS_MESSAGES_H
@@ -14,19 +14,19 @@
 /* Retired numbers: 41, 42, 48, 53, 58, 91, 95 to 98, 120, 121. */
 #define MU__MESSAGES(M)                                                     \
     M(16, REGISTER, register, TASK, MU__REGISTER_FIELDS)                        \
-    M(17, RUN, run, TASK, MU__RUN_FIELDS)                                       \
+    M(17, RUN, run, CHIEF, MU__RUN_FIELDS)                                      \
     M(18, RESULT, result, TASK, MU__RESULT_FIELDS)                              \
-    M(19, CANCEL, cancel, TASK, MU__CANCEL_FIELDS)                              \
+    M(19, CANCEL, cancel, CHIEF, MU__CANCEL_FIELDS)                             \
     M(20, SCHEDULE, schedule, USE, MU__SCHEDULE_FIELDS)                         \
-    M(21, RESOLVED, resolved, TASK, MU__RESOLVED_FIELDS)                        \
+    M(21, RESOLVED, resolved, CHIEF, MU__RESOLVED_FIELDS)                       \
     M(22, CANCEL_ALL, cancel_all, USE, MU__CANCEL_ALL_FIELDS)                   \
     M(23, STATUS_GET, status_get, OBSERVE, MU__STATUS_GET_FIELDS)               \
     M(24, STATUS, status, TASK, MU__STATUS_FIELDS)                              \
     M(25, REPORT, report, USE, MU__REPORT_FIELDS)                               \
-    M(26, JOB_DONE, job_done, OPERATE, MU__JOB_DONE_FIELDS)                     \
+    M(26, JOB_DONE, job_done, TASK, MU__JOB_DONE_FIELDS)                        \
     M(27, CANCEL_CLOSURE, cancel_closure, USE, MU__CANCEL_CLOSURE_FIELDS)       \
     M(28, FETCH, fetch, USE, MU__FETCH_FIELDS)                                  \
-    M(29, FETCHED, fetched, TASK, MU__FETCHED_FIELDS)                           \
+    M(29, FETCHED, fetched, CHIEF, MU__FETCHED_FIELDS)                          \
     M(30, RELEASE, release, USE, MU__RELEASE_FIELDS)                            \
     M(31, FAULT, fault, USE, MU__FAULT_FIELDS)                                  \
     M(32, VAR_OPEN, var_open, USE, MU__VAR_OPEN_FIELDS)                         \
@@ -37,16 +37,16 @@
     M(37, VAR_WRITTEN, var_written, TASK, MU__VAR_WRITTEN_FIELDS)               \
     M(38, EFFECT_WRITE, effect_write, TASK, MU__EFFECT_WRITE_FIELDS)            \
     M(39, EFFECT_WRITTEN, effect_written, TASK, MU__EFFECT_WRITTEN_FIELDS)      \
-    M(40, FENCE, fence, TASK, MU__FENCE_FIELDS)                                 \
-    M(43, PER_WORKER_MAKE, per_worker_make, TASK, MU__PER_WORKER_MAKE_FIELDS)   \
-    M(44, PER_WORKER_MADE, per_worker_made, TASK, MU__PER_WORKER_MADE_FIELDS)   \
-    M(45, INPUT, input, TASK, MU__INPUT_FIELDS)                                 \
-    M(46, DROP, drop, TASK, MU__DROP_FIELDS)                                    \
-    M(47, PULL, pull, TASK, MU__PULL_FIELDS)                                    \
+    M(40, FENCE, fence, CHIEF, MU__FENCE_FIELDS)                                \
+    M(43, PER_WORKER_MAKE, per_worker_make, USE, MU__PER_WORKER_MAKE_FIELDS)    \
+    M(44, PER_WORKER_MADE, per_worker_made, CHIEF, MU__PER_WORKER_MADE_FIELDS)  \
+    M(45, INPUT, input, CHIEF, MU__INPUT_FIELDS)                                \
+    M(46, DROP, drop, CHIEF, MU__DROP_FIELDS)                                   \
+    M(47, PULL, pull, CHIEF, MU__PULL_FIELDS)                                   \
     M(49, PULLED, pulled, TASK, MU__PULLED_FIELDS)                              \
     M(50, DRAIN, drain, OPERATE, MU__DRAIN_FIELDS)                              \
-    M(51, DRAINED, drained, TASK, MU__DRAINED_FIELDS)                           \
-    M(52, FORGET, forget, USE, MU__FORGET_FIELDS)                               \
+    M(51, DRAINED, drained, CHIEF, MU__DRAINED_FIELDS)                          \
+    M(52, FORGET, forget, OPERATE, MU__FORGET_FIELDS)                           \
     M(54, JOURNAL_BEGIN, journal_begin, STORED, MU__JOURNAL_BEGIN_FIELDS)   \
     M(55, JOURNAL_SCHEDULED, journal_scheduled, STORED, MU__JOURNAL_SCHEDULED_FIELDS) \
     M(56, JOURNAL_FINISHED, journal_finished, STORED, MU__JOURNAL_FINISHED_FIELDS) \
@@ -88,16 +88,16 @@
     M(94, CLUSTER_OFFER, cluster_offer, OPERATE, MU__CLUSTER_OFFER_FIELDS)      \
     M(100, PEERS_GET, peers_get, OBSERVE, MU__PEERS_GET_FIELDS)                 \
     M(101, PEERS_REPORT, peers_report, TASK, MU__PEERS_REPORT_FIELDS)           \
-    M(102, ROOM_ALLOW, room_allow, TASK, MU__ROOM_ALLOW_FIELDS)                 \
+    M(102, ROOM_ALLOW, room_allow, CHIEF, MU__ROOM_ALLOW_FIELDS)                \
     M(103, ROOM_REQUEST, room_request, USE, MU__ROOM_REQUEST_FIELDS)            \
-    M(110, RECALL, recall, TASK, MU__RECALL_FIELDS)                             \
+    M(110, RECALL, recall, CHIEF, MU__RECALL_FIELDS)                            \
     M(111, RECALLED, recalled, TASK, MU__RECALLED_FIELDS)                       \
     M(112, BEGUN, begun, TASK, MU__BEGUN_FIELDS)                                \
     M(135, RUN_END, run_end, OPERATE, MU__RUN_END_FIELDS)                       \
     M(136, RUNS_GET, runs_get, OBSERVE, MU__RUNS_GET_FIELDS)                    \
     M(137, RUNS_CLEAR, runs_clear, OPERATE, MU__RUNS_CLEAR_FIELDS)              \
     M(140, WAIT_NOTE, wait_note, TASK, MU__WAIT_NOTE_FIELDS)                    \
-    M(145, REGISTER_REFUSED, register_refused, TASK, MU__REGISTER_REFUSED_FIELDS) \
+    M(145, REGISTER_REFUSED, register_refused, CHIEF, MU__REGISTER_REFUSED_FIELDS) \
     M(150, KEY_TXN, key_txn, USE, MU__KEY_TXN_FIELDS)                           \
     M(160, TASK_MARK, task_mark, OPERATE, MU__TASK_MARK_FIELDS)                 \
     M(161, TASK_CLEARED, task_cleared, TASK, MU__TASK_CLEARED_FIELDS)

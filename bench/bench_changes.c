@@ -26,6 +26,7 @@ struct place {
     uint64_t drawn;
     bool wanted;
     uint64_t heard;         /* frames that the chief has said */
+    uint32_t epoch;         /* in its last HELLO */
     uint64_t incarnations;  /* of peers, so far */
     uint32_t *outs;         /* of each worker's last dial */
     uint32_t workers;
@@ -103,10 +104,30 @@ static void forget(struct mu__wire *wire, uint32_t number)
     (void)number;
 }
 
+static uint32_t epoch_in(struct place *p, struct mu__buf *hello)
+{
+    size_t offset = MU__FRAME_HEADER_BYTES;
+    struct mu__pool *pool = mu__kernel_pool(p->member.kernel);
+    struct mu__msg *msg = NULL;
+    uint32_t epoch;
+
+    if (mu__decode(&mu__frame_messages, pool, hello, &offset, NULL, 0, &msg) != 0 ||
+        msg == NULL)
+        abort();
+    epoch = ((struct mu__hello *)mu__body(msg))->epoch;
+    mu__pool_put(pool, msg);
+    return epoch;
+}
+
 static int swallow(struct mu__wire *wire, uint32_t out, struct mu__buf *frame)
 {
+    struct place *p = place_of(wire);
+    struct mu__frame_header header;
+
     (void)out;
-    place_of(wire)->heard++;
+    p->heard++;
+    if (mu__frame_read(frame, &header) == 0 && header.type == MU__FRAME_HELLO)
+        p->epoch = epoch_in(p, frame);
     mu__buf_unref(frame);
     return 0;
 }
@@ -132,9 +153,11 @@ static void run_turns(struct place *p)
 
 /* ---- Peers ---- */
 
-static struct mu__buf *frame_of(uint8_t type, uint64_t from, uint64_t to)
+static struct mu__buf *frame_of(const struct place *p, uint8_t type, uint64_t from,
+                                uint64_t to)
 {
-    const struct mu__frame_header header = {MU__FRAME_VERSION, type, from, to, 1, 0};
+    const struct mu__frame_header header = {MU__FRAME_VERSION, type, from, to, 1,
+                                            p->epoch};
     struct mu__buf *frame = need(mu__buf_new(512));
 
     mu__frame_write(frame, &header);
@@ -162,7 +185,7 @@ static void say_hello(struct place *p, uint32_t in, uint64_t incarnation, uint32
         .index = worker,
         .address = mu__view_str(url),
     };
-    say(p, in, &mu__frame_messages, msg, frame_of(MU__FRAME_HELLO, incarnation, 0));
+    say(p, in, &mu__frame_messages, msg, frame_of(p, MU__FRAME_HELLO, incarnation, 0));
     free(msg);
 }
 
@@ -173,7 +196,7 @@ static void say_register(struct place *p, uint32_t in, uint64_t incarnation)
     msg->to.actor = MU__SUPERVISOR;
     ((struct mu__register *)mu__body(msg))->threads = 1;
     say(p, in, &mu__messages, msg,
-        frame_of(MU__FRAME_DATA, incarnation, p->member.incarnation));
+        frame_of(p, MU__FRAME_DATA, incarnation, p->member.incarnation));
     free(msg);
 }
 
@@ -192,6 +215,7 @@ static void answer_all(struct place *p, uint32_t port)
 
         name_url(url, sizeof url, i, port);
         mu__member_events.out_up(&p->member, p->outs[i]);
+        run_turns(p);
         say_hello(p, (uint32_t)incarnation, incarnation, i, url);
         run_turns(p);
         say_register(p, (uint32_t)incarnation, incarnation);

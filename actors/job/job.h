@@ -15,9 +15,6 @@
 
 #include "muster/value.h"
 
-/* The task type of nodes that only offer a cluster spec. No cluster has such tasks. */
-#define MU__OFFER_TYPE "offer"
-
 /* A cluster spec, and the task that a server is in it. Borrowed. */
 struct mu__offer {
     struct mu__view cluster;    /* JSON */

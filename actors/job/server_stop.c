@@ -372,19 +372,20 @@ static bool is_this(const struct job *job, const struct mu__task_range *task)
     return task->first == job->config.index && strcmp(task->type, job->config.type) == 0;
 }
 
-/* False: the text does not name exactly one task. */
-static bool read_task(struct mu__view text, struct mu__task_range *ret_task)
+/* -MU_EINVALID: the text does not name exactly one task. */
+static int read_task(struct mu__view text, struct mu__task_range *ret_task)
 {
     struct mu__task_set set;
-    bool is_one;
+    int rv = mu__task_set_parse(text, NULL, &set);
 
-    if (mu__task_set_parse(text, NULL, &set) != 0)
-        return false;
-    is_one = mu__task_set_count(&set) == 1;
-    if (is_one)
+    if (rv != 0)
+        return rv;
+    if (mu__task_set_count(&set) == 1)
         *ret_task = set.ranges[0];
+    else
+        rv = -MU_EINVALID;
     mu__task_set_done(&set);
-    return is_one;
+    return rv;
 }
 
 void mu__job_on_stop(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
@@ -393,6 +394,7 @@ void mu__job_on_stop(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
     const struct mu__server_stop *body = mu__body(msg);
     const struct job_peer *peer = mu__job_peer_at(job, msg->from.node);
     struct mu__task_range task;
+    int rv = body->task.size == 0 ? 0 : read_task(body->task, &task);
 
     if (peer == NULL) {
         mu__job_answer(ctx, msg->from, body->token, -MU_EUNAVAILABLE,
@@ -404,9 +406,11 @@ void mu__job_on_stop(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
                        "only the chief and clients may stop a task");
         return;
     }
-    if (body->task.size > 0 && !read_task(body->task, &task)) {
-        mu__job_answer(ctx, msg->from, body->token, -MU_EINVALID,
-                       "expected one task, as /job:ps/task:0");
+    if (rv != 0) {
+        mu__job_answer(ctx, msg->from, body->token,
+                       rv == -MU_ENOMEM ? -MU_EEXHAUSTED : -MU_EINVALID,
+                       rv == -MU_ENOMEM ? "out of memory"
+                                        : "expected one task, as /job:ps/task:0");
         return;
     }
     if (body->task.size == 0 || is_this(job, &task))

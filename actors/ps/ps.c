@@ -333,7 +333,7 @@ static void on_node_up(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
     const struct mu__node_up *body = mu__body(msg);
 
     (void)ctx;
-    if (mu__view_is(body->type, "chief"))
+    if (mu__view_is(body->type, "chief") && body->index == 0)
         note_chief(state, 0, body->node);
 }
 

@@ -77,7 +77,7 @@ static void on_node_up(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
     struct worker *w = state;
     struct mu__node_up *body = mu__body(msg);
 
-    if (!mu__view_is(body->type, "chief"))
+    if (!mu__view_is(body->type, "chief") || body->index != 0)
         return;
     note_chief(w, 0, body->node);
     if (w->serving)

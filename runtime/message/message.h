@@ -77,6 +77,7 @@ struct mu__row {
     uint16_t required_count;    /* of these; they come first */
     uint16_t body_size;
     uint8_t right;          /* enum mu__right that its sender needs */
+    uint8_t by_chief;       /* 1: and to be the chief */
 };
 
 /* One local message. */
@@ -154,7 +155,7 @@ struct mu__msg {
     [number] = {#name, name##_fields,                                       \
                 sizeof name##_fields / sizeof name##_fields[0],             \
                 0 FIELDS(MU__COUNT_REQUIRED, name),                         \
-                sizeof(struct mu__##name), MU__RIGHT_##RIGHT},
+                sizeof(struct mu__##name), MU__RIGHT_##RIGHT, MU__BY_CHIEF_##RIGHT},
 #define MU__DESCRIBE_LOCAL(number, NAME, name)                              \
     [(number) - MU__LOCAL_KINDS_BEGIN] = {#name, sizeof(struct mu__##name)},
 

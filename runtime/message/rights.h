@@ -14,8 +14,30 @@ enum mu__right {
     MU__RIGHT_TASK,    /* be a task of the cluster */
     MU__RIGHT_ALL,     /* the cluster key itself: make other keys, too */
     MU__RIGHTS_END,
-    MU__RIGHT_STORED = MU__RIGHTS_END   /* of records in files: no peer has it */
+    MU__RIGHT_STORED = MU__RIGHTS_END,  /* of records in files: no peer has it */
+    MU__RIGHT_CHIEF = MU__RIGHT_TASK    /* of messages that only the chief sends */
 };
+
+/* For each column of the message table: whether only the chief sends that. */
+enum {
+    MU__BY_CHIEF_NONE,
+    MU__BY_CHIEF_OBSERVE = 0,
+    MU__BY_CHIEF_USE = 0,
+    MU__BY_CHIEF_OPERATE = 0,
+    MU__BY_CHIEF_TASK = 0,
+    MU__BY_CHIEF_STORED = 0,
+    MU__BY_CHIEF_CHIEF = 1
+};
+
+/* The task types of processes that are no tasks: a client, and a node that only offers a
+ * cluster spec. No cluster has such tasks. */
+#define MU__CLIENT_TYPE "client"
+#define MU__OFFER_TYPE "offer"
+
+/* The right that it takes to be of this type, and the most that one may do as that: who
+ * has more, and says to be a client, sends what clients send. */
+enum mu__right mu__right_to_be(const char *type);
+enum mu__right mu__right_as(const char *type, enum mu__right right);
 
 /* "observe"; "cluster" of MU__RIGHT_ALL. */
 const char *mu__right_name(enum mu__right right);

@@ -48,10 +48,10 @@ static void test_up(void **state)
     cluster_start_all(cluster);
     sim_run_until(cluster->sim, 1000);
     expect_trace(cluster,
-        "[   50] worker/0 links: /job:chief/task:0 is up at tcp://chief-0:1\n"
         "[   60] chief/0 links: /job:worker/task:0 is up at tcp://worker-0:1\n"
-        "[   60] chief/0 supervisor: /job:worker/task:0 takes closures (1 "
-          "threads, window 4)\n");
+        "[   70] worker/0 links: /job:chief/task:0 is up at tcp://chief-0:1\n"
+        "[   80] chief/0 supervisor: /job:worker/task:0 takes closures (1 threads, "
+          "window 4)\n");
     end(cluster);
 }
 
@@ -196,8 +196,8 @@ static void test_two_workers(void **state)
     sim_run_until(cluster->sim, 2500);
     trace = without_incarnations(sim_trace(cluster->sim));
     assert_string_equal(trace,
-        "[   50] ps/0 links: /job:worker/task:0 is up at tcp://worker-0:1\n"
         "[   60] worker/0 links: /job:ps/task:0 is up at tcp://ps-0:1\n"
+        "[   70] ps/0 links: /job:worker/task:0 is up at tcp://worker-0:1\n"
         "[ 1030] ps/0 links: refused /job:worker/task:0 at tcp://twin:1: task "
           "/job:worker/task:0 is already played by tcp://worker-0:1\n"
         "[ 1060] twin links: /job:ps/task:0: it refused us: task "

@@ -62,16 +62,16 @@ static void test_worker_restart(void **state)
     assert_int_equal(sim_restart(cluster->workers[0]->node), 0);
     assert_int_equal(join(cluster->chief), 0);
     expect_trace(cluster,
-        "[  510] chief/0 links: /job:worker/task:0 is lost: connection to it "
-          "broke: connection reset by the peer\n"
-        "[  510] chief/0 supervisor: /job:worker/task:0 is lost with 2 closures "
-          "in flight: they run again elsewhere\n"
-        "[  634] worker/0 links: /job:chief/task:0 is up at tcp://chief-0:1\n"
+        "[  510] chief/0 links: /job:worker/task:0 is lost: connection to it broke: "
+          "connection reset by the peer\n"
+        "[  510] chief/0 supervisor: /job:worker/task:0 is lost with 2 closures in "
+          "flight: they run again elsewhere\n"
         "[  644] chief/0 links: /job:worker/task:0 is up at tcp://worker-0:1\n"
-        "[  644] chief/0 supervisor: /job:worker/task:0 takes closures (1 "
-          "threads, window 4)\n"
-        "[ 1654] sim note: worker/0 runs square 0\n"
-        "[ 2654] sim note: worker/0 runs square 1\n");
+        "[  654] worker/0 links: /job:chief/task:0 is up at tcp://chief-0:1\n"
+        "[  664] chief/0 supervisor: /job:worker/task:0 takes closures (1 threads, "
+          "window 4)\n"
+        "[ 1674] sim note: worker/0 runs square 0\n"
+        "[ 2674] sim note: worker/0 runs square 1\n");
     expect_squares(closures, 2);
     assert_int_equal(cluster->runs[0], 1);
     end(cluster);
@@ -92,16 +92,16 @@ static void test_cut(void **state)
     sim_cut(cluster->sim, cluster->chief->node, cluster->workers[0]->node);
     assert_int_equal(join(cluster->chief), 0);
     expect_trace(cluster,
-        "[  510] chief/0 links: /job:worker/task:0 is lost: connection to it "
-          "broke: connection broken\n"
-        "[  510] chief/0 supervisor: /job:worker/task:0 is lost with 1 closure "
-          "in flight: it runs again elsewhere\n"
-        "[  510] worker/0 links: /job:chief/task:0 is lost: its connection "
-          "broke: connection broken\n"
-        "[  634] worker/0 links: /job:chief/task:0 is up at tcp://chief-0:1\n"
+        "[  510] chief/0 links: /job:worker/task:0 is lost: connection to it broke: "
+          "connection broken\n"
+        "[  510] chief/0 supervisor: /job:worker/task:0 is lost with 1 closure in "
+          "flight: it runs again elsewhere\n"
+        "[  510] worker/0 links: /job:chief/task:0 is lost: its connection broke: "
+          "connection broken\n"
         "[  644] chief/0 links: /job:worker/task:0 is up at tcp://worker-0:1\n"
-        "[  644] chief/0 supervisor: /job:worker/task:0 takes closures (1 "
-          "threads, window 4)\n"
+        "[  654] worker/0 links: /job:chief/task:0 is up at tcp://chief-0:1\n"
+        "[  664] chief/0 supervisor: /job:worker/task:0 takes closures (1 threads, "
+          "window 4)\n"
         "[ 1170] sim note: worker/0 runs square 0\n"
         "[ 2170] sim note: worker/0 runs square 0\n");
     expect_squares(&closure, 1);
@@ -151,14 +151,13 @@ static void test_silence(void **state)
     sim_heal(cluster->sim);
     run_until(cluster, 5000);
     expect_trace(cluster,
-        "[  650] worker/0 links: /job:chief/task:0 is lost: silent for 540 ms\n"
         "[  700] chief/0 links: /job:worker/task:0 is lost: silent for 540 ms\n"
-        "[  700] chief/0 supervisor: /job:worker/task:0 is lost; nothing was in "
-          "flight\n"
-        "[ 2084] worker/0 links: /job:chief/task:0 is up at tcp://chief-0:1\n"
+        "[  700] chief/0 supervisor: /job:worker/task:0 is lost; nothing was in flight\n"
+        "[  700] worker/0 links: /job:chief/task:0 is lost: silent for 540 ms\n"
         "[ 2094] chief/0 links: /job:worker/task:0 is up at tcp://worker-0:1\n"
-        "[ 2094] chief/0 supervisor: /job:worker/task:0 takes closures (1 "
-          "threads, window 4)\n");
+        "[ 2104] worker/0 links: /job:chief/task:0 is up at tcp://chief-0:1\n"
+        "[ 2114] chief/0 supervisor: /job:worker/task:0 takes closures (1 threads, "
+          "window 4)\n");
     end(cluster);
 }
 
@@ -199,7 +198,7 @@ static void test_chief_pause(void **state)
     assert_int_equal(join(cluster->chief), 0);
     run_for(cluster, 3000);
     expect_trace(cluster,
-        "[ 3165] chief/0 links: this process stood still for 3015 ms\n");
+        "[ 3170] chief/0 links: this process stood still for 3020 ms\n");
     expect_squares(closures, 2);
     assert_int_equal(cluster_count(&cluster->chief->session->shared.retried), 0);
     end(cluster);
@@ -223,15 +222,15 @@ static void test_long_chief_pause(void **state)
         "[  700] worker/0 links: /job:chief/task:0 is lost: silent for 530 ms\n"
         "[ 1170] sim note: worker/0 runs square 0\n"
         "[ 3165] chief/0 links: this process stood still for 3015 ms\n"
-        "[ 3165] chief/0 links: /job:worker/task:0 is lost: connection to it "
-          "broke: connection reset by the peer\n"
-        "[ 3165] chief/0 supervisor: /job:worker/task:0 is lost with 1 closure "
-          "in flight: it runs again elsewhere\n"
-        "[ 3289] worker/0 links: /job:chief/task:0 is up at tcp://chief-0:1\n"
+        "[ 3165] chief/0 links: /job:worker/task:0 is lost: connection to it broke: "
+          "connection reset by the peer\n"
+        "[ 3165] chief/0 supervisor: /job:worker/task:0 is lost with 1 closure in "
+          "flight: it runs again elsewhere\n"
         "[ 3299] chief/0 links: /job:worker/task:0 is up at tcp://worker-0:1\n"
-        "[ 3299] chief/0 supervisor: /job:worker/task:0 takes closures (1 "
-          "threads, window 4)\n"
-        "[ 4309] sim note: worker/0 runs square 0\n");
+        "[ 3309] worker/0 links: /job:chief/task:0 is up at tcp://chief-0:1\n"
+        "[ 3319] chief/0 supervisor: /job:worker/task:0 takes closures (1 threads, "
+          "window 4)\n"
+        "[ 4329] sim note: worker/0 runs square 0\n");
     expect_squares(&closure, 1);
     end(cluster);
 }

@@ -1,15 +1,17 @@
 /* How a link comes up, seen from one side:
  *
- *      DIALLING --out_up, say HELLO--> GREETING --their HELLO--> UP
+ *      DIALLING --out_up, say HELLO--> GREETING --HELLO with our epoch--> UP
  *
- * The peer's HELLO may also come first (it dialled us): it is remembered, and the link is
- * up as soon as ours is sent. A HELLO whose `to` is not our incarnation requests ours;
- * one with our incarnation answers ours. So two nodes that dial each other at the same
- * moment send at most two HELLOs each, and do not answer for ever.
+ * Each dial begins an epoch of the link. Its number is drawn so that nobody can guess it,
+ * and goes out in our HELLO. A HELLO with our epoch in its header answers ours: who sent
+ * it has heard us, at the address that was dialled. Only such a one brings a link up, and
+ * frames without the epoch are dropped. So a peer that says to be at another's address,
+ * or to be a process whose incarnation it knows, is heard by nobody; and with long
+ * delays, what comes from a former epoch is not taken for the present one's.
  *
- * Each dial begins an epoch of the link, and each HELLO carries the epoch of its sender's
- * side. Frames of the peer carry our epoch: with long delays, a connection of a former
- * epoch may be taken for one of the present, and its frames must be dropped.
+ * A HELLO without our epoch requests ours: we dial its sender, or say HELLO again if
+ * that has happened, with the sender's epoch. A side that has heard an answer answers it,
+ * unless it has said the peer's epoch before. So nodes do not answer for ever.
  *
  * The process that is reached may be another task: the address was the peer's before, or
  * the name has several machines. A HELLO names the task that it is for, and another task
@@ -18,10 +20,12 @@
  *
  * A task is one process. While a link to it is up, a HELLO of another incarnation is
  * refused, and both are named; the refused process tries again, and is accepted once the
- * former one has hung up or fallen silent. Two processes may give the same address; then
- * the one that answers our own HELLO is there. The other one is refused at the URL
- * where it listens. That URL is also dialled when the process at the address fell
- * silent and still holds its port (a process that is stopped, say).
+ * former one has hung up or fallen silent. A HELLO of the same incarnation over another
+ * connection is dropped, since anybody may say so; if it is that process, it comes again,
+ * and is let in when the end of the former connection was seen. The second process of a
+ * task that has the first one's address is refused at the URL where it listens. That URL
+ * is also dialled when the process at the address fell silent and still holds its port (a
+ * process that is stopped, say).
  *
  * Two nodes see the end of a link at different times. A dial of one in between may be a
  * new beginning for the other, which then ends its own side again; where frames take
@@ -61,6 +65,7 @@ static void come_up(struct mu__links *links, struct mu__link *link)
     if (link->retry.tried != NULL)
         link->retry.tried->count = 0;
     links->counters.links_up++;
+    mu__link_is_back(links, link);
     mu__link_move(links, link, MU__LINK_UP);
     mu__links_log(links, MU__LOG_INFO, "/job:%s/task:%" PRIu32 " is up at %s", link->type,
                   link->index,
@@ -86,16 +91,9 @@ void mu__links_out_up(struct mu__links *links, uint32_t out)
             links->wire, out, &link->retry.addresses_count);
     mu__link_move(links, link, MU__LINK_GREETING);
     mu__link_say_hello(links, link);
-    if (mu__link_has_heard(link))
-        come_up(links, link);
 }
 
-/* ---- whose link it is ---- */
-
-static bool is_client(struct mu__view type)
-{
-    return mu__view_is(type, "client");
-}
+/* ---- which link a HELLO is for ---- */
 
 /* The link whose dial a frame answers, by the epoch in it; NULL: there is none. */
 static struct mu__link *answered(const struct mu__links *links,
@@ -104,437 +102,61 @@ static struct mu__link *answered(const struct mu__links *links,
     return header->epoch == 0 ? NULL : mu__map_get(&links->index.by_epoch, header->epoch);
 }
 
-/* The link that a HELLO belongs to. Clients are not in the cluster spec, so several may
- * share an index: they are distinguished by incarnation. */
-static struct mu__link *link_of(struct mu__links *links, const struct mu__hello *hello,
-                                const struct mu__frame_header *header)
+static bool is_to(const struct mu__link *link, const struct mu__hello *hello)
 {
-    struct mu__link *link = answered(links, header);
-
-    if (link != NULL && link->origin == MU__LINK_RETAINED_ANY)
-        return link;
-    link = mu__link_first(links, hello->type, hello->index);
-    for (; link != NULL; link = mu__link_next(link)) {
-        if (!mu__view_is(hello->type, link->type) || link->index != hello->index)
-            continue;
-        if (!is_client(hello->type) || mu__link_is_retained(link) ||
-            link->peer.incarnation == header->from)
-            return link;
-    }
-    return NULL;
+    return link->index == hello->index && mu__view_is(hello->type, link->type);
 }
 
-/* ---- processes ---- */
-
-/* Describe a process: "URL (host H, pid P, incarnation I)". */
-static const char *describe(const char *url, const char *host, uint64_t pid,
-                            uint64_t incarnation, char *out, size_t size)
+struct mu__link *mu__link_answered(const struct mu__links *links,
+                                   const struct mu__greeting *greeting)
 {
-    int used = snprintf(out, size, "%s (", url);
+    struct mu__link *link = answered(links, greeting->header);
 
-    if (used > 0 && (size_t)used < size && host[0] != '\0')
-        used += snprintf(out + used, size - (size_t)used, "host %s, ", host);
-    if (used > 0 && (size_t)used < size && pid != 0)
-        used += snprintf(out + used, size - (size_t)used, "pid %" PRIu64 ", ", pid);
-    if (used > 0 && (size_t)used < size)
-        (void)snprintf(out + used, size - (size_t)used, "incarnation %016" PRIx64 ")",
-                       incarnation);
-    return out;
+    if (link == NULL ||
+        (link->state != MU__LINK_GREETING && link->state != MU__LINK_UP))
+        return NULL;
+    return link->origin == MU__LINK_RETAINED_ANY || is_to(link, greeting->hello) ? link
+                                                                                 : NULL;
 }
 
-/* Describe the sender of a HELLO: its address; `full`: and its process. */
-static const char *sender_of(const struct mu__frame_header *header,
-                            const struct mu__hello *hello, bool full, char *out,
-                            size_t size)
+/* Clients are not in the cluster spec, so several may share an index: they are
+ * distinguished by incarnation. */
+struct mu__link *mu__link_up_to(const struct mu__links *links,
+                                const struct mu__greeting *greeting)
 {
-    char url[MU__LINK_URL_BYTES];
-    char host[64];
+    const struct mu__hello *hello = greeting->hello;
+    struct mu__link *link = mu__link_first(links, hello->type, hello->index);
 
-    mu__view_copy(hello->address, url, sizeof url);
-    mu__view_copy(hello->host, host, sizeof host);
-    if (full)
-        return describe(url, host, hello->pid, header->from, out, size);
-    (void)snprintf(out, size, "%s", url);
-    return out;
-}
-
-static const char *who_is_up(const struct mu__link *link, char *out, size_t size)
-{
-    return describe(mu__link_address(link), mu__link_words(link->peer.host),
-                    link->peer.pid, link->peer.incarnation, out, size);
-}
-
-static const char *who_are_we(const struct mu__links *links, char *out, size_t size)
-{
-    return describe(links->own.address, links->own.host, links->config.pid,
-                    links->config.incarnation, out, size);
-}
-
-/* ---- refusing ---- */
-
-/* The REFUSING link to `url`; NULL: none. */
-static struct mu__link *refusing_link(const struct mu__links *links, const char *url)
-{
-    uint64_t key = UINT64_C(1) << 63 | mu__view_hash(mu__view_str(url));
-    struct mu__link *link =
-        (struct mu__link *)mu__hash_table_find(&links->index.by_key, key);
-
-    while (link != NULL && strcmp(link->url, url) != 0)
+    while (link != NULL &&
+           (!is_to(link, hello) || link->state != MU__LINK_UP ||
+            (mu__link_is_client(hello->type) && !mu__link_is_retained(link) &&
+             link->peer.incarnation != greeting->header->from)))
         link = mu__link_next(link);
     return link;
 }
 
-/* Why a process is refused. */
-struct refusal {
-    const char *reason;
-    const char *url;        /* where the REFUSE is sent */
-    bool taken;             /* another process plays its task */
-};
-
-static void note_refusal(const struct mu__links *links, struct mu__link *link,
-                         const struct mu__frame_header *header,
-                         const struct mu__hello *hello, const struct refusal *refusal)
+/* The link, not up, by which the sender of a HELLO is or will be dialled: a retained one,
+ * or one to the address that it gives. */
+static struct mu__link *link_to_dial(const struct mu__links *links,
+                                     const struct mu__greeting *greeting)
 {
-    mu__link_keep_words(&link->why, refusal->reason);
-    link->peer.incarnation = header->from;
-    link->peer.epoch = hello->epoch;
-    link->missing.taken_since_ms = refusal->taken ? mu__links_now(links) + 1 : 0;
-}
+    const struct mu__hello *hello = greeting->hello;
+    struct mu__link *link = mu__link_first(links, hello->type, hello->index);
+    struct mu__link *found = NULL;
 
-/* Refuse again over the same link: the peer has dialled another address of this node, or
- * expects another task now. */
-static void refuse_again(struct mu__links *links, struct mu__link *link)
-{
-    if (link->times.said_ms == 0)
-        return;     /* it is not connected yet */
-    link->times.since_ms = mu__links_now(links);
-    mu__link_say_refuse(links, link);
-}
-
-/* The level of the log line: a second process of a task, which tries again every
- * second, is warned of once. */
-static enum mu__log_level refusal_level(struct mu__links *links, uint64_t incarnation,
-                                        bool taken)
-{
-    bool is_named = taken && links->refused_twin == incarnation;
-
-    if (taken)
-        links->refused_twin = incarnation;
-    return links->config.only != NULL || is_named ? MU__LOG_DEBUG : MU__LOG_WARN;
-}
-
-/* Write " (from 10.0.0.7)", the source of `in`, unless `message` has it already. */
-static void where_from(const struct mu__links *links, uint32_t in, const char *message,
-                       char *out, size_t size)
-{
-    const struct mu__wire_ops *ops = links->wire->ops;
-    char address[MU__LINK_URL_BYTES] = "";
-    char *colon;
-
-    out[0] = '\0';
-    if (ops->peer != NULL)
-        ops->peer(links->wire, in, address, sizeof address);
-    colon = strrchr(address, ':');
-    if (colon != NULL)
-        *colon = '\0';
-    if (address[0] != '\0' && strstr(message, address) == NULL)
-        (void)snprintf(out, size, " (from %.80s)", address);
-}
-
-/* Dial back once, to say why. Bounded by the number of links. */
-static void refuse(struct mu__links *links, const struct mu__frame_header *header,
-                   const struct mu__hello *hello, uint32_t in,
-                   const struct refusal *refusal)
-{
-    static const char by_client[] = " (`muster check` or another client, no task)";
-    char who[MU__LINK_WHO_BYTES];
-    char from[96];
-    char type[16];
-    struct mu__link *link;
-
-    mu__view_copy(hello->type, type, sizeof type);
-    (void)sender_of(header, hello, refusal->taken, who, sizeof who);
-    where_from(links, in, who, from, sizeof from);
-    mu__links_log_limited(links, refusal_level(links, header->from, refusal->taken),
-                          "refused /job:%s/task:%" PRIu32 "%s at %s%s: %s", type,
-                          hello->index, is_client(hello->type) ? by_client : "", who,
-                          from, refusal->reason);
-    links->wire->ops->drop(links->wire, in);
-    link = refusing_link(links, refusal->url);
-    if (link != NULL && (link->peer.incarnation == header->from || !refusal->taken)) {
-        note_refusal(links, link, header, hello, refusal);
-        refuse_again(links, link);
-        return;
-    }
-    link = mu__link_new(links, type, hello->index, refusal->url, MU__LINK_REFUSING);
-    if (link == NULL)
-        return;
-    link->peer.right = links->proof.right;
-    note_refusal(links, link, header, hello, refusal);
-    if (link->why == NULL || mu__link_dial(links, link) != 0)
-        mu__link_free(links, link);
-}
-
-/* Whether the sender's task left the cluster, or has moved. */
-static bool is_barred(const struct mu__links *links,
-                      const struct mu__frame_header *header,
-                      const struct mu__hello *hello, char *why, size_t size)
-{
-    const char *words = mu__barred_why(&links->barred, hello->type, hello->index,
-                                       header->from, hello->address);
-
-    if (words != NULL)
-        (void)snprintf(why, size, "%s", words);
-    return words != NULL;
-}
-
-/* Whether a HELLO is for another task: the dialled name has several machines, or the
- * address was another task's before. */
-static bool is_misled(const struct mu__links *links, const struct mu__hello *hello,
-                      char *why, size_t size)
-{
-    char expected[16];
-
-    if (hello->expected_type.size == 0 ||
-        (mu__view_is(hello->expected_type, links->own.task_type) &&
-         hello->expected_index == links->config.task_index))
-        return false;
-    mu__view_copy(hello->expected_type, expected, sizeof expected);
-    (void)snprintf(why, size,
-                   "task /job:%s/task:%" PRIu32 " is not here, but /job:%s/task:%" PRIu32,
-                   expected, hello->expected_index, links->own.task_type,
-                   links->config.task_index);
-    return true;
-}
-
-/* Whether the version, the cluster or the task type cannot be accepted; writes why. */
-static bool is_unfit(const struct mu__links *links, const struct mu__frame_header *header,
-                     const struct mu__hello *hello, char *why, size_t size)
-{
-    char cluster[64];
-
-    mu__view_copy(hello->cluster, cluster, sizeof cluster);
-    if (header->version != MU__FRAME_VERSION) {
-        (void)snprintf(why, size,
-                       "protocol version %u, but /job:%s/task:%" PRIu32
-                       " speaks version %u",
-                       header->version, links->own.task_type, links->config.task_index,
-                       MU__FRAME_VERSION);
-        return true;
-    }
-    if (!mu__view_is(hello->cluster, links->own.cluster_name)) {
-        (void)snprintf(why, size,
-                       "cluster name \"%s\", but /job:%s/task:%" PRIu32
-                       " belongs to cluster \"%s\"",
-                       cluster, links->own.task_type, links->config.task_index,
-                       links->own.cluster_name);
-        return true;
-    }
-    if (links->config.only != NULL && !mu__view_is(hello->type, links->config.only)) {
-        (void)snprintf(why, size, "%s", links->config.only_why);
-        return true;
-    }
-    return false;
-}
-
-/* Whether another process plays the sender's task: this one, or one whose link is up. A
- * HELLO that answers our own dial comes from the process at the peer's address, so the
- * other one is not there any more. */
-static bool is_twin(struct mu__links *links, const struct mu__frame_header *header,
-                    const struct mu__hello *hello, char *why, size_t size)
-{
-    char who[MU__LINK_WHO_BYTES];
-    const struct mu__link *link;
-
-    if (is_client(hello->type))
-        return false;
-    if (mu__view_is(hello->type, links->own.task_type) &&
-        hello->index == links->config.task_index) {
-        (void)snprintf(why, size, "task /job:%s/task:%" PRIu32 " is already played by %s",
-                       links->own.task_type, links->config.task_index,
-                       who_are_we(links, who, sizeof who));
-        return true;
-    }
-    link = link_of(links, hello, header);
-    if (link == NULL || link->state != MU__LINK_UP ||
-        link->peer.incarnation == header->from ||
-        (header->epoch != 0 && header->epoch == link->epoch))
-        return false;
-    (void)snprintf(why, size, "task /job:%s/task:%" PRIu32 " is already played by %s",
-                   link->type, link->index, who_is_up(link, who, sizeof who));
-    return true;
-}
-
-/* Where the second process of a task is sent its REFUSE: at its address, or, if the first
- * process has the same, where it listens. */
-static const char *twin_url(struct mu__links *links,
-                            const struct mu__frame_header *header,
-                            const struct mu__hello *hello, char *out, size_t size)
-{
-    const struct mu__link *link = link_of(links, hello, header);
-    bool is_shared = link == NULL ? mu__view_is(hello->address, links->own.address)
-                                  : mu__view_is(hello->address, link->url) ||
-                                        mu__view_is(hello->address,
-                                                    mu__link_address(link));
-
-    mu__view_copy(is_shared && hello->listens.size > 0 ? hello->listens : hello->address,
-                  out, size);
-    return out;
-}
-
-/* Refuse a HELLO if there is a reason to; true: it was refused. */
-static bool refuse_hello(struct mu__links *links, const struct mu__frame_header *header,
-                         const struct mu__hello *hello, uint32_t in)
-{
-    char why[MU__LINK_REASON_BYTES];
-    char url[MU__LINK_URL_BYTES];
-    struct refusal refusal = {.reason = why, .url = url};
-
-    mu__view_copy(hello->address, url, sizeof url);
-    if (is_unfit(links, header, hello, why, sizeof why) ||
-        mu__link_is_unproven(links, hello, why, sizeof why) ||
-        is_barred(links, header, hello, why, sizeof why)) {
-        refuse(links, header, hello, in, &refusal);
-        return true;
-    }
-    if (is_twin(links, header, hello, why, sizeof why)) {
-        refusal.taken = true;
-        refusal.url = twin_url(links, header, hello, url, sizeof url);
-        refuse(links, header, hello, in, &refusal);
-        return true;
-    }
-    if (is_misled(links, hello, why, sizeof why)) {
-        refuse(links, header, hello, in, &refusal);
-        return true;
-    }
-    return false;
-}
-
-/* ---- HELLO ---- */
-
-/* The peer's HELLO has come on `in`: come up, or dial and send ours first. */
-static void bind_in(struct mu__links *links, struct mu__link *link, uint32_t in,
-                    const struct mu__frame_header *header)
-{
-    if (mu__map_set(&links->index.by_in, in, link) != 0) {
-        links->wire->ops->drop(links->wire, in);
-        return;
-    }
-    if (links->wire->ops->member != NULL)
-        links->wire->ops->member(links->wire, in);
-    link->in = in;
-    link->peer.incarnation = header->from;
-    link->peer.right = links->proof.right;
-    link->times.heard_ms = mu__links_now(links);
-    if (link->state == MU__LINK_RESTING && !mu__link_settles(links, link) &&
-        mu__link_dial(links, link) != 0) {
-        mu__link_go_down(links, link, "cannot be dialled");
-        return;
-    }
-    if (link->state != MU__LINK_GREETING)
-        return;
-    if (header->to != links->config.incarnation)
-        mu__link_say_hello(links, link);
-    come_up(links, link);
-}
-
-/* Our dial has led to the process `header->from`, and not to the one that sent HELLO
- * before with the same address. The outgoing connection stays. */
-static void replace_peer(struct mu__links *links, struct mu__link *link)
-{
-    bool was_up = link->state == MU__LINK_UP;
-    uint32_t node = link->node;
-
-    mu__links_log_limited(links, MU__LOG_WARN,
-                          "/job:%s/task:%" PRIu32 ": the process at %s is another one "
-                          "than incarnation %016" PRIx64 ", which said that it was there",
-                          link->type, link->index, link->url, link->peer.incarnation);
-    (void)mu__map_remove(&links->index.by_in, link->in);
-    links->wire->ops->drop(links->wire, link->in);
-    link->in = 0;
-    mu__buf_unref(link->assembling.record);
-    link->assembling.record = NULL;
-    mu__link_undirty(links, link);
-    mu__outbox_clear(&link->outbox);
-    if (!was_up)
-        return;
-    (void)mu__map_remove(&links->index.by_node, node);
-    links->counters.links_up--;
-    link->node = 0;
-    mu__link_move(links, link, MU__LINK_GREETING);
-    links->upcalls.down(links->upcalls.owner, node,
-                        "another process is at its address");
-}
-
-/* Dial a peer where it listens, if the former process at its address fell silent and may
- * still hold the port. */
-static void take_detour(struct mu__links *links, struct mu__link *link,
-                        const struct mu__frame_header *header,
-                        const struct mu__hello *hello)
-{
-    char url[MU__LINK_URL_BYTES];
-
-    if (hello->listens.size == 0 ||
-        !mu__links_is_silent(links, link->url, header->from))
-        return;
-    if (link->out != 0)
-        mu__link_go_down(links, link, "the process at its address fell silent");
-    mu__view_copy(hello->listens, url, sizeof url);
-    mu__link_keep_words(&link->retry.detour, url);
-}
-
-static struct mu__link *new_link(struct mu__links *links, const struct mu__hello *hello,
-                                 const struct mu__frame_header *header)
-{
-    char type[16];
-    char url[MU__LINK_URL_BYTES];
-    struct mu__link *link;
-
-    mu__view_copy(hello->type, type, sizeof type);
-    mu__view_copy(hello->address, url, sizeof url);
-    link = mu__link_new(links, type, hello->index, url, MU__LINK_RESTING);
-    if (link == NULL)
-        return NULL;
-    link->peer.right = links->proof.right;
-    take_detour(links, link, header, hello);
-    if (mu__link_dial(links, link) == 0)
-        return link;
-    mu__links_log_limited(links, MU__LOG_WARN,
-                          "/job:%s/task:%" PRIu32
-                          " says its address is \"%s\", which cannot be dialled",
-                          type, hello->index, url);
-    mu__link_free(links, link);
-    return NULL;
-}
-
-static struct mu__link *link_for_hello(struct mu__links *links,
-                                       const struct mu__hello *hello,
-                                       const struct mu__frame_header *header)
-{
-    struct mu__link *link = link_of(links, hello, header);
-    bool is_new = link == NULL;
-
-    /* Another incarnation, or the same one over a new connection: the old connection has
-     * ended, even though its end was not seen yet. */
-    if (link != NULL && mu__link_has_heard(link)) {
-        bool is_retained = mu__link_is_retained(link);
-        bool is_same = link->peer.incarnation == header->from;
-
-        if (!is_same && link->out != 0 && header->epoch != 0 &&
-            header->epoch == link->epoch) {
-            replace_peer(links, link);
+    for (; link != NULL; link = mu__link_next(link)) {
+        if (!is_to(link, hello))
+            continue;
+        if (mu__link_is_retained(link))
             return link;
-        }
-        mu__link_go_down(links, link,
-                         is_same ? "it connected anew" : "it was restarted");
-        is_new = !is_retained;
+        if (mu__view_is(hello->address, link->url) &&
+            link->handshake.requester == greeting->header->from)
+            found = link;
     }
-    if (is_new)
-        return new_link(links, hello, header);
-    if (link->origin == MU__LINK_RETAINED)
-        take_detour(links, link, header, hello);
-    return link;
+    return found;
 }
+
+/* ---- answers ---- */
 
 /* Give a link of mu__links_dial_any the name of the task that has answered. */
 static bool name_task(struct mu__links *links, struct mu__link *link,
@@ -571,50 +193,180 @@ static void keep_process(struct mu__link *link, const struct mu__hello *hello)
     link->peer.pid = hello->pid;
 }
 
+/* The peer has heard our HELLO: the connection is its one, and the link is up. */
+static void bind_in(struct mu__links *links, struct mu__link *link,
+                    const struct mu__greeting *greeting)
+{
+    if ((link->origin == MU__LINK_RETAINED_ANY &&
+         !name_task(links, link, greeting->hello)) ||
+        !keep_address(link, greeting->hello->address) ||
+        mu__map_set(&links->index.by_in, greeting->in, link) != 0) {
+        links->wire->ops->drop(links->wire, greeting->in);
+        return;
+    }
+    if (links->wire->ops->member != NULL)
+        links->wire->ops->member(links->wire, greeting->in);
+    keep_process(link, greeting->hello);
+    link->in = greeting->in;
+    link->handshake.strays = 0;
+    link->peer.incarnation = greeting->header->from;
+    link->peer.epoch = greeting->hello->epoch;
+    link->peer.right = greeting->proof.right;
+    link->times.heard_ms = mu__links_now(links);
+    if (link->handshake.said_epoch != link->peer.epoch)
+        mu__link_say_hello(links, link);
+    come_up(links, link);
+}
+
+/* Whether the task was adopted while this link was dialled back. */
+static bool is_needless(const struct mu__links *links, const struct mu__link *link,
+                        const struct mu__greeting *greeting)
+{
+    const struct mu__link *other = link_to_dial(links, greeting);
+
+    return !mu__link_is_retained(link) && !mu__link_is_client(greeting->hello->type) &&
+           other != NULL && mu__link_is_retained(other);
+}
+
+/* A link that is up gets another answer only from a peer that has begun again; its former
+ * connection has ended, even though its end was not seen yet. It comes again. */
+static void take_answer(struct mu__links *links, struct mu__link *link,
+                        const struct mu__greeting *greeting)
+{
+    if (link->state == MU__LINK_UP) {
+        mu__link_go_down(links, link, "it connected anew");
+        links->wire->ops->drop(links->wire, greeting->in);
+    } else if (is_needless(links, link, greeting)) {
+        mu__link_free(links, link);
+        links->wire->ops->drop(links->wire, greeting->in);
+    } else {
+        bind_in(links, link, greeting);
+    }
+}
+
+/* ---- requests ---- */
+
+/* Dial a peer where it listens, if the former process at its address fell silent and may
+ * still hold the port. */
+static void take_detour(struct mu__links *links, struct mu__link *link,
+                        const struct mu__greeting *greeting)
+{
+    char url[MU__LINK_URL_BYTES];
+
+    mu__view_copy(greeting->hello->listens, url, sizeof url);
+    if (url[0] == '\0' ||
+        !mu__links_is_silent(links, link->url, greeting->header->from) ||
+        !mu__link_may_dial_back(links, greeting, url))
+        return;
+    if (link->out != 0)
+        mu__link_go_down(links, link, "the process at its address fell silent");
+    mu__link_keep_words(&link->retry.detour, url);
+}
+
+static struct mu__link *new_link(struct mu__links *links,
+                                 const struct mu__greeting *greeting)
+{
+    char url[MU__LINK_URL_BYTES];
+    struct mu__link *link;
+
+    mu__view_copy(greeting->hello->address, url, sizeof url);
+    link = mu__link_new_back(links, greeting, url, MU__LINK_RESTING);
+    if (link == NULL)
+        return NULL;
+    take_detour(links, link, greeting);
+    if (mu__link_dial(links, link) == 0)
+        return link;
+    mu__links_log_limited(links, MU__LOG_WARN,
+                          "/job:%s/task:%" PRIu32
+                          " says its address is \"%s\", which cannot be dialled",
+                          link->type, link->index, url);
+    mu__link_free(links, link);
+    return NULL;
+}
+
+/* Keep a connection whose HELLO was no answer: the answer may come on it. Of many the
+ * oldest is dropped. False: its HELLO was seen before. */
+static bool keep_request(struct mu__links *links, uint32_t in)
+{
+    uint32_t *slot = &links->requests[links->requests_next % MU__LINK_REQUESTS_MAX];
+
+    for (size_t i = 0; i < MU__LINK_REQUESTS_MAX; i++)
+        if (links->requests[i] == in)
+            return false;
+    if (*slot != 0 && mu__map_get(&links->index.by_in, *slot) == NULL)
+        links->wire->ops->drop(links->wire, *slot);
+    *slot = in;
+    links->requests_next++;
+    return true;
+}
+
+/* Say HELLO to the sender of one: now, or when it is dialled. */
+static void answer(struct mu__links *links, struct mu__link *link,
+                   const struct mu__greeting *greeting)
+{
+    link->handshake.requester = greeting->header->from;
+    link->handshake.requester_epoch = greeting->hello->epoch;
+    if (link->state == MU__LINK_GREETING)
+        mu__link_say_hello(links, link);
+    else if (link->state == MU__LINK_RESTING && !mu__link_settles(links, link) &&
+             mu__link_dial(links, link) != 0)
+        mu__link_go_down(links, link, "cannot be dialled");
+}
+
+static void take_request(struct mu__links *links, const struct mu__greeting *greeting)
+{
+    struct mu__link *link = link_to_dial(links, greeting);
+
+    if (!keep_request(links, greeting->in))
+        return;
+    if (link == NULL)
+        link = new_link(links, greeting);
+    else if (link->origin == MU__LINK_RETAINED)
+        take_detour(links, link, greeting);
+    if (link == NULL)
+        links->wire->ops->drop(links->wire, greeting->in);
+    else
+        answer(links, link, greeting);
+}
+
 void mu__links_hello(struct mu__links *links, uint32_t in,
                      const struct mu__frame_header *header, struct mu__msg *msg)
 {
-    struct mu__hello *hello = (void *)msg->body;
+    struct mu__greeting greeting = {
+        .in = in, .header = header, .hello = (void *)msg->body};
     struct mu__link *link;
 
     if (mu__map_get(&links->index.by_in, in) != NULL)
-        return;     /* the second HELLO of a connection answers ours */
-    mu__link_read_proof(links, in);
-    if (links->leaving) {
+        return;     /* it was answered */
+    mu__link_read_proof(links, &greeting);
+    if (links->leaving || greeting.proof.right == MU__RIGHT_NONE) {
         links->wire->ops->drop(links->wire, in);
         return;
     }
-    if (refuse_hello(links, header, hello, in))
+    if (mu__link_refuse_hello(links, &greeting))
         return;
-    link = link_for_hello(links, hello, header);
-    if (link == NULL) {
-        links->wire->ops->drop(links->wire, in);
-        return;
-    }
-    if ((link->origin == MU__LINK_RETAINED_ANY && !name_task(links, link, hello)) ||
-        !keep_address(link, hello->address)) {
-        links->wire->ops->drop(links->wire, in);
-        return;
-    }
-    link->peer.epoch = hello->epoch;
-    keep_process(link, hello);
-    bind_in(links, link, in, header);
+    link = mu__link_answered(links, &greeting);
+    if (link != NULL)
+        take_answer(links, link, &greeting);
+    else
+        take_request(links, &greeting);
 }
 
 /* ---- REFUSE ---- */
 
 /* Whether a link is to the task that refuses, and its HELLO of the former epoch was the
- * refused one. A REFUSE without an epoch, of earlier versions, may be for any HELLO. */
+ * refused one. */
 static bool is_of_refuser(const struct mu__link *link,
                           const struct mu__frame_header *header,
                           const struct mu__refuse *refusal)
 {
     return link->state != MU__LINK_UP && link->index == refusal->index &&
            mu__view_is(refusal->type, link->type) &&
-           (header->epoch == 0 || header->epoch == link->former_epoch);
+           header->epoch != 0 && header->epoch == link->former_epoch;
 }
 
-/* The link that a REFUSE is for. The refusing task may be another one than we dialled: a
+/* The link that a REFUSE is for. Only who has heard our HELLO knows the epoch in it, so
+ * nobody else can refuse us. The refusing task may be another one than we dialled: a
  * link may even be up by the peer's own HELLO when ours, of the same epoch, is refused by
  * somebody else. A REFUSE for the HELLO of the former epoch came late, and counts only if
  * the refusing task is the one that we dialled. */
@@ -654,8 +406,8 @@ static bool is_for_another(const struct mu__links *links,
     return header->to != 0 && header->to != links->config.incarnation;
 }
 
-void mu__links_refusal(struct mu__links *links, const struct mu__frame_header *header,
-                       struct mu__msg *msg)
+void mu__links_refusal(struct mu__links *links, uint32_t in,
+                       const struct mu__frame_header *header, struct mu__msg *msg)
 {
     struct mu__refuse *refusal = (void *)msg->body;
     struct mu__link *link = refused_link(links, header, refusal);
@@ -672,6 +424,7 @@ void mu__links_refusal(struct mu__links *links, const struct mu__frame_header *h
                               "refused by somebody who plays %.*s %" PRIu32 ": %s",
                               (int)refusal->type.size, (const char *)refusal->type.data,
                               refusal->index, reason);
+        links->wire->ops->drop(links->wire, in);
         return;
     }
     (void)snprintf(why, sizeof why, "it refused us: %.480s", reason);

@@ -1,5 +1,6 @@
 /* Shared by the files of the links: links.c has the calls of the owner, lifecycle.c the
- * states of one link, greeting.c the handshake, sending.c and receiving.c its frames,
+ * states of one link, greeting.c the handshake, refusing.c and dial_back.c what is
+ * refused then, proof.c what peers may say, sending.c and receiving.c its frames,
  * ticking.c its timers, and report.c logs and shows it. */
 #ifndef MU_TRANSPORT_LINKS_INTERNAL_H
 #define MU_TRANSPORT_LINKS_INTERNAL_H
@@ -44,6 +45,16 @@ struct mu__links_numbers {
     uint32_t epoch;
 };
 
+/* A HELLO, and the connection that it came on. */
+struct mu__greeting {
+    uint32_t in;
+    const struct mu__frame_header *header;
+    const struct mu__hello *hello;
+    struct mu__proof proof;     /* of the other end */
+    char from[64];              /* its host: "10.0.0.7"; "": not known */
+    bool is_near;               /* that is this machine */
+};
+
 struct mu__links {
     struct mu__links_own own;
     struct mu__silent silent[MU__LINK_SILENT_MAX];
@@ -57,10 +68,13 @@ struct mu__links {
     struct mu__links_index index;
     struct mu__barred barred;
     struct mu__log_limit peers_log;
-    struct mu__proof proof;         /* of the connection whose HELLO is looked at */
     uint32_t links_count;       /* without those that are REFUSING or PARTING */
     uint32_t refusing_count;    /* REFUSING and PARTING */
     struct mu__links_numbers next;
+    uint64_t secret;            /* epochs are drawn with it */
+    uint32_t requests[MU__LINK_REQUESTS_MAX];   /* connections, of HELLOs unanswered */
+    uint32_t requests_next;
+    struct mu__map dialled_back;    /* how many links that never were up, by host */
     uint64_t tick_ms;           /* time of the last tick */
     bool leaving;
     struct mu__links_counters counters;
@@ -180,20 +194,53 @@ void mu__link_undirty(struct mu__links *links, struct mu__link *link);
 
 /* ---- greeting.c ---- */
 
-/* Handle a HELLO that came on `in`, and a REFUSE. */
+/* Handle a HELLO or a REFUSE that came on `in`. */
 void mu__links_hello(struct mu__links *links, uint32_t in,
                      const struct mu__frame_header *header, struct mu__msg *msg);
-void mu__links_refusal(struct mu__links *links, const struct mu__frame_header *header,
-                       struct mu__msg *msg);
+void mu__links_refusal(struct mu__links *links, uint32_t in,
+                       const struct mu__frame_header *header, struct mu__msg *msg);
+
+/* The link whose dial a HELLO answers: its sender has heard ours; and the one that is up
+ * to the sender's task. NULL: there is none. */
+struct mu__link *mu__link_answered(const struct mu__links *links,
+                                   const struct mu__greeting *greeting);
+struct mu__link *mu__link_up_to(const struct mu__links *links,
+                                const struct mu__greeting *greeting);
+
+static inline bool mu__link_is_client(struct mu__view type)
+{
+    return mu__view_is(type, MU__CLIENT_TYPE);
+}
+
+/* ---- refusing.c ---- */
+
+/* Refuse a HELLO if there is a reason to; true: it was refused, and its connection was
+ * dropped. */
+bool mu__link_refuse_hello(struct mu__links *links, const struct mu__greeting *greeting);
+
+/* ---- dial_back.c ---- */
+
+/* Whether the sender of a HELLO may have this node dial `url`; a refusal is logged. */
+bool mu__link_may_dial_back(struct mu__links *links, const struct mu__greeting *greeting,
+                            const char *url);
+
+/* mu__link_new for the sender of a HELLO, to dial it back at `url`. NULL also when it may
+ * not have that, or when too many are dialled back for its host. */
+struct mu__link *mu__link_new_back(struct mu__links *links,
+                                   const struct mu__greeting *greeting, const char *url,
+                                   enum mu__link_state state);
+
+/* A link that was dialled back is up, or ends. */
+void mu__link_is_back(struct mu__links *links, struct mu__link *link);
 
 /* ---- proof.c ---- */
 
-/* What the other end of `in` has proven, into links->proof. */
-void mu__link_read_proof(struct mu__links *links, uint32_t in);
+/* What the other end of greeting->in has proven, and where it is. */
+void mu__link_read_proof(const struct mu__links *links, struct mu__greeting *greeting);
 
-/* Whether a HELLO, by links->proof, says what its sender has not proven: to be a task,
- * with a key or certificate for clients, or another task than that of its certificate. */
-bool mu__link_is_unproven(const struct mu__links *links, const struct mu__hello *hello,
+/* Whether a HELLO says what its sender has not proven: to be a task, with a key or
+ * certificate for clients, or another task than that of its certificate. */
+bool mu__link_is_unproven(const struct mu__proof *proof, const struct mu__hello *hello,
                           char *why, size_t size);
 
 /* Whether the peer has not proven the right that the message needs; logged. */

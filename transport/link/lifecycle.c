@@ -2,6 +2,8 @@
  * again, or is freed. greeting.c has the handshake, by which it comes up. */
 #include "transport/link/internal.h"
 
+#include "runtime/base/sip_hash.h"
+
 #include <assert.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -20,12 +22,12 @@ enum {
 #define TO(state) (1U << MU__LINK_##state)
 
 /* From each state, those that may follow. A link is made RESTING or REFUSING; it may end
- * in any state. A peer that turned out to be another process leads back to GREETING. */
+ * in any state. */
 static const unsigned moves[MU__LINK_STATES_COUNT] = {
     [MU__LINK_RESTING] = TO(RESTING) | TO(DIALLING),
     [MU__LINK_DIALLING] = TO(GREETING) | TO(RESTING),
     [MU__LINK_GREETING] = TO(UP) | TO(RESTING),
-    [MU__LINK_UP] = TO(GREETING) | TO(PARTING) | TO(RESTING),
+    [MU__LINK_UP] = TO(PARTING) | TO(RESTING),
     [MU__LINK_REFUSING] = TO(REFUSING),
     [MU__LINK_PARTING] = 0,
 };
@@ -157,6 +159,8 @@ static void hang_up(struct mu__links *links, struct mu__link *link)
     link->peer.incarnation = 0;
     link->peer.epoch = 0;
     link->peer.pid = 0;
+    link->handshake.requester = 0;
+    link->handshake.requester_epoch = 0;
     mu__link_keep_words(&link->peer.host, "");
     mu__link_keep_words(&link->retry.detour, "");
 }
@@ -171,6 +175,7 @@ static void end_epoch(struct mu__links *links, struct mu__link *link)
 void mu__link_free(struct mu__links *links, struct mu__link *link)
 {
     unlist(links, link);
+    mu__link_is_back(links, link);
     mu__link_unkey(links, link);
     hang_up(links, link);
     end_epoch(links, link);
@@ -180,9 +185,22 @@ void mu__link_free(struct mu__links *links, struct mu__link *link)
 
 /* ---- dialling ---- */
 
+/* A number that no link has, and nobody can guess. */
+static uint32_t draw_epoch(struct mu__links *links)
+{
+    uint64_t words[2] = {links->config.incarnation, 0};
+    uint32_t epoch;
+
+    do {
+        words[1] = ++links->next.epoch;
+        epoch = (uint32_t)mu__sip_hash(links->secret, words, sizeof words);
+    } while (epoch == 0 || mu__map_get(&links->index.by_epoch, epoch) != NULL);
+    return epoch;
+}
+
 static int begin_epoch(struct mu__links *links, struct mu__link *link)
 {
-    uint32_t epoch = ++links->next.epoch;
+    uint32_t epoch = draw_epoch(links);
     int rv = mu__map_set(&links->index.by_epoch, epoch, link);
 
     if (rv != 0)
@@ -190,6 +208,7 @@ static int begin_epoch(struct mu__links *links, struct mu__link *link)
     link->former_epoch = link->epoch;
     end_epoch(links, link);
     link->epoch = epoch;
+    link->handshake.said_epoch = 0;
     return 0;
 }
 

@@ -15,6 +15,11 @@ enum {
                                        plays this task: that one may end */
     MU__LINK_SILENT_MAX = 16,       /* addresses whose process fell silent; the oldest is
                                        forgotten */
+    MU__LINK_STRAYS_MAX = 1024,     /* frames for other epochs in a row; then it ends */
+    MU__LINK_BACK_MAX = 256,        /* links dialled back for one host that have not come
+                                       up; further HELLOs from there are dropped */
+    MU__LINK_REQUESTS_MAX = 4096,   /* connections whose HELLO was no answer; the oldest
+                                       is dropped */
     MU__LINK_URL_BYTES = 256,       /* with the zero byte, as the next */
     MU__LINK_REASON_BYTES = 512,
     MU__LINK_WHO_BYTES = 400        /* of a text that names one process */
@@ -42,9 +47,20 @@ struct mu__link_peer {
     char *url;                  /* its address; NULL: that of the link */
     char *host;                 /* NULL: not known */
     uint64_t pid;               /* 0: not known */
-    uint64_t incarnation;       /* 0: no HELLO has come yet */
+    uint64_t incarnation;       /* 0: no answer has come yet */
     uint32_t epoch;             /* of its side of the link */
     enum mu__right right;       /* that it has proven */
+};
+
+/* The handshake of the present epoch. */
+struct mu__link_handshake {
+    uint64_t requester;         /* incarnation of who has said HELLO last, before the link
+                                   was up: anybody; 0: nobody */
+    uint32_t requester_epoch;
+    uint32_t said_epoch;        /* of the peer's, in our last HELLO */
+    uint32_t strays;            /* frames for other epochs since the last for this one */
+    uint64_t back_for;          /* dialled back for the host of this hash, and not yet up;
+                                   0: it is not counted */
 };
 
 /* When each last happened. */
@@ -102,6 +118,7 @@ struct mu__link {
     uint32_t epoch;             /* of our side: one for each dial; 0: none */
     uint32_t former_epoch;      /* 0: none */
     struct mu__link_peer peer;
+    struct mu__link_handshake handshake;
     struct mu__link_times times;
     struct mu__link_retry retry;
     struct mu__link_missing missing;

@@ -44,6 +44,22 @@ static struct mu__link *next_of(const struct mu__links *links,
     return at;
 }
 
+/* The link of a task that is up, or retained; of others the first. NULL: none. */
+static struct mu__link *main_of(const struct mu__links *links, const char *type,
+                                uint32_t index)
+{
+    struct mu__link *first = next_of(links, NULL, type, index);
+    struct mu__link *found = first;
+
+    for (struct mu__link *at = first; at != NULL; at = next_of(links, at, type, index)) {
+        if (at->state == MU__LINK_UP)
+            return at;
+        if (mu__link_is_retained(at))
+            found = at;
+    }
+    return found;
+}
+
 int mu__links_dial(struct mu__links *links, const char *type, uint32_t index,
                    const char *url)
 {
@@ -140,7 +156,7 @@ static void find_at(struct mu__link *link, const char *url)
 int mu__links_move(struct mu__links *links, const char *type, uint32_t index,
                    const char *url)
 {
-    struct mu__link *link = next_of(links, NULL, type, index);
+    struct mu__link *link = main_of(links, type, index);
     char reason[MU__LINK_REASON_BYTES];
     bool is_retained;
 
@@ -163,7 +179,7 @@ int mu__links_move(struct mu__links *links, const char *type, uint32_t index,
 int mu__links_adopt(struct mu__links *links, const char *type, uint32_t index,
                     const char *url)
 {
-    struct mu__link *link = next_of(links, NULL, type, index);
+    struct mu__link *link = main_of(links, type, index);
 
     mu__barred_remove(&links->barred, type, index);
     if (link == NULL || strcmp(type, "client") == 0)
@@ -217,6 +233,8 @@ int mu__links_new(const struct mu__links_config *config,
     links->config.listens = links->own.listens;
     links->upcalls = *upcalls;
     links->wire = wire;
+    if (config->world->ops->secret != NULL)
+        links->secret = config->world->ops->secret(config->world);
     *ret_links = links;
     return 0;
 }
@@ -231,6 +249,7 @@ void mu__links_free(struct mu__links *links)
     mu__map_done(&links->index.by_in);
     mu__map_done(&links->index.by_node);
     mu__map_done(&links->index.by_epoch);
+    mu__map_done(&links->dialled_back);
     mu__hash_table_done(&links->index.by_key);
     mu__barred_done(&links->barred);
     free(links);

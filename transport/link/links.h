@@ -69,6 +69,7 @@ struct mu__links_counters {
     uint64_t bytes_out;
     uint64_t bytes_in;
     uint64_t forbidden;         /* messages whose sender lacks the right to them */
+    uint64_t claims;            /* HELLOs that said to be a process whose link is up */
     uint64_t stale_frames;      /* for a former incarnation, or of a link that is down */
     uint32_t links_up;
 };

@@ -5,11 +5,21 @@
 #include <stdio.h>
 #include <string.h>
 
-void mu__link_read_proof(struct mu__links *links, uint32_t in)
+void mu__link_read_proof(const struct mu__links *links, struct mu__greeting *greeting)
 {
-    links->proof = (struct mu__proof){.right = MU__RIGHT_ALL};
-    if (links->wire->ops->proof != NULL)
-        links->wire->ops->proof(links->wire, in, &links->proof);
+    const struct mu__wire_ops *ops = links->wire->ops;
+    char *colon;
+
+    greeting->proof = (struct mu__proof){.right = MU__RIGHT_ALL};
+    if (ops->proof != NULL)
+        ops->proof(links->wire, greeting->in, &greeting->proof);
+    if (ops->peer != NULL)
+        ops->peer(links->wire, greeting->in, greeting->from, sizeof greeting->from);
+    colon = strrchr(greeting->from, ':');
+    if (colon != NULL)
+        *colon = '\0';
+    greeting->is_near =
+        ops->is_near == NULL || ops->is_near(links->wire, greeting->in);
 }
 
 enum mu__right mu__links_own_right(const struct mu__links *links, uint32_t node)
@@ -21,45 +31,66 @@ enum mu__right mu__links_own_right(const struct mu__links *links, uint32_t node)
     return links->wire->ops->own_right(links->wire, link->out);
 }
 
-bool mu__link_is_unproven(const struct mu__links *links, const struct mu__hello *hello,
+bool mu__link_is_unproven(const struct mu__proof *proof, const struct mu__hello *hello,
                           char *why, size_t size)
 {
-    const struct mu__proof *proof = &links->proof;
+    enum mu__right needed;
     char type[16];
 
     mu__view_copy(hello->type, type, sizeof type);
-    if (strcmp(type, "client") == 0)
-        return false;
-    if (proof->names_task && (strcmp(type, proof->task_type) != 0 ||
-                              hello->index != proof->task_index)) {
+    needed = mu__right_to_be(type);
+    if (proof->names_task && needed == MU__RIGHT_TASK &&
+        (strcmp(type, proof->task_type) != 0 || hello->index != proof->task_index)) {
         (void)snprintf(why, size,
                        "its certificate is that of /job:%s/task:%" PRIu32
                        ", and it says to be /job:%s/task:%" PRIu32,
                        proof->task_type, proof->task_index, type, hello->index);
         return true;
     }
-    if (proof->right >= MU__RIGHT_TASK)
+    if (proof->right >= needed)
         return false;
     (void)snprintf(why, size,
                    "it has proven the right \"%s\", and says to be /job:%s/task:%" PRIu32
-                   ", which needs the right \"task\"",
-                   mu__right_name(proof->right), type, hello->index);
+                   ", which needs the right \"%s\"",
+                   mu__right_name(proof->right), type, hello->index,
+                   mu__right_name(needed));
+    return true;
+}
+
+static bool is_chief(const struct mu__link *link)
+{
+    return link->index == 0 && strcmp(link->type, "chief") == 0;
+}
+
+/* Whether the peer may not send a message of this row; writes why. */
+static bool is_beyond(const struct mu__link *link, const struct mu__row *row, char *why,
+                      size_t size)
+{
+    enum mu__right needed = (enum mu__right)row->right;
+
+    if (link->peer.right < needed)
+        (void)snprintf(why, size, "which needs the right \"%s\"; it has proven \"%s\"",
+                       mu__right_name(needed), mu__right_name(link->peer.right));
+    else if (mu__right_as(link->type, link->peer.right) < needed)
+        (void)snprintf(why, size, "which only tasks of the cluster send");
+    else if (row->by_chief != 0 && !is_chief(link))
+        (void)snprintf(why, size, "which only the chief sends");
+    else
+        return false;
     return true;
 }
 
 bool mu__link_is_forbidden(struct mu__links *links, const struct mu__link *link,
                            const struct mu__msg *msg)
 {
-    enum mu__right needed = links->config.schema->rows[msg->kind].right;
+    char why[128];
 
-    if (link->peer.right >= needed)
+    if (!is_beyond(link, &links->config.schema->rows[msg->kind], why, sizeof why))
         return false;
     links->counters.forbidden++;
     mu__links_log_limited(links, MU__LOG_WARN,
-                          "/job:%s/task:%" PRIu32 " has sent %s, which needs the right "
-                          "\"%s\"; it has proven \"%s\": dropped",
-                          link->type, link->index,
-                          mu__schema_name(links->config.schema, msg->kind),
-                          mu__right_name(needed), mu__right_name(link->peer.right));
+                          "/job:%s/task:%" PRIu32 " at %s has sent %s, %s: dropped",
+                          link->type, link->index, mu__link_address(link),
+                          mu__schema_name(links->config.schema, msg->kind), why);
     return true;
 }

@@ -190,7 +190,7 @@ static void on_greeting_frame(struct mu__links *links, uint32_t in, struct mu__b
     if (header->type == MU__FRAME_HELLO)
         mu__links_hello(links, in, header, msg);
     else
-        mu__links_refusal(links, header, msg);
+        mu__links_refusal(links, in, header, msg);
     mu__pool_put(links->config.pool, msg);
 }
 
@@ -217,6 +217,17 @@ static void on_record_frame(struct mu__links *links, struct mu__link *link,
 
 /* ---- frames ---- */
 
+/* A frame that is not for the link's present epoch; `link` NULL: of no link. A few may be
+ * under way from a former one. Who sends many tries epochs. */
+static void note_stray(struct mu__links *links, struct mu__link *link)
+{
+    links->counters.stale_frames++;
+    if (link == NULL || link->state != MU__LINK_UP ||
+        ++link->handshake.strays < MU__LINK_STRAYS_MAX)
+        return;
+    mu__link_go_down(links, link, "it sends frames for other epochs of the link");
+}
+
 void mu__links_frame(struct mu__links *links, uint32_t in, struct mu__buf *frame)
 {
     struct mu__frame_header header;
@@ -235,10 +246,11 @@ void mu__links_frame(struct mu__links *links, uint32_t in, struct mu__buf *frame
     link = mu__map_get(&links->index.by_in, in);
     if (link == NULL || link->state != MU__LINK_UP ||
         header.from != link->peer.incarnation || header.to != links->config.incarnation ||
-        (header.epoch != 0 && header.epoch != link->epoch)) {
-        links->counters.stale_frames++;
+        header.epoch != link->epoch) {
+        note_stray(links, link);
         return;
     }
+    link->handshake.strays = 0;
     link->times.heard_ms = mu__links_now(links);
     if (header.type == MU__FRAME_DATA)
         (void)deliver_records(links, in, frame, MU__FRAME_HEADER_BYTES, header.count);

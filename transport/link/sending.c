@@ -5,11 +5,16 @@
 #include <stdio.h>
 #include <string.h>
 
+/* A HELLO goes to who has asked, if that is not known to be the peer yet. */
 static struct mu__outbox_route route_of(const struct mu__links *links,
                                         const struct mu__link *link)
 {
-    return (struct mu__outbox_route){links->wire, link->out, links->config.incarnation,
-                                     link->peer.incarnation, link->peer.epoch};
+    bool is_requester = !mu__link_has_heard(link) && !mu__link_is_ending(link);
+
+    return (struct mu__outbox_route){
+        links->wire, link->out, links->config.incarnation,
+        is_requester ? link->handshake.requester : link->peer.incarnation,
+        is_requester ? link->handshake.requester_epoch : link->peer.epoch};
 }
 
 /* ---- links with something to send ---- */
@@ -72,6 +77,7 @@ void mu__link_say_hello(struct mu__links *links, struct mu__link *link)
         hello.expected_index = link->index;
     }
     memcpy(record.msg.body, &hello, sizeof hello);
+    link->handshake.said_epoch = route_of(links, link).epoch;
     mu__link_say(links, link, MU__FRAME_HELLO, &record.msg);
 }
 

@@ -77,6 +77,10 @@ struct mu__wire_ops {
      * when that is not known. NULL: it never is. */
     void (*peer)(struct mu__wire *wire, uint32_t in, char *ret_address, size_t size);
 
+    /* Whether the other end of an incoming connection is on this machine, by the
+     * addresses of both ends. NULL: that is not known, and counts as yes. */
+    bool (*is_near)(struct mu__wire *wire, uint32_t in);
+
     /* Why `out` is not connected, for messages: of a name with several addresses, why
      * each of them failed. Valid until the loop's next iteration. NULL when it is
      * connected, or when nothing is known. */

@@ -187,7 +187,7 @@ static void test_next_incarnation_registers_after_a_reset(void **state)
     expect_fine(mark(client, "worker:1", 0, NULL));
     expect_shown(client, "worker:1", "disconnected");
     assert_int_equal(sim_restart(worker->node), 0);
-    run_for(cluster, 300);
+    run_for(cluster, 400);
     expect_shown(client, "worker:1", "connected");
     end(cluster);
 }

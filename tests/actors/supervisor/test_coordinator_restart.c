@@ -49,11 +49,7 @@ static struct cluster *begin_with(const struct cluster_options *options,
     *ret_storage = sim_storage_new("journal", 5);
     cluster->chief->journal = (struct cluster_journal){&(*ret_storage)->base, NULL,
                                                        is_gone, NULL, NULL};
-    cluster_start_all(cluster);
-    assert_true(cluster_settle(cluster));
-    assert_int_equal(sim_now_ms(cluster->sim), 160);
-    sim_trace_level(cluster->sim, MU__LOG_DEBUG);
-    (void)sim_trace(cluster->sim);
+    story_settle(cluster);
     return cluster;
 }
 
@@ -132,7 +128,7 @@ static void test_joined(void **state)
     closure = named(cluster->clients[0], "a", 0);
     run_for(cluster, 100);
     expect_explained(closure, "sent", "for a thread of /job:worker/task:0: it was sent "
-                                      "there 550 ms ago, and is not known to have begun");
+                                      "there 530 ms ago, and is not known to have begun");
     assert_int_equal(join(cluster->clients[0]), 0);
     expect_squares(&closure, 1);
 

@@ -51,6 +51,7 @@ static void add_row(struct page *page, unsigned number, const struct mu__row *ro
         "| field | type | needed | bound |\n| --- | --- | --- | --- |\n",
         number, row->name, row->right == MU__RIGHT_STORED ? "none, it is only stored"
                            : row->right == MU__RIGHT_NONE ? "none"
+                           : row->by_chief != 0           ? "to be the chief"
                                                           : mu__right_name(row->right));
     for (uint16_t i = 0; i < row->fields_count; i++) {
         const struct mu__field *field = &row->fields[i];

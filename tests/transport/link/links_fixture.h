@@ -18,7 +18,7 @@
 
 #include <cmocka.h>
 
-enum { US = 0xa, PEER = 0xb, RAW_OUT = 1 };
+enum { US = 0xa, PEER = 0xb, RAW_OUT = 1, SAID_MAX = 16 };
 
 /* ---- Us: links that note what they tell ---- */
 
@@ -52,13 +52,37 @@ static inline void note_member(struct mu__wire *wire, uint32_t in)
     members++;
 }
 
-/* The same wire, with peers that have proven something. */
+/* Where peers are, where a test says so: "10.0.0.7:5000". */
+static const char *seen_at = "";
+static bool seen_near;
+
+static inline void write_seen(struct mu__wire *wire, uint32_t in, char *ret_address,
+                              size_t size)
+{
+    (void)wire;
+    (void)in;
+    (void)snprintf(ret_address, size, "%s", seen_at);
+}
+
+static inline bool is_seen_near(struct mu__wire *wire, uint32_t in)
+{
+    (void)wire;
+    (void)in;
+    return seen_near;
+}
+
+/* The same wire, with peers that have proven something, or are somewhere. */
 static inline void prove(struct mu__wire *wire)
 {
     static struct mu__wire_ops ops;
 
     ops = *wire->ops;
-    ops.proof = read_proven;
+    if (proven != NULL)
+        ops.proof = read_proven;
+    if (seen_at[0] != '\0') {
+        ops.peer = write_seen;
+        ops.is_near = is_seen_near;
+    }
     ops.member = note_member;
     wire->ops = &ops;
 }
@@ -73,6 +97,9 @@ struct peer {
     uint32_t in;        /* where the last frame came from */
     char wanted[32];    /* of the last HELLO */
     uint32_t epoch;      /* the same */
+    struct mu__buf *said[SAID_MAX];     /* HELLOs, the oldest goes */
+    uint32_t said_on[SAID_MAX];         /* connections */
+    unsigned said_count;
 };
 
 struct fixture {
@@ -194,7 +221,7 @@ static inline int us_start(void *arg, struct sim_node *node, struct mu__world *w
         .world = world,
     };
 
-    if (proven != NULL)
+    if (proven != NULL || seen_at[0] != '\0')
         prove(wire);
     us->node = node;
     us->world = world;
@@ -218,6 +245,42 @@ static const struct sim_program us_program = {us_start, us_stop};
 
 /* ---- What the peer hears ---- */
 
+/* Keep a HELLO that was said, to say it again with our epoch when we have answered it. */
+static inline void keep_said(struct peer *peer, const struct mu__buf *frame)
+{
+    unsigned place = peer->said_count++ % SAID_MAX;
+
+    mu__buf_unref(peer->said[place]);
+    peer->said[place] = mu__buf_new(frame->size);
+    assert_non_null(peer->said[place]);
+    memcpy(peer->said[place]->data, frame->data, frame->size);
+    peer->said[place]->size = frame->size;
+    peer->said_on[place] = peer->out;
+}
+
+/* Say the last HELLO of `as` again; former ones are over. */
+static inline void say_again(struct peer *peer, uint64_t as)
+{
+    bool is_said = false;
+
+    for (unsigned i = 1; i <= SAID_MAX; i++) {
+        unsigned place = (peer->said_count - i) % SAID_MAX;
+        struct mu__buf *frame = peer->said[place];
+        struct mu__frame_header header;
+
+        if (frame == NULL || mu__frame_read(frame, &header) != 0 || header.from != as)
+            continue;
+        peer->said[place] = NULL;
+        header.to = US;
+        header.epoch = peer->epoch;
+        mu__frame_write(frame, &header);
+        if (is_said ||
+            peer->wire->ops->send(peer->wire, peer->said_on[place], frame) != 0)
+            mu__buf_unref(frame);
+        is_said = true;
+    }
+}
+
 static inline void note_record(struct peer *peer, struct mu__buf *frame,
                         const struct mu__frame_header *header)
 {
@@ -238,6 +301,7 @@ static inline void note_record(struct peer *peer, struct mu__buf *frame,
         mu__view_copy(hello->address, text, sizeof text);
         sim_note(sim, MU__LOG_INFO, "hears HELLO to %" PRIx64 " of %" PRIu32 " at %s",
                  header->to, hello->index, text);
+        say_again(peer, header->to);
     } else if (header->type == MU__FRAME_REFUSE) {
         mu__view_copy(((struct mu__refuse *)(void *)msg->body)->reason, text,
                       sizeof text);
@@ -295,7 +359,13 @@ static inline int peer_start(void *arg, struct sim_node *node, struct mu__world 
 
 static inline void peer_stop(void *arg)
 {
-    mu__pool_done(&((struct peer *)arg)->pool);
+    struct peer *peer = arg;
+
+    for (unsigned i = 0; i < SAID_MAX; i++) {
+        mu__buf_unref(peer->said[i]);
+        peer->said[i] = NULL;
+    }
+    mu__pool_done(&peer->pool);
 }
 
 static const struct sim_program peer_program = {peer_start, peer_stop};
@@ -315,9 +385,23 @@ static inline struct mu__buf *frame_of(uint16_t version, uint8_t type, uint64_t 
 }
 
 /* Takes the frame. */
-static inline void say(struct fixture *f, struct mu__buf *frame)
+static inline void say_as_it_is(struct fixture *f, struct mu__buf *frame)
 {
     assert_int_equal(f->peer.wire->ops->send(f->peer.wire, f->peer.out, frame), 0);
+}
+
+/* Takes the frame, which has the epoch of our last HELLO unless it has another one, or is
+ * a HELLO. */
+static inline void say(struct fixture *f, struct mu__buf *frame)
+{
+    struct mu__frame_header header = {0};
+
+    if (frame->size >= MU__FRAME_HEADER_BYTES && mu__frame_read(frame, &header) == 0 &&
+        header.type != MU__FRAME_HELLO && header.epoch == 0) {
+        header.epoch = f->peer.epoch;
+        mu__frame_write(frame, &header);
+    }
+    say_as_it_is(f, frame);
 }
 
 static inline void put_record(struct mu__buf *frame, const struct mu__schema *schema,
@@ -356,6 +440,7 @@ static inline void say_hello_words(struct fixture *f, const struct hello_words *
     struct mu__buf *frame = frame_of(words->version, MU__FRAME_HELLO, words->from, 0, 1);
 
     put_record(frame, &mu__frame_messages, MU__FRAME_HELLO, &hello, sizeof hello);
+    keep_said(&f->peer, frame);
     say(f, frame);
 }
 
@@ -399,17 +484,22 @@ static inline int setup(void **state)
     return sim_start(f->us.node) == 0 && sim_start(f->peer.node) == 0 ? 0 : -1;
 }
 
-/* The peer has introduced itself as the chief, and is up; it is 50 then. */
+/* The peer has introduced itself as the chief, and is up; it is 60 then. */
 static inline int setup_up(void **state)
 {
+    struct sim_settings usual;
     struct fixture *f;
 
     if (setup(state) != 0)
         return -1;
     f = *state;
     dial_us(f);
+    usual = *sim_settings(f->sim);
+    sim_settings(f->sim)->latency = (struct sim_range){5000, 5000};
+    sim_settings(f->sim)->connect = (struct sim_range){10000, 10000};
     say_hello_words(f, &good);
     run_for(f, 40);
+    *sim_settings(f->sim) = usual;
     (void)sim_trace(f->sim);
     return mu__links_count_up(f->us.links) == 1 ? 0 : -1;
 }

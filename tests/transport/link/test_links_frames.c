@@ -1,6 +1,8 @@
 /* Frames over a link that is up, large messages, sending and silence. */
 #include "tests/transport/link/links_fixture.h"
 
+#include "transport/link/link.h"
+
 /* ---- What the peer says ---- */
 
 static void say_piece_as(struct fixture *f, uint64_t from, uint64_t offset,
@@ -62,27 +64,51 @@ static void say_data_for(struct fixture *f, uint32_t epoch)
     mu__frame_write(frame, &header);
     frame->size = MU__FRAME_HEADER_BYTES;
     put_record(frame, &mu__messages, MU__CANCEL, &cancel, sizeof cancel);
-    say(f, frame);
+    say_as_it_is(f, frame);
 }
 
-/* The present epoch of the link is its first. What is for another one was under way for
- * long: its answers are for requests of that epoch. */
+/* What is for another epoch than the present one was under way for long: its answers are
+ * for requests of that epoch. What is for none comes from somebody who has not heard our
+ * HELLO. */
 static void test_former_epoch_of_the_link(void **state)
 {
     struct fixture *f = *state;
     struct mu__links_counters counters;
 
-    say_data_for(f, 2);
+    say_data_for(f, f->peer.epoch - 1);
+    say_data_for(f, 0);
     run_for(f, 20);
     expect_trace(f, "");
     mu__links_counters(f->us.links, &counters);
-    assert_int_equal(counters.stale_frames, 1);
+    assert_int_equal(counters.stale_frames, 2);
     assert_int_equal(counters.messages_in, 0);
-    say_data_for(f, 1);
+    say_data_for(f, f->peer.epoch);
     run_for(f, 20);
     mu__links_counters(f->us.links, &counters);
-    assert_int_equal(counters.stale_frames, 1);
+    assert_int_equal(counters.stale_frames, 2);
     assert_int_equal(counters.messages_in, 1);
+}
+
+/* A few frames for a former epoch may be under way; who sends many without one for this
+ * epoch in between is guessing. */
+static void test_many_epochs_are_tried(void **state)
+{
+    struct fixture *f = *state;
+
+    for (int round = 0; round < 2; round++) {
+        for (uint32_t i = 1; i < MU__LINK_STRAYS_MAX; i++)
+            say_data_for(f, f->peer.epoch + i);
+        say_data_for(f, f->peer.epoch);
+        run_for(f, 100);
+    }
+    assert_int_equal(f->us.delivered, 2);
+    assert_int_equal(mu__links_count_up(f->us.links), 1);
+    for (uint32_t i = 1; i <= MU__LINK_STRAYS_MAX; i++)
+        say_data_for(f, f->peer.epoch + i);
+    run_for(f, 100);
+    assert_int_equal(mu__links_count_up(f->us.links), 0);
+    assert_non_null(strstr(sim_trace(f->sim),
+                           "node 1 down: it sends frames for other epochs of the link"));
 }
 
 /* Data before any HELLO. */
@@ -285,6 +311,8 @@ static bool may_begin(struct fixture *f, uint32_t number, uint64_t total)
                                       PEER + number, NULL, 0};
     uint32_t up;
 
+    sim_settings(f->sim)->latency = (struct sim_range){5000, 5000};
+    sim_settings(f->sim)->connect = (struct sim_range){10000, 10000};
     dial_us(f);
     say_hello_words(f, &words);
     run_for(f, 40);
@@ -392,8 +420,8 @@ static void test_silence(void **state)
         "[  260] sim note: hears PING\n"
         "[  360] sim note: hears PING\n"
         "[  460] sim note: hears PING\n"
-        "[  550] us links: /job:chief/task:0 is lost: silent for 520 ms\n"
-        "[  550] sim note: node 1 down: silent for 520 ms\n"
+        "[  550] us links: /job:chief/task:0 is lost: silent for 505 ms\n"
+        "[  550] sim note: node 1 down: silent for 505 ms\n"
         "[  560] sim note: hears the end: closed by the peer\n");
 }
 
@@ -470,6 +498,7 @@ int main(void)
         TEST_UP(test_data),
         TEST_UP(test_stale),
         TEST_UP(test_former_epoch_of_the_link),
+        TEST_UP(test_many_epochs_are_tried),
         TEST(test_stranger),
         TEST_UP(test_bad_bytes),
         TEST_UP(test_pieces),

@@ -27,7 +27,7 @@ static void test_hangup(void **state)
     mu__links_allow(f->us.links, "chief", 0);
     dial_us(f);
     say_hello_words(f, &good);
-    run_for(f, 40);
+    run_for(f, 60);
     assert_int_equal(mu__links_count_up(f->us.links), 1);
 }
 

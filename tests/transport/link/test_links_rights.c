@@ -21,11 +21,11 @@ static void say_empty(struct fixture *f, uint16_t kind)
     say(f, frame);
 }
 
-/* The peer is up, as a client, for it may be no task with what it has proven. */
-static struct fixture *up_as_client(const struct mu__proof *proof)
+static struct fixture *up_as(const struct mu__proof *proof, const char *type,
+                             uint32_t index)
 {
-    static const struct hello_words hello = {1, "test", "client", 0, "tcp://peer:1", PEER,
-                                             NULL, 0};
+    const struct hello_words hello = {1, "test", type, index, "tcp://peer:1", PEER, NULL,
+                                      0};
     void *state = NULL;
     struct fixture *f;
 
@@ -34,7 +34,7 @@ static struct fixture *up_as_client(const struct mu__proof *proof)
     f = state;
     dial_us(f);
     say_hello_words(f, &hello);
-    run_for(f, 40);
+    run_for(f, 60);
     assert_int_equal(mu__links_count_up(f->us.links), 1);
     return f;
 }
@@ -47,26 +47,49 @@ static void down(struct fixture *f)
     proven = NULL;
 }
 
+/* Who may be no task with what it has proven, is a client; whatever else a client has
+ * proven, it sends nothing that tasks send; a task nothing that the chief sends. */
 static void test_each_message_with_each_right(void **state)
 {
+    static const struct {
+        int right;
+        const char *type;
+        uint32_t index;
+        int as;
+        bool chief;
+    } rows[] = {
+        {MU__RIGHT_OBSERVE, "client", 0, MU__RIGHT_OBSERVE, false},
+        {MU__RIGHT_USE, "client", 0, MU__RIGHT_USE, false},
+        {MU__RIGHT_OPERATE, "client", 0, MU__RIGHT_OPERATE, false},
+        {MU__RIGHT_TASK, "client", 0, MU__RIGHT_OPERATE, false},
+        {MU__RIGHT_ALL, "client", 0, MU__RIGHT_OPERATE, false},
+        {MU__RIGHT_OPERATE, "offer", 3, MU__RIGHT_OPERATE, false},
+        {MU__RIGHT_ALL, "offer", 3, MU__RIGHT_OPERATE, false},
+        {MU__RIGHT_TASK, "worker", 99, MU__RIGHT_TASK, false},
+        {MU__RIGHT_ALL, "ps", 0, MU__RIGHT_TASK, false},
+        {MU__RIGHT_ALL, "chief", 5, MU__RIGHT_TASK, false},
+        {MU__RIGHT_TASK, "chief", 0, MU__RIGHT_TASK, true},
+        {MU__RIGHT_ALL, "chief", 0, MU__RIGHT_ALL, true},
+    };
+
     (void)state;
-    for (int right = MU__RIGHT_NONE; right <= MU__RIGHT_ALL; right++) {
-        const struct mu__proof proof = {.right = (enum mu__right)right};
-        struct fixture *f = up_as_client(&proof);
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        const struct mu__proof proof = {.right = (enum mu__right)rows[i].right};
+        struct fixture *f = up_as(&proof, rows[i].type, rows[i].index);
         struct mu__links_counters counters;
         uint64_t forbidden = 0;
 
         for (uint16_t kind = 0; kind < mu__messages.rows_count; kind++) {
             const struct mu__row *row = &mu__messages.rows[kind];
             uint32_t delivered = f->us.delivered;
-            bool may = row->right <= right;
+            bool may = row->right <= rows[i].as && (row->by_chief == 0 || rows[i].chief);
 
             if (row->name == NULL)
                 continue;
             say_empty(f, kind);
             run_for(f, 20);
             if (f->us.delivered != delivered + may)
-                fail_msg("%s with the right %s: %s", row->name,
+                fail_msg("%s of %s with the right %s: %s", row->name, rows[i].type,
                          mu__right_name(proof.right), may ? "dropped" : "delivered");
             forbidden += !may;
         }
@@ -78,17 +101,62 @@ static void test_each_message_with_each_right(void **state)
     }
 }
 
+static void test_who_sends_what(void **state)
+{
+    static const struct mu__proof proof = {.right = MU__RIGHT_ALL};
+    static const struct {
+        const char *type;
+        uint32_t index;
+        const char *words;
+    } rows[] = {
+        {"client", 0, "/job:client/task:0 at tcp://peer:1 has sent run, which only tasks "
+                      "of the cluster send: dropped"},
+        {"worker", 99, "/job:worker/task:99 at tcp://peer:1 has sent run, which only the "
+                       "chief sends: dropped"},
+        {"chief", 5, "/job:chief/task:5 at tcp://peer:1 has sent run, which only the "
+                     "chief sends: dropped"},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        struct fixture *f = up_as(&proof, rows[i].type, rows[i].index);
+
+        say_empty(f, MU__RUN);
+        run_for(f, 20);
+        assert_non_null(strstr(sim_trace(f->sim), rows[i].words));
+        down(f);
+    }
+}
+
+/* Who has proven nothing is not even dialled. */
+static void test_no_right(void **state)
+{
+    static const struct mu__proof none = {.right = MU__RIGHT_NONE};
+    struct hello_words hello = good;
+
+    hello.type = "client";
+    proven = &none;
+    assert_int_equal(setup(state), 0);
+    dial_us(*state);
+    say_hello_words(*state, &hello);
+    run_for(*state, 100);
+    expect_trace((struct fixture *)*state, "");
+    assert_int_equal(mu__links_count_up(((struct fixture *)*state)->us.links), 0);
+    down(*state);
+}
+
 static void test_the_log_names_who_and_what(void **state)
 {
     static const struct mu__proof proof = {.right = MU__RIGHT_USE};
-    struct fixture *f = up_as_client(&proof);
+    struct fixture *f = up_as(&proof, "client", 0);
 
     (void)state;
     (void)sim_trace(f->sim);
     say_empty(f, MU__RUN);
     run_for(f, 20);
-    expect_trace(f, "[   70] us links: /job:client/task:0 has sent run, which needs the "
-                    "right \"task\"; it has proven \"use\": dropped\n");
+    expect_trace(f,
+        "[   90] us links: /job:client/task:0 at tcp://peer:1 has sent run, which needs "
+          "the right \"task\"; it has proven \"use\": dropped\n");
     down(f);
 }
 
@@ -117,6 +185,10 @@ static void test_who_may_be_what(void **state)
          "its certificate is that of /job:worker/task:1, and it says to be "
          "/job:chief/task:1"},
         {{MU__RIGHT_TASK, true, "worker", 1}, "client", 5, NULL},
+        {{.right = MU__RIGHT_OPERATE}, "offer", 5, NULL},
+        {{.right = MU__RIGHT_USE}, "offer", 5,
+         "it has proven the right \"use\", and says to be /job:offer/task:5, which "
+         "needs the right \"operate\""},
     };
 
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
@@ -132,7 +204,7 @@ static void test_who_may_be_what(void **state)
         run_for(f, 40);
         assert_int_equal(members, 0);
         say_hello_words(f, &hello);
-        run_for(f, 40);
+        run_for(f, 60);
         assert_int_equal(members, rows[i].refusal == NULL);
         say_hello_words(f, &hello);
         run_for(f, 10);
@@ -149,6 +221,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_each_message_with_each_right),
+        cmocka_unit_test(test_who_sends_what),
+        cmocka_unit_test(test_no_right),
         cmocka_unit_test(test_the_log_names_who_and_what),
         cmocka_unit_test(test_who_may_be_what),
     };

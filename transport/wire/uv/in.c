@@ -164,6 +164,40 @@ void mu__in_peer(struct mu__wire *door, uint32_t number, char *ret_address, size
         mu__address_words((struct sockaddr *)&name, ret_address, size);
 }
 
+static void address_of(const struct sockaddr_storage *name, char *ret_host, size_t size)
+{
+    if (uv_ip_name((const struct sockaddr *)name, ret_host, size) != 0)
+        ret_host[0] = '\0';
+}
+
+static bool is_loopback(const char *host)
+{
+    return strncmp(host, "127.", 4) == 0 || strcmp(host, "::1") == 0 ||
+           strncmp(host, "::ffff:127.", 11) == 0;
+}
+
+/* Loopback, or the same address at both ends. */
+bool mu__in_is_near(struct mu__wire *door, uint32_t number)
+{
+    struct in *in = mu__map_get(&((struct mu__wire_uv *)door)->ins, number);
+    struct sockaddr_storage theirs = {0};
+    struct sockaddr_storage ours = {0};
+    int sizes[2] = {sizeof theirs, sizeof ours};
+    char names[2][INET6_ADDRSTRLEN];
+
+    if (in == NULL || in->stream.handle.type != UV_TCP)
+        return in != NULL;
+    if (uv_tcp_getpeername((uv_tcp_t *)&in->stream.handle, (struct sockaddr *)&theirs,
+                           &sizes[0]) != 0 ||
+        uv_tcp_getsockname((uv_tcp_t *)&in->stream.handle, (struct sockaddr *)&ours,
+                           &sizes[1]) != 0)
+        return false;
+    address_of(&theirs, names[0], sizeof names[0]);
+    address_of(&ours, names[1], sizeof names[1]);
+    return names[0][0] != '\0' &&
+           (is_loopback(names[0]) || strcmp(names[0], names[1]) == 0);
+}
+
 void mu__in_drop_all(struct mu__wire_uv *wire)
 {
     for (size_t i = 0; wire->ins.count > 0; i = (i + 1) % wire->ins.capacity)

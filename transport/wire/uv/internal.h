@@ -123,6 +123,7 @@ void mu__in_member(struct mu__wire *door, uint32_t number);
 void mu__in_drop(struct mu__wire *door, uint32_t number);
 void mu__in_proof(struct mu__wire *door, uint32_t number, struct mu__proof *ret_proof);
 void mu__in_peer(struct mu__wire *door, uint32_t number, char *ret_address, size_t size);
+bool mu__in_is_near(struct mu__wire *door, uint32_t number);
 void mu__in_drop_all(struct mu__wire_uv *wire);
 void mu__in_resume_paused(struct mu__wire_uv *wire);
 

@@ -185,6 +185,7 @@ static const struct mu__wire_ops ops = {
     .show = mu__out_show,
     .own_right = mu__out_own_right,
     .peer = mu__in_peer,
+    .is_near = mu__in_is_near,
     .last_error = mu__out_last_error,
 };
 

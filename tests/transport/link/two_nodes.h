@@ -1,0 +1,175 @@
+/* A chief and a server with real links, which dial each other, in virtual time. */
+#ifndef MU_TESTS_TRANSPORT_LINK_TWO_NODES_H
+#define MU_TESTS_TRANSPORT_LINK_TWO_NODES_H
+
+#include "actors/messages.h"
+#include "tests/sim/sim.h"
+#include "transport/link/links.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+struct node {
+    struct sim_node *node;
+    const char *type;
+    uint32_t index;
+    const char *address;
+    struct mu__links *links;
+    unsigned ups;
+    unsigned delivered;         /* messages */
+    uint64_t incarnation;
+    struct mu__world *world;
+    struct mu__pool pool;
+    uint64_t tick_ms;
+};
+
+struct two_nodes {
+    struct sim *sim;
+    struct node chief;
+    struct node server;
+};
+
+/* ---- a node ---- */
+
+static inline void note_up(void *owner, uint32_t node, const char *type, uint32_t index,
+                    uint64_t incarnation, const char *address)
+{
+    (void)node;
+    (void)type;
+    (void)index;
+    (void)incarnation;
+    (void)address;
+    ((struct node *)owner)->ups++;
+}
+
+static inline void note_down(void *owner, uint32_t node, const char *reason)
+{
+    (void)owner;
+    (void)node;
+    (void)reason;
+}
+
+static inline void note_trouble(void *owner, const char *type, uint32_t index,
+                         const char *reason)
+{
+    (void)owner;
+    (void)type;
+    (void)index;
+    (void)reason;
+}
+
+static inline void drop_message(void *owner, struct mu__msg *msg)
+{
+    struct node *node = owner;
+
+    node->delivered++;
+    mu__pool_put(&node->pool, msg);
+}
+
+static inline void on_turn(void *owner)
+{
+    struct node *node = owner;
+    uint64_t now_ms = node->world->ops->now_ms(node->world);
+
+    if (now_ms >= node->tick_ms)
+        node->tick_ms = mu__links_tick(node->links, now_ms);
+    mu__links_flush(node->links);
+    node->world->ops->wake_at(node->world, node->tick_ms);
+}
+
+static inline void on_out_up(void *owner, uint32_t out)
+{
+    mu__links_out_up(((struct node *)owner)->links, out);
+}
+
+static inline void on_out_down(void *owner, uint32_t out, const char *reason)
+{
+    mu__links_out_down(((struct node *)owner)->links, out, reason);
+}
+
+static inline void on_writable(void *owner, uint32_t out)
+{
+    mu__links_writable(((struct node *)owner)->links, out);
+}
+
+static inline bool on_frame(void *owner, uint32_t in, struct mu__buf *frame)
+{
+    mu__links_frame(((struct node *)owner)->links, in, frame);
+    return true;
+}
+
+static inline void on_in_down(void *owner, uint32_t in, const char *reason)
+{
+    mu__links_in_down(((struct node *)owner)->links, in, reason);
+}
+
+static const struct mu__wire_events events = {
+    .out_up = on_out_up,
+    .out_down = on_out_down,
+    .writable = on_writable,
+    .frame = on_frame,
+    .in_down = on_in_down,
+    .burst_end = on_turn,
+};
+
+static inline int start(void *arg, struct sim_node *place, struct mu__world *world,
+                 struct mu__wire *wire)
+{
+    struct node *node = arg;
+    const struct mu__world_hooks hooks = {.owner = node, .turn = on_turn};
+    const struct mu__links_upcalls upcalls = {node, note_up, note_down, note_trouble,
+                                              drop_message, NULL};
+    const struct mu__links_config config = {
+        .cluster_name = "test",
+        .task_type = node->type,
+        .task_index = node->index,
+        .address = node->address,
+        .incarnation = node->incarnation = world->ops->random(world) | 1,
+        .heartbeat_ms = 1000,
+        .silence_ms = 5000,
+        .schema = &mu__messages,
+        .pool = &node->pool,
+        .world = world,
+    };
+
+    node->world = world;
+    node->tick_ms = 0;
+    mu__pool_init(&node->pool);
+    sim_attach(place, &hooks, &events, node);
+    world->ops->wake_at(world, 0);
+    return mu__links_new(&config, &upcalls, wire, &node->links);
+}
+
+static inline void stop(void *arg)
+{
+    struct node *node = arg;
+
+    mu__links_free(node->links);
+    mu__pool_done(&node->pool);
+}
+
+static inline void add(struct two_nodes *f, struct node *node, const char *type)
+{
+    static const struct sim_program program = {start, stop};
+
+    node->type = type;
+    node->address = type[0] == 'c' ? "tcp://chief:1" : "tcp://ps:1";
+    node->node = sim_node_add(f->sim, type, node->address, &program, node);
+    assert_int_equal(sim_start(node->node), 0);
+}
+
+/* Both are there, and dial each other. */
+static inline void two_nodes_open(struct two_nodes *f)
+{
+    add(f, &f->chief, "chief");
+    add(f, &f->server, "ps");
+    assert_int_equal(mu__links_dial(f->chief.links, "ps", 0, "tcp://ps:1"), 0);
+    assert_int_equal(mu__links_dial(f->server.links, "chief", 0, "tcp://chief:1"), 0);
+}
+
+#endif

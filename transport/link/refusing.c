@@ -1,0 +1,334 @@
+/* Refusing a HELLO: the reasons, and the link that says them. greeting.c has the rest of
+ * the handshake. */
+#include "transport/link/internal.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+/* ---- processes ---- */
+
+/* Describe a process: "URL (host H, pid P, incarnation I)". */
+static const char *describe(const char *url, const char *host, uint64_t pid,
+                            uint64_t incarnation, char *out, size_t size)
+{
+    int used = snprintf(out, size, "%s (", url);
+
+    if (used > 0 && (size_t)used < size && host[0] != '\0')
+        used += snprintf(out + used, size - (size_t)used, "host %s, ", host);
+    if (used > 0 && (size_t)used < size && pid != 0)
+        used += snprintf(out + used, size - (size_t)used, "pid %" PRIu64 ", ", pid);
+    if (used > 0 && (size_t)used < size)
+        (void)snprintf(out + used, size - (size_t)used, "incarnation %016" PRIx64 ")",
+                       incarnation);
+    return out;
+}
+
+/* Describe the sender of a HELLO: its address; `full`: and its process. */
+static const char *sender_of(const struct mu__greeting *greeting, bool full, char *out,
+                             size_t size)
+{
+    const struct mu__hello *hello = greeting->hello;
+    char url[MU__LINK_URL_BYTES];
+    char host[64];
+
+    mu__view_copy(hello->address, url, sizeof url);
+    mu__view_copy(hello->host, host, sizeof host);
+    if (full)
+        return describe(url, host, hello->pid, greeting->header->from, out, size);
+    (void)snprintf(out, size, "%s", url);
+    return out;
+}
+
+static const char *who_is_up(const struct mu__link *link, char *out, size_t size)
+{
+    return describe(mu__link_address(link), mu__link_words(link->peer.host),
+                    link->peer.pid, link->peer.incarnation, out, size);
+}
+
+static const char *who_are_we(const struct mu__links *links, char *out, size_t size)
+{
+    return describe(links->own.address, links->own.host, links->config.pid,
+                    links->config.incarnation, out, size);
+}
+
+/* ---- refusing ---- */
+
+/* The REFUSING link to `url`; NULL: none. */
+static struct mu__link *refusing_link(const struct mu__links *links, const char *url)
+{
+    uint64_t key = UINT64_C(1) << 63 | mu__view_hash(mu__view_str(url));
+    struct mu__link *link =
+        (struct mu__link *)mu__hash_table_find(&links->index.by_key, key);
+
+    while (link != NULL && strcmp(link->url, url) != 0)
+        link = mu__link_next(link);
+    return link;
+}
+
+/* Why a process is refused. */
+struct refusal {
+    const char *reason;
+    const char *url;        /* where the REFUSE is sent */
+    bool taken;             /* another process plays its task */
+};
+
+static void note_refusal(const struct mu__links *links, struct mu__link *link,
+                         const struct mu__greeting *greeting,
+                         const struct refusal *refusal)
+{
+    mu__link_keep_words(&link->why, refusal->reason);
+    link->peer.incarnation = greeting->header->from;
+    link->peer.epoch = greeting->hello->epoch;
+    link->missing.taken_since_ms = refusal->taken ? mu__links_now(links) + 1 : 0;
+}
+
+/* Refuse again over the same link: the peer has dialled another address of this node, or
+ * expects another task now. */
+static void refuse_again(struct mu__links *links, struct mu__link *link)
+{
+    if (link->times.said_ms == 0)
+        return;     /* it is not connected yet */
+    link->times.since_ms = mu__links_now(links);
+    mu__link_say_refuse(links, link);
+}
+
+/* The level of the log line: a second process of a task, which tries again every
+ * second, is warned of once. */
+static enum mu__log_level refusal_level(struct mu__links *links, uint64_t incarnation,
+                                        bool taken)
+{
+    bool is_named = taken && links->refused_twin == incarnation;
+
+    if (taken)
+        links->refused_twin = incarnation;
+    return links->config.only != NULL || is_named ? MU__LOG_DEBUG : MU__LOG_WARN;
+}
+
+/* Write " (from 10.0.0.7)", where a HELLO came from, unless `message` has it already. */
+static void where_from(const struct mu__greeting *greeting, const char *message,
+                       char *out, size_t size)
+{
+    out[0] = '\0';
+    if (greeting->from[0] != '\0' && strstr(message, greeting->from) == NULL)
+        (void)snprintf(out, size, " (from %s)", greeting->from);
+}
+
+static void log_refusal(struct mu__links *links, const struct mu__greeting *greeting,
+                        const struct refusal *refusal)
+{
+    static const char by_client[] = " (`muster check` or another client, no task)";
+    bool is_client = mu__link_is_client(greeting->hello->type);
+    char who[MU__LINK_WHO_BYTES];
+    char from[96];
+    char type[16];
+
+    mu__view_copy(greeting->hello->type, type, sizeof type);
+    (void)sender_of(greeting, refusal->taken, who, sizeof who);
+    where_from(greeting, who, from, sizeof from);
+    mu__links_log_limited(
+        links, refusal_level(links, greeting->header->from, refusal->taken),
+        "refused /job:%s/task:%" PRIu32 "%s at %s%s: %s", type, greeting->hello->index,
+        is_client ? by_client : "", who, from, refusal->reason);
+}
+
+/* Dial back once, to say why. */
+static void refuse(struct mu__links *links, const struct mu__greeting *greeting,
+                   const struct refusal *refusal)
+{
+    struct mu__link *link = refusing_link(links, refusal->url);
+
+    log_refusal(links, greeting, refusal);
+    links->wire->ops->drop(links->wire, greeting->in);
+    if (link != NULL &&
+        (link->peer.incarnation == greeting->header->from || !refusal->taken)) {
+        note_refusal(links, link, greeting, refusal);
+        refuse_again(links, link);
+        return;
+    }
+    link = mu__link_new_back(links, greeting, refusal->url, MU__LINK_REFUSING);
+    if (link == NULL)
+        return;
+    note_refusal(links, link, greeting, refusal);
+    if (link->why == NULL || mu__link_dial(links, link) != 0)
+        mu__link_free(links, link);
+}
+
+/* Whether the sender's task left the cluster, or has moved. */
+static bool is_barred(const struct mu__links *links, const struct mu__greeting *greeting,
+                      char *why, size_t size)
+{
+    const struct mu__hello *hello = greeting->hello;
+    const char *words = mu__barred_why(&links->barred, hello->type, hello->index,
+                                       greeting->header->from, hello->address);
+
+    if (words != NULL)
+        (void)snprintf(why, size, "%s", words);
+    return words != NULL;
+}
+
+/* Whether a HELLO is for another task: the dialled name has several machines, or the
+ * address was another task's before. */
+static bool is_misled(const struct mu__links *links, const struct mu__hello *hello,
+                      char *why, size_t size)
+{
+    char expected[16];
+
+    if (hello->expected_type.size == 0 ||
+        (mu__view_is(hello->expected_type, links->own.task_type) &&
+         hello->expected_index == links->config.task_index))
+        return false;
+    mu__view_copy(hello->expected_type, expected, sizeof expected);
+    (void)snprintf(why, size,
+                   "task /job:%s/task:%" PRIu32 " is not here, but /job:%s/task:%" PRIu32,
+                   expected, hello->expected_index, links->own.task_type,
+                   links->config.task_index);
+    return true;
+}
+
+/* Whether the version, the cluster or the task type cannot be accepted; writes why. */
+static bool is_unfit(const struct mu__links *links, const struct mu__frame_header *header,
+                     const struct mu__hello *hello, char *why, size_t size)
+{
+    char cluster[64];
+
+    mu__view_copy(hello->cluster, cluster, sizeof cluster);
+    if (header->version != MU__FRAME_VERSION) {
+        (void)snprintf(why, size,
+                       "protocol version %u, but /job:%s/task:%" PRIu32
+                       " speaks version %u",
+                       header->version, links->own.task_type, links->config.task_index,
+                       MU__FRAME_VERSION);
+        return true;
+    }
+    if (!mu__view_is(hello->cluster, links->own.cluster_name)) {
+        (void)snprintf(why, size,
+                       "cluster name \"%s\", but /job:%s/task:%" PRIu32
+                       " belongs to cluster \"%s\"",
+                       cluster, links->own.task_type, links->config.task_index,
+                       links->own.cluster_name);
+        return true;
+    }
+    if (links->config.only != NULL && !mu__view_is(hello->type, links->config.only)) {
+        (void)snprintf(why, size, "%s", links->config.only_why);
+        return true;
+    }
+    return false;
+}
+
+/* The link that is up to the task of a sender, who comes by another link or none; NULL:
+ * there is none. Whom mu__links_dial_any reaches may have another link, too. */
+static struct mu__link *other_up(const struct mu__links *links,
+                                 const struct mu__greeting *greeting)
+{
+    const struct mu__link *answered = mu__link_answered(links, greeting);
+    struct mu__link *up = mu__link_up_to(links, greeting);
+
+    if (up == NULL || (answered != NULL && answered->origin == MU__LINK_RETAINED_ANY))
+        return NULL;
+    return up == answered && up->peer.incarnation == greeting->header->from ? NULL : up;
+}
+
+/* Whether another process plays the sender's task: this one, or one whose link is up. */
+static bool is_twin(struct mu__links *links, const struct mu__greeting *greeting,
+                    char *why, size_t size)
+{
+    const struct mu__hello *hello = greeting->hello;
+    char who[MU__LINK_WHO_BYTES];
+    const struct mu__link *link;
+
+    if (mu__link_is_client(hello->type))
+        return false;
+    if (mu__view_is(hello->type, links->own.task_type) &&
+        hello->index == links->config.task_index) {
+        (void)snprintf(why, size, "task /job:%s/task:%" PRIu32 " is already played by %s",
+                       links->own.task_type, links->config.task_index,
+                       who_are_we(links, who, sizeof who));
+        return true;
+    }
+    link = other_up(links, greeting);
+    if (link == NULL)
+        return false;
+    (void)snprintf(why, size, "task /job:%s/task:%" PRIu32 " is already played by %s",
+                   link->type, link->index, who_is_up(link, who, sizeof who));
+    return true;
+}
+
+/* Where the second process of a task is sent its REFUSE: at its address, or, if the first
+ * process has the same, where it listens. */
+static const char *twin_url(struct mu__links *links, const struct mu__greeting *greeting,
+                            char *out, size_t size)
+{
+    const struct mu__hello *hello = greeting->hello;
+    const struct mu__link *link = mu__link_up_to(links, greeting);
+    bool is_shared = link == NULL ? mu__view_is(hello->address, links->own.address)
+                                  : mu__view_is(hello->address, link->url) ||
+                                        mu__view_is(hello->address,
+                                                    mu__link_address(link));
+
+    mu__view_copy(is_shared && hello->listens.size > 0 ? hello->listens : hello->address,
+                  out, size);
+    return out;
+}
+
+/* ---- claims ---- */
+
+/* Whether a HELLO says to be a process whose link is up: anybody can know its
+ * incarnation. If it is that process, which connects anew, the end of its former
+ * connection will be seen, or its silence; it tries again, and is let in then. */
+static bool is_claim(struct mu__links *links, const struct mu__greeting *greeting)
+{
+    const struct mu__link *up = other_up(links, greeting);
+
+    return up != NULL && up->peer.incarnation == greeting->header->from;
+}
+
+static void drop_claim(struct mu__links *links, const struct mu__greeting *greeting)
+{
+    char who[MU__LINK_WHO_BYTES];
+    char from[96];
+    char type[16];
+
+    links->counters.claims++;
+    mu__view_copy(greeting->hello->type, type, sizeof type);
+    (void)sender_of(greeting, true, who, sizeof who);
+    where_from(greeting, who, from, sizeof from);
+    mu__links_log_limited(links, MU__LOG_WARN,
+                          "dropped a second connection of /job:%s/task:%" PRIu32
+                          " at %s%s: the first one is up",
+                          type, greeting->hello->index, who, from);
+    links->wire->ops->drop(links->wire, greeting->in);
+}
+
+/* ---- all reasons ---- */
+
+bool mu__link_refuse_hello(struct mu__links *links, const struct mu__greeting *greeting)
+{
+    const struct mu__hello *hello = greeting->hello;
+    char why[MU__LINK_REASON_BYTES];
+    char url[MU__LINK_URL_BYTES];
+    struct refusal refusal = {.reason = why, .url = url};
+
+    mu__view_copy(hello->address, url, sizeof url);
+    if (is_unfit(links, greeting->header, hello, why, sizeof why) ||
+        mu__link_is_unproven(&greeting->proof, hello, why, sizeof why) ||
+        is_barred(links, greeting, why, sizeof why)) {
+        refuse(links, greeting, &refusal);
+        return true;
+    }
+    if (is_claim(links, greeting)) {
+        drop_claim(links, greeting);
+        return true;
+    }
+    if (is_twin(links, greeting, why, sizeof why)) {
+        refusal.taken = true;
+        refusal.url = twin_url(links, greeting, url, sizeof url);
+        refuse(links, greeting, &refusal);
+        return true;
+    }
+    if (is_misled(links, hello, why, sizeof why)) {
+        refuse(links, greeting, &refusal);
+        return true;
+    }
+    return false;
+}
