@@ -1,0 +1,156 @@
+/* What arrives. All incoming connections share one socket, whose receive descriptor the
+ * loop polls. nng takes one message of a connection at a time, and reads no further until
+ * it is fetched: so a peer that is not read is pushed back, and its end is told after its
+ * last message. */
+#include "transport/wire/nng/internal.h"
+
+#include <arpa/inet.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+struct in {
+    uint32_t number;
+    uint32_t pipe;
+};
+
+static struct in *in_new(struct mu__wire_nng *wire, uint32_t pipe)
+{
+    struct in *in = calloc(1, sizeof *in);
+
+    if (in == NULL)
+        return NULL;
+    in->number = ++wire->in_next;
+    in->pipe = pipe;
+    if (mu__map_set(&wire->ins, in->number, in) != 0) {
+        free(in);
+        return NULL;
+    }
+    if (mu__map_set(&wire->pipes, pipe, in) != 0) {
+        (void)mu__map_remove(&wire->ins, in->number);
+        free(in);
+        return NULL;
+    }
+    return in;
+}
+
+static void in_free(struct mu__wire_nng *wire, struct in *in)
+{
+    (void)mu__map_remove(&wire->ins, in->number);
+    (void)mu__map_remove(&wire->pipes, in->pipe);
+    free(in);
+}
+
+void mu__nng_in_drop(struct mu__wire *door, uint32_t number)
+{
+    struct mu__wire_nng *wire = (struct mu__wire_nng *)door;
+    struct in *in = mu__map_get(&wire->ins, number);
+
+    if (in == NULL)
+        return;
+    mu__nng_pipe_end(wire->news_of, in->pipe);
+    in_free(wire, in);
+}
+
+void mu__nng_in_free_all(struct mu__wire_nng *wire)
+{
+    for (size_t i = 0; wire->ins.count > 0; i = (i + 1) % wire->ins.capacity)
+        if (wire->ins.entries[i].key != 0)
+            in_free(wire, wire->ins.entries[i].value);
+}
+
+static void in_lost(struct mu__wire_nng *wire, struct in *in, const char *reason)
+{
+    uint32_t number = in->number;
+
+    in_free(wire, in);
+    wire->news = true;
+    wire->events.in_down(wire->owner, number, reason);
+}
+
+/* A connection whose first frame came before the news of it is known already. */
+void mu__nng_in_event(struct mu__wire_nng *wire, const struct mu__nng_event *event)
+{
+    struct in *in = mu__map_get(&wire->pipes, event->pipe);
+
+    if (in == NULL && event->begun && !event->ended) {
+        in = in_new(wire, event->pipe);
+        if (in == NULL)
+            mu__nng_pipe_end(wire->news_of, event->pipe);
+    }
+    if (in != NULL && event->ended)
+        in_lost(wire, in, "connection closed by the peer");
+}
+
+/* NULL: of a connection that was dropped. */
+static struct in *in_of(struct mu__wire_nng *wire, uint32_t pipe)
+{
+    struct in *in = mu__map_get(&wire->pipes, pipe);
+
+    if (in != NULL)
+        return in;
+    return mu__nng_news_has(wire->news_of, pipe) ? in_new(wire, pipe) : NULL;
+}
+
+/* False: a pause is wanted. */
+static bool deliver(struct mu__wire_nng *wire, nng_msg *message)
+{
+    struct in *in = in_of(wire, (uint32_t)nng_pipe_id(nng_msg_get_pipe(message)));
+    struct mu__buf *frame;
+    bool more;
+
+    if (in == NULL || nng_msg_len(message) > MU__FRAME_BYTES_MAX) {
+        nng_msg_free(message);
+        if (in != NULL) {
+            mu__nng_pipe_end(wire->news_of, in->pipe);
+            in_lost(wire, in, "it sent a frame larger than the limit");
+        }
+        return true;
+    }
+    frame = mu__nng_frame_of(message);
+    if (frame == NULL) {
+        mu__nng_pipe_end(wire->news_of, in->pipe);
+        in_lost(wire, in, "out of memory for its frame");
+        return true;
+    }
+    wire->news = true;
+    more = wire->events.frame(wire->owner, in->number, frame);
+    mu__buf_unref(frame);
+    return more;
+}
+
+void mu__nng_receive(struct mu__wire_nng *wire)
+{
+    for (unsigned i = 0; i < MU__NNG_FRAMES_MAX && !wire->closing; i++) {
+        nng_msg *message;
+
+        if (nng_recvmsg(wire->pull, &message, NNG_FLAG_NONBLOCK) != 0)
+            return;
+        if (!deliver(wire, message))
+            return;     /* the descriptor tells of the rest in the next iteration */
+    }
+}
+
+void mu__nng_in_peer(struct mu__wire *door, uint32_t number, char *ret_address,
+                     size_t size)
+{
+    const struct in *in = mu__map_get(&((struct mu__wire_nng *)door)->ins, number);
+    const nng_pipe pipe = {in == NULL ? 0 : in->pipe};
+    char host[INET6_ADDRSTRLEN] = "";
+    nng_sockaddr address;
+
+    (void)snprintf(ret_address, size, "%s", "");
+    if (in == NULL || nng_pipe_get_addr(pipe, NNG_OPT_REMADDR, &address) != 0)
+        return;
+    if (address.s_family == NNG_AF_IPC)
+        (void)snprintf(ret_address, size, "unix");
+    else if (address.s_family == NNG_AF_INPROC)
+        (void)snprintf(ret_address, size, "inproc");
+    else if (address.s_family == NNG_AF_INET &&
+             inet_ntop(AF_INET, &address.s_in.sa_addr, host, sizeof host) != NULL)
+        (void)snprintf(ret_address, size, "%s:%u", host,
+                       (unsigned)ntohs(address.s_in.sa_port));
+    else if (address.s_family == NNG_AF_INET6 &&
+             inet_ntop(AF_INET6, address.s_in6.sa_addr, host, sizeof host) != NULL)
+        (void)snprintf(ret_address, size, "[%s]:%u", host,
+                       (unsigned)ntohs(address.s_in6.sa_port));
+}
