@@ -5,6 +5,8 @@
 
 #include <stdlib.h>
 
+enum { REST_MS = 20 };   /* nng may stop for ever in the middle of a message */
+
 int (*mu__nng_close_socket)(nng_socket socket) = nng_close;
 
 /* Shared by the loop and the thread; whoever is last frees it. */
@@ -58,6 +60,7 @@ static void *run(void *arg)
     struct mu__nng_closer *closer = arg;
     bool is_left;
 
+    uv_sleep(REST_MS);
     for (unsigned i = 0; i < closer->count; i++)
         (void)mu__nng_close_socket(closer->sockets[i]);
     uv_mutex_lock(&closer->lock);

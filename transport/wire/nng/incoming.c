@@ -8,9 +8,17 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+enum { FLEETING_MS = 10 };
+
 struct in {
     uint32_t number;
     uint32_t pipe;
+    bool has_sent;
+    uint64_t begun_ms;
+    bool is_dropped;                /* and in the list of those, */
+    struct mu__list_node node;
+    uint64_t dropped_ms;            /* since then */
+    uint64_t heard_ms;              /* its last frame after that */
 };
 
 static struct in *in_new(struct mu__wire_nng *wire, uint32_t pipe)
@@ -21,6 +29,7 @@ static struct in *in_new(struct mu__wire_nng *wire, uint32_t pipe)
         return NULL;
     in->number = ++wire->in_next;
     in->pipe = pipe;
+    in->begun_ms = uv_now(wire->loop);
     if (mu__map_set(&wire->ins, in->number, in) != 0) {
         free(in);
         return NULL;
@@ -37,7 +46,38 @@ static void in_free(struct mu__wire_nng *wire, struct in *in)
 {
     (void)mu__map_remove(&wire->ins, in->number);
     (void)mu__map_remove(&wire->pipes, in->pipe);
+    if (in->is_dropped)
+        mu__list_remove(&wire->dropped, &in->node);
     free(in);
+}
+
+/* nng may stop for ever when it closes a connection in the middle of a message: what
+ * comes is thrown away, and when nothing comes for a moment it is closed. */
+static void in_drop(struct mu__wire_nng *wire, struct in *in)
+{
+    (void)mu__map_remove(&wire->ins, in->number);
+    in->is_dropped = true;
+    in->dropped_ms = uv_now(wire->loop);
+    in->heard_ms = in->dropped_ms;
+    mu__list_append(&wire->dropped, &in->node);
+    mu__wire_nng_rest(wire);
+}
+
+bool mu__nng_ins_rested(struct mu__wire_nng *wire)
+{
+    uint64_t now_ms = uv_now(wire->loop);
+    struct in *next;
+
+    for (struct in *in = MU__LIST_FIRST(&wire->dropped, struct in, node); in != NULL;
+         in = next) {
+        next = MU__LIST_NEXT(in, struct in, node);
+        if (now_ms - in->heard_ms < MU__NNG_REST_MS &&
+            now_ms - in->dropped_ms < MU__NNG_REST_LONG_MS)
+            continue;
+        mu__nng_pipe_end(wire->news_of, in->pipe);
+        in_free(wire, in);
+    }
+    return mu__list_is_empty(&wire->dropped);
 }
 
 void mu__nng_in_drop(struct mu__wire *door, uint32_t number)
@@ -45,24 +85,41 @@ void mu__nng_in_drop(struct mu__wire *door, uint32_t number)
     struct mu__wire_nng *wire = (struct mu__wire_nng *)door;
     struct in *in = mu__map_get(&wire->ins, number);
 
-    if (in == NULL)
-        return;
-    mu__nng_pipe_end(wire->news_of, in->pipe);
-    in_free(wire, in);
+    if (in != NULL)
+        in_drop(wire, in);
 }
 
 void mu__nng_in_free_all(struct mu__wire_nng *wire)
 {
-    for (size_t i = 0; wire->ins.count > 0; i = (i + 1) % wire->ins.capacity)
-        if (wire->ins.entries[i].key != 0)
-            in_free(wire, wire->ins.entries[i].value);
+    for (size_t i = 0; wire->pipes.count > 0; i = (i + 1) % wire->pipes.capacity)
+        if (wire->pipes.entries[i].key != 0)
+            in_free(wire, wire->pipes.entries[i].value);
+}
+
+/* A dialer of nng's that was given up sometimes connects once more, and refuses the
+ * connection that it has made. */
+static bool is_fleeting(const struct mu__wire_nng *wire, const struct in *in)
+{
+    return !in->has_sent && uv_now(wire->loop) - in->begun_ms < FLEETING_MS;
 }
 
 static void in_lost(struct mu__wire_nng *wire, struct in *in, const char *reason)
 {
     uint32_t number = in->number;
+    bool is_unknown = in->is_dropped || is_fleeting(wire, in);
 
     in_free(wire, in);
+    if (is_unknown)
+        return;
+    wire->news = true;
+    wire->events.in_down(wire->owner, number, reason);
+}
+
+static void in_refuse(struct mu__wire_nng *wire, struct in *in, const char *reason)
+{
+    uint32_t number = in->number;
+
+    in_drop(wire, in);
     wire->news = true;
     wire->events.in_down(wire->owner, number, reason);
 }
@@ -98,20 +155,23 @@ static bool deliver(struct mu__wire_nng *wire, nng_msg *message)
     struct mu__buf *frame;
     bool more;
 
-    if (in == NULL || nng_msg_len(message) > MU__FRAME_BYTES_MAX) {
+    if (in == NULL || in->is_dropped) {
         nng_msg_free(message);
-        if (in != NULL) {
-            mu__nng_pipe_end(wire->news_of, in->pipe);
-            in_lost(wire, in, "it sent a frame larger than the limit");
-        }
+        if (in != NULL)
+            in->heard_ms = uv_now(wire->loop);
+        return true;
+    }
+    if (nng_msg_len(message) > MU__FRAME_BYTES_MAX) {
+        nng_msg_free(message);
+        in_refuse(wire, in, "it sent a frame larger than the limit");
         return true;
     }
     frame = mu__nng_frame_of(message);
     if (frame == NULL) {
-        mu__nng_pipe_end(wire->news_of, in->pipe);
-        in_lost(wire, in, "out of memory for its frame");
+        in_refuse(wire, in, "out of memory for its frame");
         return true;
     }
+    in->has_sent = true;
     wire->news = true;
     more = wire->events.frame(wire->owner, in->number, frame);
     mu__buf_unref(frame);

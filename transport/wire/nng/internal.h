@@ -1,5 +1,6 @@
 /* Shared by the files of the nng wire: sockets.c listens and owns everything, incoming.c
- * takes what arrives, peers.c has the sockets that send, closer.c ends them. */
+ * takes what arrives, outgoing.c and senders.c have the sockets that send, closer.c
+ * ends them. */
 #ifndef MU_TRANSPORT_WIRE_NNG_INTERNAL_H
 #define MU_TRANSPORT_WIRE_NNG_INTERNAL_H
 
@@ -12,7 +13,9 @@
 #include "runtime/base/map.h"
 
 enum {
-    MU__NNG_TICK_MS = 1000,
+    MU__NNG_REST_MS = 20,           /* how long a connection is left alone before its
+                                       close, */
+    MU__NNG_REST_LONG_MS = 1000,    /* and at most, if its peer goes on sending */
     MU__NNG_URL_BYTES = 300,
     MU__NNG_FRAMES_MAX = 256        /* taken at a time */
 };
@@ -32,16 +35,17 @@ struct mu__wire_nng {
     uv_prepare_t before_poll;       /* both call burst_end, once for all that happened */
     uv_check_t after_poll;
     uv_async_t wake;                /* by the news */
-    uv_timer_t tick;
+    uv_timer_t rest;                /* until the next connection is closed */
     struct mu__map ins;             /* struct in, by number */
     struct mu__map pipes;           /* the same, by pipe */
-    struct mu__map outs;            /* struct mu__nng_peer, by number */
-    struct mu__list peers;          /* all of them */
-    struct mu__list parked;         /* those that no number is connected with */
-    struct mu__nng_peer *spare;     /* a socket without a dialer; NULL: none */
-    struct mu__nng_retiring *retiring;  /* peers that are being closed; NULL: none */
-    unsigned peers_count;
-    unsigned parked_count;
+    struct mu__map outs;            /* struct out, by number */
+    struct mu__list senders;        /* struct mu__nng_sender, of the outs */
+    struct mu__list retired;        /* the others, oldest first */
+    struct mu__nng_sender *spare;   /* a socket without a dialer; NULL: none */
+    struct mu__nng_batch *batch;    /* some that are being closed; NULL: none */
+    unsigned senders_count;         /* all of these */
+    unsigned retired_count;
+    struct mu__list dropped;        /* incoming, to be closed */
     bool is_stuck;                  /* nng did not come back from a close */
     uint32_t in_next;
     bool news;                      /* there were events since the last burst_end */
@@ -64,6 +68,9 @@ void mu__nng_in_peer(struct mu__wire *door, uint32_t number, char *ret_address,
                      size_t size);
 void mu__nng_in_free_all(struct mu__wire_nng *wire);
 
+/* Close those that were dropped and left alone; false: there are more. */
+bool mu__nng_ins_rested(struct mu__wire_nng *wire);
+
 /* ---- messages.c ---- */
 
 /* Memory of a frame to send. */
@@ -76,21 +83,27 @@ nng_msg *mu__nng_message_of(const struct mu__buf *frame);
  * message is freed. */
 struct mu__buf *mu__nng_frame_of(nng_msg *message);
 
-/* ---- peers.c ---- */
+/* ---- outgoing.c ---- */
 
 int mu__nng_dial(struct mu__wire *door, uint32_t number, const char *url);
 void mu__nng_hangup(struct mu__wire *door, uint32_t number);
+void mu__nng_hangup_all(struct mu__wire_nng *wire);
 int mu__nng_send(struct mu__wire *door, uint32_t number, struct mu__buf *frame);
 const char *mu__nng_last_error(struct mu__wire *door, uint32_t number);
-void mu__nng_peer_event(struct mu__wire_nng *wire, const struct mu__nng_event *event);
+void mu__nng_out_event(struct mu__wire_nng *wire, const struct mu__nng_event *event);
 
-/* Look after peers that nng does not come back to; false: there is no need to for now. */
-bool mu__nng_peers_tick(struct mu__wire_nng *wire);
+/* ---- senders.c ---- */
 
-/* Hand the sockets of all peers to `closer`, NULL: leave them as they are; and free the
- * peers, some iterations of the loop later. */
-void mu__nng_peers_close(struct mu__wire_nng *wire, struct mu__nng_closer *closer);
+/* Close those that were retired and left alone; false: there are more. */
+bool mu__nng_senders_rested(struct mu__wire_nng *wire);
 
-void mu__wire_nng_start_tick(struct mu__wire_nng *wire);
+/* Hand the sockets to `closer`, NULL: leave them as they are; and free the senders, some
+ * iterations of the loop later. All outs are hung up. */
+void mu__nng_senders_close(struct mu__wire_nng *wire, struct mu__nng_closer *closer);
+
+/* ---- sockets.c ---- */
+
+/* Something was retired or dropped: close it in a moment. */
+void mu__wire_nng_rest(struct mu__wire_nng *wire);
 
 #endif

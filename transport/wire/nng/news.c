@@ -78,15 +78,15 @@ void mu__nng_news_close(struct mu__nng_news *news)
     uv_mutex_unlock(&news->lock);
 }
 
-struct mu__nng_end *mu__nng_end_new(struct mu__nng_news *news, void *peer)
+struct mu__nng_end *mu__nng_end_new(struct mu__nng_news *news, void *owner)
 {
     struct mu__nng_end *end = calloc(1, sizeof *end);
 
     if (end == NULL)
         return NULL;
     end->news = news;
-    end->peer = peer;
-    end->pipes_max = peer == NULL ? MU__NNG_INS_MAX : 1;
+    end->owner = owner;
+    end->pipes_left = owner == NULL ? MU__NNG_INS_MAX : 1;
     uv_mutex_lock(&news->lock);
     end->next = news->ends;
     news->ends = end;
@@ -114,6 +114,8 @@ static void record_free(struct mu__nng_news *news, struct record *record)
         mu__list_remove(&news->list, &record->node);
     (void)mu__map_remove(&news->records, record->pipe);
     record->end->pipes--;
+    if (record->end->owner == NULL)
+        record->end->pipes_left++;
     free(record);
 }
 
@@ -152,13 +154,16 @@ static void list_it(struct mu__nng_news *news, struct record *record)
     (void)uv_async_send(news->wake);
 }
 
-/* With the lock. */
+/* With the lock. While the wire is being closed, what still connects to it is ended with
+ * the socket: if it were refused it would come again at once. */
 static bool accept_it(struct mu__nng_end *end, uint32_t pipe)
 {
     struct mu__nng_news *news = end->news;
     struct record *record;
 
-    if (news->wake == NULL || !end->is_open || end->pipes >= end->pipes_max)
+    if (news->wake == NULL)
+        return end->owner == NULL;
+    if (!end->is_open || end->pipes_left == 0)
         return false;
     record = calloc(1, sizeof *record);
     if (record == NULL || mu__map_set(&news->records, pipe, record) != 0) {
@@ -168,6 +173,7 @@ static bool accept_it(struct mu__nng_end *end, uint32_t pipe)
     record->end = end;
     record->pipe = pipe;
     end->pipes++;
+    end->pipes_left--;
     return true;
 }
 

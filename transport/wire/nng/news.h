@@ -23,9 +23,9 @@ struct mu__nng_news;
 struct mu__nng_end {
     struct mu__nng_news *news;
     struct mu__nng_end *next;
-    void *peer;                 /* of an outgoing socket, for the loop; NULL: listens */
-    unsigned pipes;             /* records: an outgoing socket has one at most */
-    unsigned pipes_max;
+    void *owner;                /* of a socket that sends, for the loop; NULL: listens */
+    unsigned pipes;             /* records */
+    unsigned pipes_left;        /* that may still be: a socket that sends has one */
     bool is_open;               /* connections are accepted */
 };
 
@@ -44,11 +44,11 @@ struct mu__nng_news *mu__nng_news_new(uv_async_t *wake);
 void mu__nng_news_hold(struct mu__nng_news *news);
 void mu__nng_news_drop(struct mu__nng_news *news);
 
-/* Nothing wakes the loop any more, and no connection is accepted. */
+/* Nothing wakes the loop any more. */
 void mu__nng_news_close(struct mu__nng_news *news);
 
 /* NULL: out of memory. No connection is accepted until it is opened. */
-struct mu__nng_end *mu__nng_end_new(struct mu__nng_news *news, void *peer);
+struct mu__nng_end *mu__nng_end_new(struct mu__nng_news *news, void *owner);
 
 /* When its socket is closed: nothing of it will be told any more. */
 void mu__nng_end_free(struct mu__nng_end *end);
@@ -56,7 +56,7 @@ void mu__nng_end_free(struct mu__nng_end *end);
 /* Have nng tell what happens to the connections of `socket`. Returns as nng does. */
 int mu__nng_end_watch(struct mu__nng_end *end, nng_socket socket);
 
-/* Accept the next connection, or not. */
+/* Accept connections, or not. */
 void mu__nng_end_open(struct mu__nng_end *end, bool is_open);
 
 /* The next event; false: there is none. After its end a connection's record is gone. */

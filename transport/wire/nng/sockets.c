@@ -92,23 +92,26 @@ static void on_wake(uv_async_t *wake)
     struct mu__nng_event event;
 
     while (!wire->closing && mu__nng_news_next(wire->news_of, &event)) {
-        if (event.end->peer == NULL)
+        if (event.end->owner == NULL)
             mu__nng_in_event(wire, &event);
         else
-            mu__nng_peer_event(wire, &event);
+            mu__nng_out_event(wire, &event);
     }
 }
 
-static void on_tick(uv_timer_t *tick)
+static void on_rest(uv_timer_t *rest)
 {
-    if (!mu__nng_peers_tick(tick->data))
-        (void)uv_timer_stop(tick);
+    bool senders = mu__nng_senders_rested(rest->data);
+    bool ins = mu__nng_ins_rested(rest->data);
+
+    if (senders && ins)
+        (void)uv_timer_stop(rest);
 }
 
-void mu__wire_nng_start_tick(struct mu__wire_nng *wire)
+void mu__wire_nng_rest(struct mu__wire_nng *wire)
 {
-    if (!uv_is_active((uv_handle_t *)&wire->tick))
-        (void)uv_timer_start(&wire->tick, on_tick, MU__NNG_TICK_MS, MU__NNG_TICK_MS);
+    if (!wire->closing && !uv_is_active((uv_handle_t *)&wire->rest))
+        (void)uv_timer_start(&wire->rest, on_rest, MU__NNG_REST_MS, MU__NNG_REST_MS);
 }
 
 /* ---- listening ---- */
@@ -266,11 +269,11 @@ static struct mu__wire_nng *wire_new(uv_loop_t *loop,
     }
     (void)uv_prepare_init(loop, &wire->before_poll);
     (void)uv_check_init(loop, &wire->after_poll);
-    (void)uv_timer_init(loop, &wire->tick);
+    (void)uv_timer_init(loop, &wire->rest);
     wire->wake.data = wire;
     wire->before_poll.data = wire;
     wire->after_poll.data = wire;
-    wire->tick.data = wire;
+    wire->rest.data = wire;
     wire->holds = 4;
     return wire;
 }
@@ -334,7 +337,7 @@ static void on_sockets_closed(void *owner, bool is_closed)
 void mu__wire_nng_close(struct mu__wire_nng *wire, void (*closed)(void *arg), void *arg)
 {
     struct mu__nng_closer *closer =
-        mu__nng_closer_new(wire->news_of, wire->peers_count + 2);
+        mu__nng_closer_new(wire->news_of, wire->senders_count + 2);
 
     assert(!wire->closing);
     wire->closing = true;
@@ -344,13 +347,14 @@ void mu__wire_nng_close(struct mu__wire_nng *wire, void (*closed)(void *arg), vo
     if (closer != NULL && wire->has_pull)
         mu__nng_closer_add(closer, wire->pull);
     mu__nng_in_free_all(wire);
-    mu__nng_peers_close(wire, closer);
+    mu__nng_hangup_all(wire);
+    mu__nng_senders_close(wire, closer);
     if (wire->has_poll)
         uv_close((uv_handle_t *)&wire->readable, on_closed);
     uv_close((uv_handle_t *)&wire->wake, on_closed);
     uv_close((uv_handle_t *)&wire->before_poll, on_closed);
     uv_close((uv_handle_t *)&wire->after_poll, on_closed);
-    uv_close((uv_handle_t *)&wire->tick, on_closed);
+    uv_close((uv_handle_t *)&wire->rest, on_closed);
     mu__wire_nng_hold(wire);
     if (closer == NULL || !mu__nng_closer_start(closer, wire->loop, MU__NNG_CLOSE_MS,
                                                 on_sockets_closed, wire))
