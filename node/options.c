@@ -187,6 +187,9 @@ const struct mu__option mu__options[MU__OPTIONS_COUNT] = {
     [MU__OPTION_TLS_ANY_TASK] = {
         FIELD(tls.any_task), .variable = "MUSTER_TLS_ANY_TASK", .high = 1,
     },
+    [MU__OPTION_WIRE] = {
+        FIELD(wire), .variable = "MUSTER_WIRE", .kind = MU__OPTION_TEXT,
+    },
     [MU__OPTION_RESTART_EXIT_CODE] = {
         .name = "restart_exit_code", .variable = "MUSTER_RESTART_EXIT_CODE",
         .tensorflow = "TF_CLIENT_NON_FATAL_RESTART_EXIT_CODE",

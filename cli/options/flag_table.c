@@ -84,6 +84,10 @@ const struct cmd_flag_spec cmd_flags[CMD_FLAGS_COUNT] = {
            "this node's private key; without it, it stands with the certificate"),
     OPTION(TLS_ANY_TASK, "tls-any-task", NUMBER, PEERS, "0|1",
            "whether a peer whose certificate names no task may be any task"),
+    OPTION(WIRE, "wire", TEXT, PEERS, "uv|nng",
+           "what connects nodes: libuv's streams, or nng's sockets, which speak the same "
+           "protocol; nng by itself at addresses of ws://, wss://, tls+tcp:// and "
+           "inproc://"),
     OPTION(THREADS, "threads", NUMBER, NODES, "N",
            "functions that a worker runs at the same time"),
     NUMBER(PROCESSES, "processes", "MUSTER_PROCESSES", NODES, "N", "0", 0, 1024,

@@ -63,6 +63,7 @@ static const struct {
     TLS(tls_certificate, certificate, TEXT),
     TLS(tls_private_key, private_key, TEXT),
     TLS(tls_any_task, any_task, FLAG),
+    OPTION(wire, TEXT),
     OPTION(log_level, INTEGER),
 #undef OPTION
 #undef SECONDS

@@ -1,0 +1,15 @@
+/* Nodes of the real tests take their wire from the environment, so that a test can run
+ * on each: MUSTER_WIRE=nng. Programs that are started read it themselves. */
+#include "muster/node.h"
+
+#include <stdlib.h>
+
+void __real_mu_node_options_init(mu_node_options *options);
+void __wrap_mu_node_options_init(mu_node_options *options);
+
+void __wrap_mu_node_options_init(mu_node_options *options)
+{
+    __real_mu_node_options_init(options);
+    if (options != NULL)
+        options->wire = getenv("MUSTER_WIRE");
+}
