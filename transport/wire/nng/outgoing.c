@@ -212,5 +212,8 @@ const char *mu__nng_last_error(struct mu__wire *door, uint32_t number)
 {
     const struct out *out = mu__map_get(&((struct mu__wire_nng *)door)->outs, number);
 
-    return out == NULL || out->is_up ? NULL : "nng has no connection to it";
+    if (out == NULL || out->is_up)
+        return NULL;
+    return out->sender == NULL ? "it waits to connect again"
+                               : mu__nng_sender_why(out->sender);
 }

@@ -34,6 +34,9 @@ struct mu__nng_sender {
 struct mu__nng_sender *mu__nng_sender_new(struct mu__wire_nng *wire, struct out *out,
                                           const char *url, int *ret_code);
 
+/* Why it is not connected. */
+const char *mu__nng_sender_why(const struct mu__nng_sender *sender);
+
 /* It sends nothing more. Its connection is closed a moment later. */
 void mu__nng_sender_retire(struct mu__nng_sender *sender);
 
