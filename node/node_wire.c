@@ -20,11 +20,25 @@ static int refuse_wire(const char *text, mu_error *ret_error)
                         "option wire is %s, expected \"uv\" or \"nng\"", shown);
 }
 
+static bool has_task_of_nng(const mu_cluster *cluster)
+{
+    size_t count = mu_cluster_task_count(cluster, NULL);
+    const char *address;
+    const char *type;
+    int index;
+
+    for (size_t i = 0; i < count; i++)
+        if (mu_cluster_task_at(cluster, i, &type, &index, &address) == 0 &&
+            mu__url_is_of_nng(address))
+            return true;
+    return false;
+}
+
 int mu__node_wire_choose(const mu_node_options *options, const char *bind_url,
                          mu_error *ret_error, bool *ret_is_nng)
 {
     bool is_of_nng = mu__url_is_of_nng(bind_url);
-    bool is_nng = is_of_nng;
+    bool is_nng = is_of_nng || has_task_of_nng(options->cluster);
 
     if (is_given(options->wire)) {
         is_nng = strcmp(options->wire, "nng") == 0;

@@ -1,5 +1,5 @@
-/* The wire of a node: libuv's streams, or nng's sockets; which one its options say, or the
- * address at which it listens, where only nng has its scheme. */
+/* The wire of a node: libuv's streams, or nng's sockets; which one its options say, or
+ * the addresses that it listens at and dials, where only nng has a scheme of them. */
 #ifndef MU_NODE_NODE_WIRE_H
 #define MU_NODE_NODE_WIRE_H
 

@@ -147,8 +147,8 @@ static void set_address(mu_node *node, const mu_node_options *o)
     const char *words = NULL;
 
     if (o->advertise_address != NULL || url == NULL || has_free_port(url))
-        words = mu__advertised(mu__node_wire_url(&node->network.wire), o->advertise_address,
-                               node->address);
+        words = mu__advertised(mu__node_wire_url(&node->network.wire),
+                               o->advertise_address, node->address);
     else
         (void)snprintf(node->address, sizeof node->address, "%s", url);
     if (words != NULL)

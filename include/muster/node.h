@@ -174,8 +174,9 @@ typedef struct mu_node_options {
     mu_tls_options tls;         /* how nodes prove themselves to each other over tcp */
     const char *wire;           /* what connects nodes: "uv", libuv's streams, or "nng",
                                    nng's sockets; both speak the same protocol. Default
-                                   NULL: "nng" where the node listens at an address of
-                                   ws://, wss://, tls+tcp:// or inproc://, else "uv" */
+                                   NULL: "nng" where the node's or another task's address
+                                   begins with ws://, wss://, tls+tcp:// or inproc://,
+                                   else "uv" */
     mu_log_fn log;              /* default NULL: text on standard error */
     void *log_user;
     int log_level;              /* default MU_LOG_INFO */

@@ -97,7 +97,8 @@ const char *mu__scheme_name(enum mu__scheme scheme)
 
 /* The text behind "://" of one of the first `count` schemes, and which it is; NULL: it is
  * of none. */
-static const char *scheme_of(const char *text, unsigned count, enum mu__scheme *ret_scheme)
+static const char *scheme_of(const char *text, unsigned count,
+                             enum mu__scheme *ret_scheme)
 {
     for (unsigned i = 0; i < count; i++) {
         size_t size = strlen(schemes[i].name);

@@ -1,4 +1,5 @@
-/* A place for wires of nng's sockets: a loop, and where they listen. */
+/* A place for wires of nng's sockets, or for one of them and one of libuv's streams: a
+ * loop, and where they listen. */
 #ifndef MU_TESTS_REAL_WIRE_WIRE_NNG_FIXTURE_H
 #define MU_TESTS_REAL_WIRE_WIRE_NNG_FIXTURE_H
 
@@ -9,6 +10,7 @@
 #include <cmocka.h>
 
 #include "transport/wire/nng/sockets.h"
+#include "transport/wire/uv/streams.h"
 
 #include "tests/support/contract/wire.h"
 
@@ -23,7 +25,9 @@ struct place {
     uv_loop_t loop;
     uv_timer_t limit;
     bool late;
-    struct mu__wire_nng *wires[2];
+    bool is_uv[2];
+    struct mu__wire_nng *nng[2];
+    struct mu__wire_uv *uv[2];
     unsigned open;
     char urls[2][ADDRESS_MAX];
     char directory[64];             /* "": none */
@@ -83,12 +87,19 @@ static inline struct mu__wire *place_open(void *arg, unsigned which,
     struct place *place = arg;
     mu_error error;
 
-    if (mu__wire_nng_open(&place->loop, place->urls[which], events, owner, &error,
-                          &place->wires[which]) != 0)
+    int rv = place->is_uv[which]
+                 ? mu__wire_uv_open(&place->loop, place->urls[which], events, owner,
+                                    &error, &place->uv[which])
+                 : mu__wire_nng_open(&place->loop, place->urls[which], events, owner,
+                                     &error, &place->nng[which]);
+
+    if (rv != 0)
         fail_msg("%s", error.message);
     place->open++;
-    set_url(place, which, mu__wire_nng_url(place->wires[which]));
-    return mu__wire_nng_wire(place->wires[which]);
+    set_url(place, which, place->is_uv[which] ? mu__wire_uv_url(place->uv[which])
+                                              : mu__wire_nng_url(place->nng[which]));
+    return place->is_uv[which] ? mu__wire_uv_wire(place->uv[which])
+                               : mu__wire_nng_wire(place->nng[which]);
 }
 
 static inline void on_closed(void *arg)
@@ -106,7 +117,10 @@ static inline void place_close(void *arg, unsigned which)
     struct place *place = arg;
     bool closed = false;
 
-    mu__wire_nng_close(place->wires[which], on_closed, &closed);
+    if (place->is_uv[which])
+        mu__wire_uv_close(place->uv[which], on_closed, &closed);
+    else
+        mu__wire_nng_close(place->nng[which], on_closed, &closed);
     assert_true(place_run(place, is_set, &closed));
     place->open--;
 }
@@ -124,8 +138,11 @@ static inline void place_free(void *arg)
     uv_close((uv_handle_t *)&place->limit, NULL);
     (void)uv_run(&place->loop, UV_RUN_DEFAULT);
     assert_int_equal(uv_loop_close(&place->loop), 0);
-    if (place->directory[0] != '\0')
+    if (place->directory[0] != '\0') {
+        for (unsigned i = 0; i < 2; i++)
+            (void)unlink(place->urls[i] + strlen("ipc://"));
         assert_int_equal(rmdir(place->directory), 0);
+    }
     free(place);
 }
 

@@ -5,20 +5,20 @@
 
 #include <stdlib.h>
 
-enum { REST_MS = 20 };   /* nng may stop for ever in the middle of a message */
+enum { REST_MS = 20 }; /* nng may stop for ever in the middle of a message */
 
 int (*mu__nng_close_socket)(nng_socket socket) = nng_close;
 
 /* Shared by the loop and the thread; whoever is last frees it. */
 struct mu__nng_closer {
     struct mu__nng_news *news;
-    uv_mutex_t lock;            /* guards these three */
-    bool is_over;               /* the thread has closed all */
-    bool is_deaf;               /* the loop needs no waking any more */
-    bool is_left;               /* the loop's half is over */
+    uv_mutex_t lock; /* guards these three */
+    bool is_over;    /* the thread has closed all */
+    bool is_deaf;    /* the loop needs no waking any more */
+    bool is_left;    /* the loop's half is over */
     uv_async_t wake;
     uv_timer_t limit;
-    unsigned handles;           /* of these two */
+    unsigned handles; /* of these two */
     void (*done)(void *owner, bool is_closed);
     void *owner;
     unsigned count;

@@ -8,82 +8,78 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-enum { FLEETING_MS = 10 };
-
-struct in {
+struct mu__nng_in {
     uint32_t number;
     uint32_t pipe;
-    bool has_sent;
-    uint64_t begun_ms;
-    bool is_dropped;                /* and in the list of those, */
+    bool is_dropped; /* and in the list of those, */
     struct mu__list_node node;
-    uint64_t dropped_ms;            /* since then */
-    uint64_t heard_ms;              /* its last frame after that */
+    uint64_t dropped_ms; /* since then */
+    uint64_t heard_ms;   /* its last frame after that */
 };
 
-static struct in *in_new(struct mu__wire_nng *wire, uint32_t pipe)
+static struct mu__nng_in *in_new(struct mu__wire_nng *wire, uint32_t pipe)
 {
-    struct in *in = calloc(1, sizeof *in);
+    struct mu__nng_in *in = calloc(1, sizeof *in);
 
     if (in == NULL)
         return NULL;
-    in->number = ++wire->in_next;
+    in->number = ++wire->in.next;
     in->pipe = pipe;
-    in->begun_ms = uv_now(wire->loop);
-    if (mu__map_set(&wire->ins, in->number, in) != 0) {
+    if (mu__map_set(&wire->in.ins, in->number, in) != 0) {
         free(in);
         return NULL;
     }
-    if (mu__map_set(&wire->pipes, pipe, in) != 0) {
-        (void)mu__map_remove(&wire->ins, in->number);
+    if (mu__map_set(&wire->in.pipes, pipe, in) != 0) {
+        (void)mu__map_remove(&wire->in.ins, in->number);
         free(in);
         return NULL;
     }
     return in;
 }
 
-static void in_free(struct mu__wire_nng *wire, struct in *in)
+static void in_free(struct mu__wire_nng *wire, struct mu__nng_in *in)
 {
-    (void)mu__map_remove(&wire->ins, in->number);
-    (void)mu__map_remove(&wire->pipes, in->pipe);
+    (void)mu__map_remove(&wire->in.ins, in->number);
+    (void)mu__map_remove(&wire->in.pipes, in->pipe);
     if (in->is_dropped)
-        mu__list_remove(&wire->dropped, &in->node);
+        mu__list_remove(&wire->in.dropped, &in->node);
     free(in);
 }
 
 /* nng may stop for ever when it closes a connection in the middle of a message: what
  * comes is thrown away, and when nothing comes for a moment it is closed. */
-static void in_drop(struct mu__wire_nng *wire, struct in *in)
+static void in_drop(struct mu__wire_nng *wire, struct mu__nng_in *in)
 {
-    (void)mu__map_remove(&wire->ins, in->number);
+    (void)mu__map_remove(&wire->in.ins, in->number);
     in->is_dropped = true;
     in->dropped_ms = uv_now(wire->loop);
     in->heard_ms = in->dropped_ms;
-    mu__list_append(&wire->dropped, &in->node);
+    mu__list_append(&wire->in.dropped, &in->node);
     mu__wire_nng_rest(wire);
 }
 
 bool mu__nng_ins_rested(struct mu__wire_nng *wire)
 {
     uint64_t now_ms = uv_now(wire->loop);
-    struct in *next;
+    struct mu__nng_in *next;
 
-    for (struct in *in = MU__LIST_FIRST(&wire->dropped, struct in, node); in != NULL;
-         in = next) {
-        next = MU__LIST_NEXT(in, struct in, node);
+    for (struct mu__nng_in *in =
+             MU__LIST_FIRST(&wire->in.dropped, struct mu__nng_in, node);
+         in != NULL; in = next) {
+        next = MU__LIST_NEXT(in, struct mu__nng_in, node);
         if (now_ms - in->heard_ms < MU__NNG_REST_MS &&
             now_ms - in->dropped_ms < MU__NNG_REST_LONG_MS)
             continue;
         mu__nng_pipe_end(wire->news_of, in->pipe);
         in_free(wire, in);
     }
-    return mu__list_is_empty(&wire->dropped);
+    return mu__list_is_empty(&wire->in.dropped);
 }
 
 void mu__nng_in_drop(struct mu__wire *door, uint32_t number)
 {
     struct mu__wire_nng *wire = (struct mu__wire_nng *)door;
-    struct in *in = mu__map_get(&wire->ins, number);
+    struct mu__nng_in *in = mu__map_get(&wire->in.ins, number);
 
     if (in != NULL)
         in_drop(wire, in);
@@ -91,31 +87,25 @@ void mu__nng_in_drop(struct mu__wire *door, uint32_t number)
 
 void mu__nng_in_free_all(struct mu__wire_nng *wire)
 {
-    for (size_t i = 0; wire->pipes.count > 0; i = (i + 1) % wire->pipes.capacity)
-        if (wire->pipes.entries[i].key != 0)
-            in_free(wire, wire->pipes.entries[i].value);
+    for (size_t i = 0; wire->in.pipes.count > 0; i = (i + 1) % wire->in.pipes.capacity)
+        if (wire->in.pipes.entries[i].key != 0)
+            in_free(wire, wire->in.pipes.entries[i].value);
 }
 
-/* A dialer of nng's that was given up sometimes connects once more, and refuses the
- * connection that it has made. */
-static bool is_fleeting(const struct mu__wire_nng *wire, const struct in *in)
-{
-    return !in->has_sent && uv_now(wire->loop) - in->begun_ms < FLEETING_MS;
-}
-
-static void in_lost(struct mu__wire_nng *wire, struct in *in, const char *reason)
+static void in_lost(struct mu__wire_nng *wire, struct mu__nng_in *in, const char *reason)
 {
     uint32_t number = in->number;
-    bool is_unknown = in->is_dropped || is_fleeting(wire, in);
+    bool is_dropped = in->is_dropped;
 
     in_free(wire, in);
-    if (is_unknown)
+    if (is_dropped)
         return;
     wire->news = true;
     wire->events.in_down(wire->owner, number, reason);
 }
 
-static void in_refuse(struct mu__wire_nng *wire, struct in *in, const char *reason)
+static void in_refuse(struct mu__wire_nng *wire, struct mu__nng_in *in,
+                      const char *reason)
 {
     uint32_t number = in->number;
 
@@ -127,21 +117,23 @@ static void in_refuse(struct mu__wire_nng *wire, struct in *in, const char *reas
 /* A connection whose first frame came before the news of it is known already. */
 void mu__nng_in_event(struct mu__wire_nng *wire, const struct mu__nng_event *event)
 {
-    struct in *in = mu__map_get(&wire->pipes, event->pipe);
+    struct mu__nng_in *in = mu__map_get(&wire->in.pipes, event->pipe);
 
     if (in == NULL && event->begun && !event->ended) {
         in = in_new(wire, event->pipe);
         if (in == NULL)
             mu__nng_pipe_end(wire->news_of, event->pipe);
     }
+    if (in == NULL && event->ended && !event->is_dropped)
+        in = in_new(wire, event->pipe); /* it has ended at once */
     if (in != NULL && event->ended)
         in_lost(wire, in, "connection closed by the peer");
 }
 
 /* NULL: of a connection that was dropped. */
-static struct in *in_of(struct mu__wire_nng *wire, uint32_t pipe)
+static struct mu__nng_in *in_of(struct mu__wire_nng *wire, uint32_t pipe)
 {
-    struct in *in = mu__map_get(&wire->pipes, pipe);
+    struct mu__nng_in *in = mu__map_get(&wire->in.pipes, pipe);
 
     if (in != NULL)
         return in;
@@ -151,7 +143,7 @@ static struct in *in_of(struct mu__wire_nng *wire, uint32_t pipe)
 /* False: a pause is wanted. */
 static bool deliver(struct mu__wire_nng *wire, nng_msg *message)
 {
-    struct in *in = in_of(wire, (uint32_t)nng_pipe_id(nng_msg_get_pipe(message)));
+    struct mu__nng_in *in = in_of(wire, (uint32_t)nng_pipe_id(nng_msg_get_pipe(message)));
     struct mu__buf *frame;
     bool more;
 
@@ -171,7 +163,6 @@ static bool deliver(struct mu__wire_nng *wire, nng_msg *message)
         in_refuse(wire, in, "out of memory for its frame");
         return true;
     }
-    in->has_sent = true;
     wire->news = true;
     more = wire->events.frame(wire->owner, in->number, frame);
     mu__buf_unref(frame);
@@ -186,14 +177,15 @@ void mu__nng_receive(struct mu__wire_nng *wire)
         if (nng_recvmsg(wire->pull, &message, NNG_FLAG_NONBLOCK) != 0)
             return;
         if (!deliver(wire, message))
-            return;     /* the descriptor tells of the rest in the next iteration */
+            return; /* the descriptor tells of the rest in the next iteration */
     }
 }
 
 void mu__nng_in_peer(struct mu__wire *door, uint32_t number, char *ret_address,
                      size_t size)
 {
-    const struct in *in = mu__map_get(&((struct mu__wire_nng *)door)->ins, number);
+    const struct mu__nng_in *in =
+        mu__map_get(&((struct mu__wire_nng *)door)->in.ins, number);
     const nng_pipe pipe = {in == NULL ? 0 : in->pipe};
     char host[INET6_ADDRSTRLEN] = "";
     nng_sockaddr address;

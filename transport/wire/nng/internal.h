@@ -13,44 +13,54 @@
 #include "runtime/base/map.h"
 
 enum {
-    MU__NNG_REST_MS = 20,           /* how long a connection is left alone before its
+    MU__NNG_REST_MS = 20,        /* how long a connection is left alone before its
                                        close, */
-    MU__NNG_REST_LONG_MS = 1000,    /* and at most, if its peer goes on sending */
+    MU__NNG_REST_LONG_MS = 1000, /* and at most, if its peer goes on sending */
     MU__NNG_URL_BYTES = 300,
-    MU__NNG_FRAMES_MAX = 256        /* taken at a time */
+    MU__NNG_FRAMES_MAX = 256 /* taken at a time */
+};
+
+/* What arrives. */
+struct mu__nng_incoming {
+    struct mu__map ins;      /* struct mu__nng_in, by number */
+    struct mu__map pipes;    /* the same, and those that were dropped, by pipe */
+    struct mu__list dropped; /* to be closed */
+    uint32_t next;
+};
+
+/* What is sent. */
+struct mu__nng_outgoing {
+    struct mu__map outs;          /* struct mu__nng_out, by number */
+    struct mu__list senders;      /* struct mu__nng_sender, of the outs */
+    struct mu__list retired;      /* the others, oldest first */
+    struct mu__nng_sender *spare; /* a socket without a dialer; NULL: none */
+    struct mu__nng_batch *batch;  /* some that are being closed; NULL: none */
+    unsigned count;               /* of all sockets */
+    unsigned retired_count;
+    bool is_stuck; /* nng did not come back from a close */
 };
 
 struct mu__wire_nng {
-    struct mu__wire door;           /* first: operations cast */
+    struct mu__wire door; /* first: operations cast */
     uv_loop_t *loop;
     struct mu__wire_events events;
     void *owner;
-    char text[MU__NNG_URL_BYTES];   /* where it listens */
+    char text[MU__NNG_URL_BYTES];    /* where it listens */
     char path[MU__URL_PATH_MAX + 1]; /* of its unix socket; "": none */
     struct mu__nng_news *news_of;
     nng_socket pull;
     bool has_pull;
     bool has_poll;
-    uv_poll_t readable;             /* its receive descriptor */
-    uv_prepare_t before_poll;       /* both call burst_end, once for all that happened */
+    uv_poll_t readable;       /* its receive descriptor */
+    uv_prepare_t before_poll; /* both call burst_end, once for all that happened */
     uv_check_t after_poll;
-    uv_async_t wake;                /* by the news */
-    uv_timer_t rest;                /* until the next connection is closed */
-    struct mu__map ins;             /* struct in, by number */
-    struct mu__map pipes;           /* the same, by pipe */
-    struct mu__map outs;            /* struct out, by number */
-    struct mu__list senders;        /* struct mu__nng_sender, of the outs */
-    struct mu__list retired;        /* the others, oldest first */
-    struct mu__nng_sender *spare;   /* a socket without a dialer; NULL: none */
-    struct mu__nng_batch *batch;    /* some that are being closed; NULL: none */
-    unsigned senders_count;         /* all of these */
-    unsigned retired_count;
-    struct mu__list dropped;        /* incoming, to be closed */
-    bool is_stuck;                  /* nng did not come back from a close */
-    uint32_t in_next;
-    bool news;                      /* there were events since the last burst_end */
+    uv_async_t wake; /* by the news */
+    uv_timer_t rest; /* until the next connection is closed */
+    struct mu__nng_incoming in;
+    struct mu__nng_outgoing out;
+    bool news; /* there were events since the last burst_end */
     bool closing;
-    unsigned holds;                 /* handles that must be closed first */
+    unsigned holds; /* handles that must be closed first */
     void (*closed)(void *arg);
     void *closed_arg;
 };
@@ -71,7 +81,7 @@ void mu__nng_in_free_all(struct mu__wire_nng *wire);
 /* Close those that were dropped and left alone; false: there are more. */
 bool mu__nng_ins_rested(struct mu__wire_nng *wire);
 
-/* ---- messages.c ---- */
+/* ---- framing.c ---- */
 
 /* Memory of a frame to send. */
 struct mu__buf *mu__nng_frame_buffer(struct mu__wire *door, size_t capacity);

@@ -3,8 +3,8 @@
 #include <stdlib.h>
 
 /* One connection. */
-struct record {
-    struct mu__list_node node;      /* in the list of news, if is_listed */
+struct pipe_news {
+    struct mu__list_node node; /* in the list of news, if is_listed */
     struct mu__nng_end *end;
     uint32_t pipe;
     bool is_listed;
@@ -14,10 +14,10 @@ struct record {
 };
 
 struct mu__nng_news {
-    uv_mutex_t lock;                /* guards all below, and the ends */
+    uv_mutex_t lock; /* guards all below, and the ends */
     unsigned holders;
-    uv_async_t *wake;               /* NULL: closed */
-    struct mu__map records;         /* struct record, by pipe */
+    uv_async_t *wake;       /* NULL: closed */
+    struct mu__map records; /* struct pipe_news, by pipe */
     struct mu__list list;
     struct mu__nng_end *ends;
 };
@@ -94,12 +94,12 @@ struct mu__nng_end *mu__nng_end_new(struct mu__nng_news *news, void *owner)
     return end;
 }
 
-static struct record *record_of(struct mu__nng_end *end)
+static struct pipe_news *record_of(struct mu__nng_end *end)
 {
     const struct mu__map *records = &end->news->records;
 
     for (size_t i = 0; i < records->capacity; i++) {
-        struct record *record = records->entries[i].value;
+        struct pipe_news *record = records->entries[i].value;
 
         if (records->entries[i].key != 0 && record->end == end)
             return record;
@@ -108,7 +108,7 @@ static struct record *record_of(struct mu__nng_end *end)
 }
 
 /* With the lock. */
-static void record_free(struct mu__nng_news *news, struct record *record)
+static void record_free(struct mu__nng_news *news, struct pipe_news *record)
 {
     if (record->is_listed)
         mu__list_remove(&news->list, &record->node);
@@ -144,7 +144,7 @@ void mu__nng_end_open(struct mu__nng_end *end, bool is_open)
 /* ---- on nng's threads ---- */
 
 /* With the lock. */
-static void list_it(struct mu__nng_news *news, struct record *record)
+static void list_it(struct mu__nng_news *news, struct pipe_news *record)
 {
     if (news->wake == NULL)
         return;
@@ -159,7 +159,7 @@ static void list_it(struct mu__nng_news *news, struct record *record)
 static bool accept_it(struct mu__nng_end *end, uint32_t pipe)
 {
     struct mu__nng_news *news = end->news;
-    struct record *record;
+    struct pipe_news *record;
 
     if (news->wake == NULL)
         return end->owner == NULL;
@@ -185,7 +185,7 @@ static void on_pipe(nng_pipe pipe, nng_pipe_ev event, void *arg)
     struct mu__nng_news *news = end->news;
     uint32_t id = (uint32_t)nng_pipe_id(pipe);
     bool is_refused = false;
-    struct record *record;
+    struct pipe_news *record;
 
     uv_mutex_lock(&news->lock);
     record = mu__map_get(&news->records, id);
@@ -216,11 +216,11 @@ int mu__nng_end_watch(struct mu__nng_end *end, nng_socket socket)
 
 bool mu__nng_news_next(struct mu__nng_news *news, struct mu__nng_event *ret_event)
 {
-    struct record *record;
+    struct pipe_news *record;
     bool ended;
 
     uv_mutex_lock(&news->lock);
-    record = MU__LIST_FIRST(&news->list, struct record, node);
+    record = MU__LIST_FIRST(&news->list, struct pipe_news, node);
     if (record == NULL) {
         uv_mutex_unlock(&news->lock);
         return false;
@@ -229,7 +229,8 @@ bool mu__nng_news_next(struct mu__nng_news *news, struct mu__nng_event *ret_even
     record->is_listed = false;
     ended = record->ended;
     *ret_event = (struct mu__nng_event){record->end, record->pipe,
-                                        record->begun && !record->is_dropped, ended};
+                                        record->begun && !record->is_dropped, ended,
+                                        record->is_dropped};
     record->begun = false;
     if (ended)
         record_free(news, record);
@@ -240,7 +241,7 @@ bool mu__nng_news_next(struct mu__nng_news *news, struct mu__nng_event *ret_even
 void mu__nng_pipe_end(struct mu__nng_news *news, uint32_t pipe)
 {
     const nng_pipe closing = {pipe};
-    struct record *record;
+    struct pipe_news *record;
 
     uv_mutex_lock(&news->lock);
     record = mu__map_get(&news->records, pipe);
@@ -252,7 +253,7 @@ void mu__nng_pipe_end(struct mu__nng_news *news, uint32_t pipe)
 
 bool mu__nng_news_has(struct mu__nng_news *news, uint32_t pipe)
 {
-    const struct record *record;
+    const struct pipe_news *record;
     bool has;
 
     uv_mutex_lock(&news->lock);

@@ -15,7 +15,7 @@
 #include <nng/nng.h>
 #include <uv.h>
 
-enum { MU__NNG_INS_MAX = 16384 };   /* incoming connections at a time */
+enum { MU__NNG_INS_MAX = 16384 }; /* incoming connections at a time */
 
 struct mu__nng_news;
 
@@ -23,10 +23,10 @@ struct mu__nng_news;
 struct mu__nng_end {
     struct mu__nng_news *news;
     struct mu__nng_end *next;
-    void *owner;                /* of a socket that sends, for the loop; NULL: listens */
-    unsigned pipes;             /* records */
-    unsigned pipes_left;        /* that may still be: a socket that sends has one */
-    bool is_open;               /* connections are accepted */
+    void *owner;         /* of a socket that sends, for the loop; NULL: listens */
+    unsigned pipes;      /* records */
+    unsigned pipes_left; /* that may still be: a socket that sends has one */
+    bool is_open;        /* connections are accepted */
 };
 
 /* Begun, then ended; of a connection that was refused only its end. */
@@ -35,6 +35,7 @@ struct mu__nng_event {
     uint32_t pipe;
     bool begun;
     bool ended;
+    bool is_dropped; /* closed by mu__nng_pipe_end */
 };
 
 /* `wake` is sent when there is news. NULL: out of memory. */

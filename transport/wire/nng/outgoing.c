@@ -9,15 +9,15 @@
 
 enum { BACKOFF_MIN_MS = 50, BACKOFF_MAX_MS = 2000, STABLE_MS = 1000 };
 
-struct out {
+struct mu__nng_out {
     struct mu__wire_nng *wire;
     uint32_t number;
-    struct mu__nng_sender *sender;  /* NULL: it waits */
+    struct mu__nng_sender *sender; /* NULL: it waits */
     bool is_up;
-    bool is_blocked;                /* `writable` follows */
+    bool is_blocked; /* `writable` follows */
     uint64_t up_since_ms;
     unsigned backoff_ms;
-    uv_timer_t timer;               /* until the next attempt */
+    uv_timer_t timer; /* until the next attempt */
     char url[MU__NNG_URL_BYTES];
 };
 
@@ -25,7 +25,7 @@ struct out {
 
 static void on_retry(uv_timer_t *timer);
 
-static int attempt(struct out *out)
+static int attempt(struct mu__nng_out *out)
 {
     int rv = 0;
 
@@ -33,7 +33,7 @@ static int attempt(struct out *out)
     return out->sender != NULL ? 0 : rv;
 }
 
-static void retry_later(struct out *out, bool was_stable)
+static void retry_later(struct mu__nng_out *out, bool was_stable)
 {
     unsigned delay_ms = was_stable ? 0 : out->backoff_ms;
 
@@ -45,7 +45,7 @@ static void retry_later(struct out *out, bool was_stable)
 
 static void on_retry(uv_timer_t *timer)
 {
-    struct out *out = timer->data;
+    struct mu__nng_out *out = timer->data;
 
     if (attempt(out) != 0)
         retry_later(out, false);
@@ -55,16 +55,16 @@ int mu__nng_dial(struct mu__wire *door, uint32_t number, const char *url)
 {
     struct mu__wire_nng *wire = (struct mu__wire_nng *)door;
     struct mu__url parsed;
-    struct out *out;
+    struct mu__nng_out *out;
     int rv;
 
-    if (mu__map_get(&wire->outs, number) != NULL)
+    if (mu__map_get(&wire->out.outs, number) != NULL)
         return -MU_EEXISTS;
     if (mu__url_parse_any(url, false, &parsed) != NULL ||
         strlen(url) >= MU__NNG_URL_BYTES)
         return -MU_EINVALID;
     out = calloc(1, sizeof *out);
-    if (out == NULL || mu__map_set(&wire->outs, number, out) != 0) {
+    if (out == NULL || mu__map_set(&wire->out.outs, number, out) != 0) {
         free(out);
         return -MU_ENOMEM;
     }
@@ -85,7 +85,7 @@ int mu__nng_dial(struct mu__wire *door, uint32_t number, const char *url)
 
 static void on_timer_closed(uv_handle_t *handle)
 {
-    struct out *out = handle->data;
+    struct mu__nng_out *out = handle->data;
     struct mu__wire_nng *wire = out->wire;
 
     free(out);
@@ -94,7 +94,8 @@ static void on_timer_closed(uv_handle_t *handle)
 
 void mu__nng_hangup(struct mu__wire *door, uint32_t number)
 {
-    struct out *out = mu__map_remove(&((struct mu__wire_nng *)door)->outs, number);
+    struct mu__nng_out *out =
+        mu__map_remove(&((struct mu__wire_nng *)door)->out.outs, number);
 
     if (out == NULL)
         return;
@@ -105,18 +106,17 @@ void mu__nng_hangup(struct mu__wire *door, uint32_t number)
 
 void mu__nng_hangup_all(struct mu__wire_nng *wire)
 {
-    for (size_t i = 0; wire->outs.count > 0; i = (i + 1) % wire->outs.capacity)
-        if (wire->outs.entries[i].key != 0)
-            mu__nng_hangup(&wire->door, (uint32_t)wire->outs.entries[i].key);
+    for (size_t i = 0; wire->out.outs.count > 0; i = (i + 1) % wire->out.outs.capacity)
+        if (wire->out.outs.entries[i].key != 0)
+            mu__nng_hangup(&wire->door, (uint32_t)wire->out.outs.entries[i].key);
 }
 
 /* ---- news ---- */
 
-static void lose(struct out *out)
+static void lose(struct mu__nng_out *out)
 {
     struct mu__wire_nng *wire = out->wire;
-    bool was_stable =
-        out->is_up && uv_now(wire->loop) - out->up_since_ms >= STABLE_MS;
+    bool was_stable = out->is_up && uv_now(wire->loop) - out->up_since_ms >= STABLE_MS;
     bool was_up = out->is_up;
 
     mu__nng_sender_retire(out->sender);
@@ -130,7 +130,7 @@ static void lose(struct out *out)
     wire->events.out_down(wire->owner, out->number, "connection lost");
 }
 
-static void come_up(struct out *out, uint32_t pipe)
+static void come_up(struct mu__nng_out *out, uint32_t pipe)
 {
     struct mu__wire_nng *wire = out->wire;
 
@@ -165,7 +165,7 @@ static void on_writable(uv_poll_t *poll, int status, int happened)
 {
     struct mu__nng_sender *sender = poll->data;
     struct mu__wire_nng *wire = sender->wire;
-    struct out *out = sender->out;
+    struct mu__nng_out *out = sender->out;
 
     (void)status;
     (void)happened;
@@ -185,7 +185,8 @@ static void on_writable(uv_poll_t *poll, int status, int happened)
  * out. */
 int mu__nng_send(struct mu__wire *door, uint32_t number, struct mu__buf *frame)
 {
-    struct out *out = mu__map_get(&((struct mu__wire_nng *)door)->outs, number);
+    struct mu__nng_out *out =
+        mu__map_get(&((struct mu__wire_nng *)door)->out.outs, number);
     nng_msg *message;
 
     if (out == NULL || !out->is_up)
@@ -210,7 +211,8 @@ int mu__nng_send(struct mu__wire *door, uint32_t number, struct mu__buf *frame)
 
 const char *mu__nng_last_error(struct mu__wire *door, uint32_t number)
 {
-    const struct out *out = mu__map_get(&((struct mu__wire_nng *)door)->outs, number);
+    const struct mu__nng_out *out =
+        mu__map_get(&((struct mu__wire_nng *)door)->out.outs, number);
 
     if (out == NULL || out->is_up)
         return NULL;

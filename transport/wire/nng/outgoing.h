@@ -8,31 +8,32 @@
 
 enum {
     MU__NNG_SOCKETS_MAX = 4096,
-    MU__NNG_RETIRED_MAX = 64,       /* with more of them the oldest half is closed */
+    MU__NNG_RETIRED_MAX = 64, /* with more of them the oldest half is closed */
     MU__NNG_RECONNECT_MIN_MS = 20,
     MU__NNG_RECONNECT_MAX_MS = 2000,
     MU__NNG_RECONNECT_NEVER_MS = 24 * 3600000
 };
 
-struct out;
+struct mu__nng_out;
 
 struct mu__nng_sender {
     struct mu__wire_nng *wire;
-    struct mu__list_node node;      /* among all, or the retired ones */
-    struct out *out;                /* NULL: retired */
+    struct mu__list_node node; /* among all, or the retired ones */
+    struct mu__nng_out *out;   /* NULL: retired */
     nng_socket socket;
     nng_dialer dialer;
     struct mu__nng_end *end;
-    uint32_t pipe;                  /* 0: not connected */
+    uint32_t pipe; /* 0: not connected */
     uint64_t retired_ms;
-    nng_msg *pending;               /* accepted, goes out next; NULL: none */
-    uv_poll_t writable;             /* its send descriptor, */
-    bool is_polled;                 /* if this is so */
+    nng_msg *pending;   /* accepted, goes out next; NULL: none */
+    uv_poll_t writable; /* its send descriptor, */
+    bool is_polled;     /* if this is so */
 };
 
 /* NULL: out of memory, or nng refuses the url; *ret_code says which. */
-struct mu__nng_sender *mu__nng_sender_new(struct mu__wire_nng *wire, struct out *out,
-                                          const char *url, int *ret_code);
+struct mu__nng_sender *mu__nng_sender_new(struct mu__wire_nng *wire,
+                                          struct mu__nng_out *out, const char *url,
+                                          int *ret_code);
 
 /* Why it is not connected. */
 const char *mu__nng_sender_why(const struct mu__nng_sender *sender);

@@ -31,27 +31,28 @@ static struct mu__nng_sender *socket_new(struct mu__wire_nng *wire)
 }
 
 /* A socket whose dialer cannot be made is kept for the next one. */
-struct mu__nng_sender *mu__nng_sender_new(struct mu__wire_nng *wire, struct out *out,
-                                          const char *url, int *ret_code)
+struct mu__nng_sender *mu__nng_sender_new(struct mu__wire_nng *wire,
+                                          struct mu__nng_out *out, const char *url,
+                                          int *ret_code)
 {
-    struct mu__nng_sender *sender = wire->spare;
+    struct mu__nng_sender *sender = wire->out.spare;
     int rv;
 
     *ret_code = -MU_ENOMEM;
-    if (sender == NULL && wire->senders_count < MU__NNG_SOCKETS_MAX)
+    if (sender == NULL && wire->out.count < MU__NNG_SOCKETS_MAX)
         sender = socket_new(wire);
     if (sender == NULL)
         return NULL;
-    wire->spare = NULL;
+    wire->out.spare = NULL;
     rv = nng_dialer_create(&sender->dialer, sender->socket, url);
     if (rv != 0) {
-        wire->spare = sender;
+        wire->out.spare = sender;
         *ret_code = rv == NNG_ENOMEM ? -MU_ENOMEM : -MU_EINVALID;
         return NULL;
     }
     sender->out = out;
-    mu__list_append(&wire->senders, &sender->node);
-    wire->senders_count++;
+    mu__list_append(&wire->out.senders, &sender->node);
+    wire->out.count++;
     mu__nng_end_open(sender->end, true);
     (void)nng_dialer_set_ms(sender->dialer, NNG_OPT_RECONNMINT, MU__NNG_RECONNECT_MIN_MS);
     (void)nng_dialer_set_ms(sender->dialer, NNG_OPT_RECONNMAXT, MU__NNG_RECONNECT_MAX_MS);
@@ -117,15 +118,15 @@ static void on_done(void *owner, bool is_closed)
     struct mu__nng_batch *batch = owner;
     struct mu__wire_nng *wire = batch->wire;
 
-    wire->is_stuck = wire->is_stuck || !is_closed;
+    wire->out.is_stuck = wire->out.is_stuck || !is_closed;
     for (unsigned i = 0; i < batch->count; i++) {
         if (is_closed) {
             mu__nng_end_free(batch->senders[i]->end);
-            wire->senders_count--;
+            wire->out.count--;
         }
         mu__nng_sender_free(batch->senders[i]);
     }
-    wire->batch = NULL;
+    wire->out.batch = NULL;
     free(batch);
     mu__wire_nng_drop_hold(wire);
 }
@@ -136,10 +137,10 @@ static void collect(struct mu__nng_batch *batch, struct mu__nng_closer *closer)
 
     while (batch->count < MU__NNG_RETIRED_MAX / 2) {
         struct mu__nng_sender *sender =
-            MU__LIST_FIRST(&wire->retired, struct mu__nng_sender, node);
+            MU__LIST_FIRST(&wire->out.retired, struct mu__nng_sender, node);
 
-        mu__list_remove(&wire->retired, &sender->node);
-        wire->retired_count--;
+        mu__list_remove(&wire->out.retired, &sender->node);
+        wire->out.retired_count--;
         batch->senders[batch->count++] = sender;
         mu__nng_closer_add(closer, sender->socket);
     }
@@ -150,7 +151,7 @@ static void close_some(struct mu__wire_nng *wire)
     struct mu__nng_batch *batch;
     struct mu__nng_closer *closer;
 
-    if (wire->batch != NULL || wire->is_stuck)
+    if (wire->out.batch != NULL || wire->out.is_stuck)
         return;
     batch = calloc(1, sizeof *batch);
     closer = mu__nng_closer_new(wire->news_of, MU__NNG_RETIRED_MAX / 2);
@@ -161,7 +162,7 @@ static void close_some(struct mu__wire_nng *wire)
     }
     batch->wire = wire;
     collect(batch, closer);
-    wire->batch = batch;
+    wire->out.batch = batch;
     mu__wire_nng_hold(wire);
     if (!mu__nng_closer_start(closer, wire->loop, CLOSE_MS, on_done, batch))
         on_done(batch, false);
@@ -179,9 +180,9 @@ void mu__nng_sender_retire(struct mu__nng_sender *sender)
                             MU__NNG_RECONNECT_NEVER_MS);
     (void)nng_dialer_set_ms(sender->dialer, NNG_OPT_RECONNMAXT,
                             MU__NNG_RECONNECT_NEVER_MS);
-    mu__list_remove(&wire->senders, &sender->node);
-    mu__list_append(&wire->retired, &sender->node);
-    wire->retired_count++;
+    mu__list_remove(&wire->out.senders, &sender->node);
+    mu__list_append(&wire->out.retired, &sender->node);
+    wire->out.retired_count++;
     mu__wire_nng_rest(wire);
 }
 
@@ -191,7 +192,7 @@ bool mu__nng_senders_rested(struct mu__wire_nng *wire)
     struct mu__nng_sender *sender;
     bool are_all = true;
 
-    for (sender = MU__LIST_LAST(&wire->retired, struct mu__nng_sender, node);
+    for (sender = MU__LIST_LAST(&wire->out.retired, struct mu__nng_sender, node);
          sender != NULL && now_ms - sender->retired_ms < MU__NNG_REST_LONG_MS;
          sender = sender->node.prev == NULL
                       ? NULL
@@ -203,7 +204,7 @@ bool mu__nng_senders_rested(struct mu__wire_nng *wire)
             sender->pipe = 0;
         }
     }
-    if (are_all && wire->retired_count > MU__NNG_RETIRED_MAX)
+    if (are_all && wire->out.retired_count > MU__NNG_RETIRED_MAX)
         close_some(wire);
     return are_all;
 }
@@ -212,13 +213,13 @@ void mu__nng_senders_close(struct mu__wire_nng *wire, struct mu__nng_closer *clo
 {
     struct mu__nng_sender *sender;
 
-    if (wire->spare != NULL)
-        mu__list_append(&wire->senders, &wire->spare->node);
-    wire->spare = NULL;
-    mu__list_append_all(&wire->senders, &wire->retired);
-    while ((sender = MU__LIST_FIRST(&wire->senders, struct mu__nng_sender, node)) !=
+    if (wire->out.spare != NULL)
+        mu__list_append(&wire->out.senders, &wire->out.spare->node);
+    wire->out.spare = NULL;
+    mu__list_append_all(&wire->out.senders, &wire->out.retired);
+    while ((sender = MU__LIST_FIRST(&wire->out.senders, struct mu__nng_sender, node)) !=
            NULL) {
-        mu__list_remove(&wire->senders, &sender->node);
+        mu__list_remove(&wire->out.senders, &sender->node);
         if (closer != NULL)
             mu__nng_closer_add(closer, sender->socket);
         mu__nng_sender_free(sender);

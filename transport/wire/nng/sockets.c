@@ -44,9 +44,9 @@ void mu__wire_nng_drop_hold(struct mu__wire_nng *wire)
     assert(wire->holds > 0);
     if (--wire->holds > 0)
         return;
-    mu__map_done(&wire->ins);
-    mu__map_done(&wire->pipes);
-    mu__map_done(&wire->outs);
+    mu__map_done(&wire->in.ins);
+    mu__map_done(&wire->in.pipes);
+    mu__map_done(&wire->out.outs);
     mu__nng_news_drop(wire->news_of);
     free(wire);
     if (closed != NULL)
@@ -122,8 +122,10 @@ static int refuse(const char *url, int status, mu_error *ret_error)
         int status;
         int uv;
     } rows[] = {
-        {NNG_EADDRINUSE, UV_EADDRINUSE},    {NNG_EPERM, UV_EACCES},
-        {NNG_EADDRINVAL, UV_EADDRNOTAVAIL}, {NNG_ENOMEM, UV_ENOMEM},
+        {NNG_EADDRINUSE, UV_EADDRINUSE},
+        {NNG_EPERM, UV_EACCES},
+        {NNG_EADDRINVAL, UV_EADDRNOTAVAIL},
+        {NNG_ENOMEM, UV_ENOMEM},
         {NNG_ENOENT, UV_ENOENT},
     };
 
@@ -135,43 +137,43 @@ static int refuse(const char *url, int status, mu_error *ret_error)
 }
 
 /* Where to listen, as nng takes it, and how to say it to others. */
-struct place {
+struct listen_address {
     char url[MU__NNG_URL_BYTES];
     char text[MU__NNG_URL_BYTES];
 };
 
-static void write_place(const struct mu__listening *listening, enum mu__scheme scheme,
-                        struct place *place)
+static void write_address(const struct mu__listening *listening, enum mu__scheme scheme,
+                          struct listen_address *address)
 {
     const char *name = mu__scheme_name(scheme);
-    const char *address = strstr(listening->text, "://");
+    const char *rest = strstr(listening->text, "://");
     struct sockaddr_storage bound;
     socklen_t size = sizeof bound;
     char host[INET6_ADDRSTRLEN] = "";
 
-    (void)snprintf(place->text, sizeof place->text, "%s%s", name, address);
-    (void)snprintf(place->url, sizeof place->url, "%s", place->text);
+    (void)snprintf(address->text, sizeof address->text, "%s%s", name, rest);
+    (void)snprintf(address->url, sizeof address->url, "%s", address->text);
     if (listening->url.ipc ||
         getsockname(listening->fd, (struct sockaddr *)&bound, &size) != 0 ||
         uv_ip_name((struct sockaddr *)&bound, host, sizeof host) != 0)
         return;
-    (void)snprintf(place->url, sizeof place->url,
+    (void)snprintf(address->url, sizeof address->url,
                    bound.ss_family == AF_INET6 ? "%s://[%s]%s" : "%s://%s%s", name, host,
-                   strrchr(address, ':'));
+                   strrchr(rest, ':'));
 }
 
 /* A socket of our own listens there first, for a moment: so names are looked up, ports
  * and files of dead processes taken, and refusals worded as on the libuv wire. */
-static int find_place(const char *bind_url, const struct mu__url *url,
-                      mu_error *ret_error, struct place *place)
+static int find_address(const char *bind_url, const struct mu__url *url,
+                        mu_error *ret_error, struct listen_address *address)
 {
     struct mu__listening listening;
     char plain[MU__NNG_URL_BYTES];
     int rv;
 
     if (url->scheme == MU__SCHEME_INPROC) {
-        (void)snprintf(place->url, sizeof place->url, "%s", bind_url);
-        (void)snprintf(place->text, sizeof place->text, "%s", bind_url);
+        (void)snprintf(address->url, sizeof address->url, "%s", bind_url);
+        (void)snprintf(address->text, sizeof address->text, "%s", bind_url);
         return 0;
     }
     (void)snprintf(plain, sizeof plain, "%s%s", url->ipc ? "ipc" : "tcp",
@@ -179,15 +181,15 @@ static int find_place(const char *bind_url, const struct mu__url *url,
     rv = mu__listen(plain, ret_error, &listening);
     if (rv != 0)
         return rv;
-    write_place(&listening, url->scheme, place);
+    write_address(&listening, url->scheme, address);
     mu__listening_close(&listening);
     return 0;
 }
 
-static int listen_at(nng_socket socket, const struct place *place)
+static int listen_at(nng_socket socket, const struct listen_address *address)
 {
     nng_listener listener;
-    int rv = nng_listener_create(&listener, socket, place->url);
+    int rv = nng_listener_create(&listener, socket, address->url);
 
     if (rv == 0)
         rv = nng_listener_set_size(listener, NNG_OPT_RECVMAXSZ, MU__FRAME_BYTES_MAX);
@@ -199,7 +201,7 @@ static int listen_at(nng_socket socket, const struct place *place)
 static int listen_somewhere(struct mu__wire_nng *wire, const char *bind_url,
                             mu_error *ret_error)
 {
-    struct place place;
+    struct listen_address address;
     struct mu__url url;
     const char *fault = mu__url_parse_any(bind_url, true, &url);
     int rv = NNG_EADDRINUSE;
@@ -208,15 +210,15 @@ static int listen_somewhere(struct mu__wire_nng *wire, const char *bind_url,
         return mu_error_set(ret_error, -MU_EINVALID, "cannot listen at \"%s\": %s",
                             bind_url, fault == NULL ? "it is too long" : fault);
     for (int i = 0; i < LISTEN_TRIES && rv == NNG_EADDRINUSE; i++) {
-        int code = find_place(bind_url, &url, ret_error, &place);
+        int code = find_address(bind_url, &url, ret_error, &address);
 
         if (code != 0)
             return code;
-        rv = listen_at(wire->pull, &place);
+        rv = listen_at(wire->pull, &address);
     }
     if (rv != 0)
         return refuse(bind_url, rv, ret_error);
-    (void)snprintf(wire->text, sizeof wire->text, "%s", place.text);
+    (void)snprintf(wire->text, sizeof wire->text, "%s", address.text);
     if (url.ipc)
         (void)snprintf(wire->path, sizeof wire->path, "%s", url.path);
     return 0;
@@ -337,7 +339,7 @@ static void on_sockets_closed(void *owner, bool is_closed)
 void mu__wire_nng_close(struct mu__wire_nng *wire, void (*closed)(void *arg), void *arg)
 {
     struct mu__nng_closer *closer =
-        mu__nng_closer_new(wire->news_of, wire->senders_count + 2);
+        mu__nng_closer_new(wire->news_of, wire->out.count + 2);
 
     assert(!wire->closing);
     wire->closing = true;

@@ -6,13 +6,13 @@
 
 #include <string.h>
 
-struct frame {
-    struct mu__buf buf;             /* first: released by it */
+struct outgoing_frame {
+    struct mu__buf buf; /* first: released by it */
     struct mu__splices splices;
 };
 
-struct received {
-    struct mu__buf buf;             /* first: released by it */
+struct nng_frame {
+    struct mu__buf buf; /* first: released by it */
     nng_msg *message;
 };
 
@@ -24,8 +24,8 @@ static void release_frame(struct mu__buf *buf)
 
 struct mu__buf *mu__nng_frame_buffer(struct mu__wire *door, size_t capacity)
 {
-    const size_t offset = (sizeof(struct frame) + 15) / 16 * 16;
-    struct frame *frame;
+    const size_t offset = (sizeof(struct outgoing_frame) + 15) / 16 * 16;
+    struct outgoing_frame *frame;
 
     (void)door;
     if (capacity > MU__FRAME_BYTES_MAX)
@@ -76,7 +76,7 @@ nng_msg *mu__nng_message_of(const struct mu__buf *frame)
 
 static void release_received(struct mu__buf *buf)
 {
-    nng_msg_free(((struct received *)buf)->message);
+    nng_msg_free(((struct nng_frame *)buf)->message);
     mu__block_put(buf);
 }
 
@@ -98,7 +98,7 @@ struct mu__buf *mu__nng_frame_of(nng_msg *message)
 {
     uint32_t size = (uint32_t)nng_msg_len(message);
     uint8_t *data = nng_msg_body(message);
-    struct received *received;
+    struct nng_frame *received;
 
     if ((uintptr_t)data % 16 != 0 || data == NULL)
         return copy_of(message);
