@@ -183,7 +183,7 @@ void mu__node_teardown(mu_node *node)
     mu__world_uv_close(node->world, mu__node_part_closed, node);
     if (busy)
         mu__world_uv_abandon(node->world);
-    mu__wire_uv_close(node->network.wire, mu__node_part_closed, node);
+    mu__node_wire_close(&node->network.wire, mu__node_part_closed, node);
     uv_close((uv_handle_t *)&node->lifecycle.timer, handle_closed);
     uv_close((uv_handle_t *)&node->lifecycle.stop, handle_closed);
 }

@@ -190,6 +190,9 @@ const struct mu__option mu__options[MU__OPTIONS_COUNT] = {
     [MU__OPTION_INSECURE] = {
         FIELD(tls.insecure), .variable = "MUSTER_INSECURE", .high = 1,
     },
+    [MU__OPTION_WIRE] = {
+        FIELD(wire), .variable = "MUSTER_WIRE", .kind = MU__OPTION_TEXT,
+    },
     [MU__OPTION_RESTART_EXIT_CODE] = {
         .name = "restart_exit_code", .variable = "MUSTER_RESTART_EXIT_CODE",
         .tensorflow = "TF_CLIENT_NON_FATAL_RESTART_EXIT_CODE",

@@ -5,14 +5,14 @@
 #define MU_NODE_OWN_PROOF_H
 
 #include "muster/node.h"
+#include "node/node_wire.h"
 #include "transport/wire/tls/tls_identity.h"
 
 struct mu__own_proof;
-struct mu__wire_uv;
 
 /* What a node has of the network. */
 struct mu__node_network {
-    struct mu__wire_uv *wire;
+    struct mu__node_wire wire;
     struct mu__own_proof *proof;    /* NULL: insecure, everything is spoken plain */
 };
 

@@ -1,6 +1,6 @@
 /* Opens a node in the real world: the member, a libuv loop (its own or the program's),
- * world, files, the discovery of its cluster, and a wire of libuv streams that speak the
- * protocol of nng's sockets. closing.c closes it. */
+ * world, files, the discovery of its cluster, and a wire: libuv streams that speak the
+ * protocol of nng's sockets, or those sockets. closing.c closes it. */
 #include "node/node.h"
 
 #include "actors/coordination/store/journal.h"
@@ -200,13 +200,13 @@ static void set_address(mu_node *node, const mu_node_options *o)
     const char *words = NULL;
 
     if (o->advertise_address != NULL || url == NULL || has_free_port(url))
-        words = mu__advertised(mu__wire_uv_url(node->network.wire), o->advertise_address,
-                               node->address);
+        words = mu__advertised(mu__node_wire_url(&node->network.wire),
+                               o->advertise_address, node->address);
     else
         (void)snprintf(node->address, sizeof node->address, "%s", url);
     if (words != NULL)
         on_log(node, MU__LOG_WARN, "node", words);
-    node->offer.urls = (struct mu__offer_urls){mu__wire_uv_url(node->network.wire),
+    node->offer.urls = (struct mu__offer_urls){mu__node_wire_url(&node->network.wire),
                                                  node->address};
 }
 
@@ -220,7 +220,7 @@ struct process_names {
  * address. */
 static void write_listens(const mu_node *node, char *out)
 {
-    const char *url = mu__wire_uv_url(node->network.wire);
+    const char *url = mu__node_wire_url(&node->network.wire);
     const char *colon = strrchr(node->address, ':');
     bool is_any = strstr(url, "//0.0.0.0:") != NULL || strstr(url, "//[::]:") != NULL ||
                   strstr(url, "//*:") != NULL;
@@ -286,7 +286,7 @@ static int start_member(mu_node *node, const mu_node_options *o,
         config.coordination.only_looks = extra->only_looks;
     }
     return mu__member_start(&node->member, &config, mu__world_uv_world(node->world),
-                            mu__wire_uv_wire(node->network.wire), ret_error);
+                            mu__node_wire_door(&node->network.wire), ret_error);
 }
 
 static void nothing(void *arg)
@@ -322,17 +322,6 @@ static void log_proof(void *owner, const char *line)
     mu__node_log(owner, MU_LOG_WARN, "wire", "%s", line);
 }
 
-/* Where this task was announced, a socket listens already. */
-static int listen_on_wire(mu_node *node, const char *bind, struct mu__discovered *found,
-                          mu_error *ret_error)
-{
-    if (found->listening.fd >= 0)
-        return mu__wire_uv_adopt(node->loop, &found->listening, &mu__member_events,
-                                 &node->member, ret_error, &node->network.wire);
-    return mu__wire_uv_open(node->loop, bind, &mu__member_events, &node->member,
-                            ret_error, &node->network.wire);
-}
-
 /* Said by tasks; a client is gone before anybody could make use of it. */
 static void warn_if_insecure(mu_node *node, const mu_node_options *o)
 {
@@ -340,7 +329,7 @@ static void warn_if_insecure(mu_node *node, const mu_node_options *o)
         mu__node_log(node, MU_LOG_WARN, "wire",
                      "insecure: nothing is encrypted, and whoever reaches %s may do "
                      "everything",
-                     mu__wire_uv_url(node->network.wire));
+                     mu__node_wire_url(&node->network.wire));
 }
 
 static int open_wire(mu_node *node, const mu_node_options *o,
@@ -354,10 +343,12 @@ static int open_wire(mu_node *node, const mu_node_options *o,
     int rv = mu__own_proof_open(&o->tls, late, &log, ret_error, &node->network.proof);
 
     if (rv == 0)
-        rv = listen_on_wire(node, bind, found, ret_error);
+        rv = mu__node_wire_open(o, bind, &found->listening, node->loop,
+                                &mu__member_events, &node->member, ret_error,
+                                &node->network.wire);
     if (rv == 0 && node->network.proof != NULL)
-        mu__wire_uv_secure(node->network.wire,
-                           mu__own_proof_source(node->network.proof));
+        mu__node_wire_secure(&node->network.wire,
+                             mu__own_proof_source(node->network.proof));
     if (rv == 0)
         warn_if_insecure(node, o);
     return rv;
@@ -410,7 +401,7 @@ err_discovery:
 err_member:
     mu__member_stop(&node->member);
 err_wire:
-    mu__wire_uv_close(node->network.wire, nothing, NULL);
+    mu__node_wire_close(&node->network.wire, nothing, NULL);
 err_http:
     (void)mu__service_host_close_http(&node->service_host, nothing, NULL);
 err_world:

@@ -2,6 +2,7 @@
 # who links the static library from where it was installed.
 find_package(PkgConfig ${muster_required})
 find_package(Threads ${muster_required})
+find_package(nng CONFIG ${muster_required}) # Debian 12 has no module of pkg-config
 if(PkgConfig_FOUND)
     pkg_check_modules(UV ${muster_required} IMPORTED_TARGET libuv)
     pkg_check_modules(CARES ${muster_required} IMPORTED_TARGET libcares)

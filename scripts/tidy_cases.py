@@ -87,6 +87,7 @@ CASES = [
     ("wall", "transport/a.c", "#include <uv.h>\n"),
     ("wall", "transport/wire/uv/a.c", "#include <nng/nng.h>\n"),
     (None, "transport/wire/uv/a.c", "#include <uv.h>\n"),
+    (None, "transport/wire/nng/a.c", "#include <nng/nng.h>\n"),
     ("wall", "resolver/a.c", "#include <nng/nng.h>\n"),
     ("wall", "resolver/a.c", "#include <msgpack.h>\n"),
     ("wall", "resolver/a.c", '#include "actors/chief.h"\n'),

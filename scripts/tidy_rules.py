@@ -73,7 +73,7 @@ RETIRED_EXCEPT = re.compile(
     r"^((uv|ares|curl|CURL\w*|half_life|as_usual)_\w+|\w+_in_place)$")
 
 # Files in such a folder may touch the loop, sockets or HTTP; all others are pure.
-OUTER = re.compile(r"/(uv|tls)/[^/]*$")
+OUTER = re.compile(r"/(uv|nng|tls)/[^/]*$")
 PURE_FOLDERS = ("actors", "runtime", "transport", "resolver")
 
 OURS = r"^(\.\./)*(%s)/"
@@ -91,10 +91,10 @@ WALLS = [
     (r"^runtime/(kernel|message)/", (OURS % "runtime/uv",), None),
     (r"^actors/", (UV, NNG, CURL, CJSON, MSGPACK, r"^time\.h$",
                    OURS % "runtime/uv|transport|resolver|node|api|cli|tests"), None),
-    (r"^transport/", (NNG, CURL, CJSON, OURS % "actors|resolver|node|api|cli|tests"),
-     None),
-    (r"^transport/", (UV, OURS % "runtime/uv"), r"^transport/wire/uv/"),
-    (r"^transport/link/", (OURS % "transport/wire/uv",), None),
+    (r"^transport/", (CURL, CJSON, OURS % "actors|resolver|node|api|cli|tests"), None),
+    (r"^transport/", (NNG,), r"^transport/wire/nng/"),
+    (r"^transport/", (UV, OURS % "runtime/uv"), r"^transport/wire/(uv|nng)/"),
+    (r"^transport/link/", (OURS % "transport/wire/(uv|nng)",), None),
     (r"^resolver/", (NNG, MSGPACK, OURS % "actors|transport|node|api|cli|tests"), None),
     (r"^resolver/", (UV, OURS % "runtime/uv"), r"/uv/[^/]*$"),
     (r"^resolver/spec/", (OURS % "resolver/(engine|source|cloud)",), None),

@@ -87,6 +87,10 @@ const struct cmd_flag_spec cmd_flags[CMD_FLAGS_COUNT] = {
            "whether a peer whose certificate names no task may be any task"),
     OPTION(INSECURE, "insecure", SWITCH, PEERS, "0|1",
            "speak tcp plain: whoever reaches a socket of this node may do everything"),
+    OPTION(WIRE, "wire", TEXT, PEERS, "uv|nng",
+           "what connects nodes: libuv's streams, or nng's sockets, which speak the same "
+           "protocol; nng by itself at addresses of ws://, wss://, tls+tcp:// and "
+           "inproc://"),
     OPTION(THREADS, "threads", NUMBER, NODES, "N",
            "functions that a worker runs at the same time"),
     NUMBER(PROCESSES, "processes", "MUSTER_PROCESSES", NODES, "N", "0", 0, 1024,

@@ -65,7 +65,7 @@ void cmd_node_options(const struct cmd_options *options, mu_node_options *node_o
 
 void cmd_peer_options(const struct cmd_options *options, mu_node_options *node_options)
 {
-    store_options(options, CMD_FLAG_CLUSTER_NAME, CMD_FLAG_INSECURE, node_options);
+    store_options(options, CMD_FLAG_CLUSTER_NAME, CMD_FLAG_WIRE, node_options);
 }
 
 size_t cmd_node_words(const struct cmd_options *options, char **words, size_t count,

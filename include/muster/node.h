@@ -178,6 +178,11 @@ typedef struct mu_node_options {
                                    closures, which both log. If "worker" is left out,
                                    tasks of that type run no closures */
     mu_tls_options tls;         /* how nodes prove themselves to each other over tcp */
+    const char *wire;           /* what connects nodes: "uv", libuv's streams, or "nng",
+                                   nng's sockets; both speak the same protocol. Default
+                                   NULL: "nng" where the node's or another task's address
+                                   begins with ws://, wss://, tls+tcp:// or inproc://,
+                                   else "uv" */
     mu_log_fn log;              /* default NULL: text on standard error */
     void *log_user;
     int log_level;              /* default MU_LOG_INFO */

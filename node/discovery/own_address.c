@@ -98,9 +98,17 @@ const char *mu__own_host(char ret_host[MU__OWN_HOST_BYTES])
     return words;
 }
 
+static bool has_no_host(const char *url)
+{
+    return strncmp(url, "ipc://", 6) == 0 || strncmp(url, "inproc://", 9) == 0;
+}
+
+/* Schemes without hosts stay. */
 static const char *without_scheme(const char *url)
 {
-    return strncmp(url, "tcp://", 6) == 0 ? url + 6 : url;
+    const char *end = strstr(url, "://");
+
+    return end == NULL || has_no_host(url) ? url : end + 3;
 }
 
 /* The port's text in "host:port" or "[v6]:port"; NULL when there is none. */
@@ -122,9 +130,12 @@ static bool is_any(const char *host, size_t size)
     return false;
 }
 
-static void write_host(const char *host, size_t size, const char *port, char *out)
+/* With the scheme of `url`. */
+static void write_host(const char *url, const char *host, size_t size, const char *port,
+                       char *out)
 {
-    (void)snprintf(out, MU__OWN_ADDRESS_BYTES, "tcp://%.*s:%s", (int)size, host, port);
+    (void)snprintf(out, MU__OWN_ADDRESS_BYTES, "%.*s%.*s:%s",
+                   (int)(without_scheme(url) - url), url, (int)size, host, port);
 }
 
 const char *mu__advertised(const char *url, const char *advertise, char *out)
@@ -139,8 +150,7 @@ const char *mu__advertised(const char *url, const char *advertise, char *out)
     char host[MU__OWN_HOST_BYTES + 2];
 
     (void)snprintf(out, MU__OWN_ADDRESS_BYTES, "%s", advertise == NULL ? url : advertise);
-    if (strncmp(url, "ipc://", 6) == 0 || strncmp(advertised, "ipc://", 6) == 0 ||
-        port == NULL)
+    if (has_no_host(url) || has_no_host(advertised) || port == NULL)
         return NULL;
     if (advertise == NULL && is_any(advertised, size)) {
         words = mu__own_host(host);
@@ -151,9 +161,9 @@ const char *mu__advertised(const char *url, const char *advertise, char *out)
             host[++size] = ']';
             size++;
         }
-        write_host(host, size, port, out);
+        write_host(url, host, size, port, out);
     } else if (advertise != NULL && (said_port == NULL || strcmp(said_port, "0") == 0)) {
-        write_host(advertised, size, port, out);
+        write_host(url, advertised, size, port, out);
     }
     return words;
 }
@@ -162,7 +172,8 @@ const char *mu__advertised(const char *url, const char *advertise, char *out)
 
 /* Connecting a datagram socket makes the system choose a route, and with it the address
  * of this end. */
-static void write_route(const struct sockaddr *address, char *ret_url)
+static void write_route(const struct sockaddr *address, const char *scheme,
+                        char *ret_url)
 {
     bool is_v6 = address->sa_family == AF_INET6;
     struct sockaddr_storage own;
@@ -178,8 +189,8 @@ static void write_route(const struct sockaddr *address, char *ret_url)
         getnameinfo((struct sockaddr *)&own, size, host, sizeof host, NULL, 0,
                     NI_NUMERICHOST) == 0 &&
         strchr(host, '%') == NULL)
-        (void)snprintf(ret_url, MU__ROUTE_BYTES, is_v6 ? "tcp://[%s]:0" : "tcp://%s:0",
-                       host);
+        (void)snprintf(ret_url, MU__ROUTE_BYTES, is_v6 ? "%s://[%s]:0" : "%s://%s:0",
+                       scheme, host);
     (void)close(fd);
 }
 
@@ -189,7 +200,7 @@ void mu__route(const char *url, char *ret_url)
     struct mu__url parts;
 
     ret_url[0] = '\0';
-    if (mu__url_parse(url, true, &parts) == NULL && !parts.ipc &&
+    if (mu__url_parse_any(url, true, &parts) == NULL && parts.host[0] != '\0' &&
         mu__look_up(parts.host, parts.port, MU__ROUTE_LOOK_UP_MS, NULL, &addresses) == 0)
-        write_route(&addresses.items[0].any, ret_url);
+        write_route(&addresses.items[0].any, mu__scheme_name(parts.scheme), ret_url);
 }

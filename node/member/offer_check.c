@@ -49,9 +49,10 @@ static bool is_same_url(const struct mu__url *task, const char *text)
 {
     struct mu__url own;
 
-    if (text == NULL || mu__url_parse(text, true, &own) != NULL || own.ipc != task->ipc)
+    if (text == NULL || mu__url_parse_any(text, true, &own) != NULL ||
+        own.scheme != task->scheme)
         return false;
-    if (own.ipc)
+    if (own.host[0] == '\0')
         return strcmp(own.path, task->path) == 0;
     return own.port == task->port &&
            (strcmp(own.host, task->host) == 0 || is_any(own.host) || is_name(own.host) ||
@@ -62,7 +63,7 @@ bool mu__offer_is_at(const char *url, const struct mu__offer_urls *urls)
 {
     struct mu__url task;
 
-    return mu__url_parse(url, true, &task) == NULL &&
+    return mu__url_parse_any(url, true, &task) == NULL &&
            (is_same_url(&task, urls->listens) ||
             is_same_url(&task, urls->advertised));
 }

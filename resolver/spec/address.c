@@ -87,7 +87,7 @@ static const char *check_host(const char *host)
 }
 
 /* "[host]:port", the text after the first bracket. */
-static const char *ipv6_url(const char *rest, char *url)
+static const char *ipv6_url(const char *scheme, const char *rest, char *url)
 {
     const char *close = strchr(rest, ']');
     struct in6_addr number;
@@ -112,27 +112,26 @@ static const char *ipv6_url(const char *rest, char *url)
         return why;
 
     (void)inet_ntop(AF_INET6, &number, host, sizeof host);
-    (void)snprintf(url, MU__URL_BYTES, "tcp://[%s]:%s", host, close + 2);
+    (void)snprintf(url, MU__URL_BYTES, "%s[%s]:%s", scheme, host, close + 2);
     return NULL;
 }
 
-static const char *tcp_url(const char *rest, char *url)
+static const char *host_url(const char *scheme, const char *rest, char *url)
 {
-    static const char scheme[] = "tcp://";
     const char *colon = strrchr(rest, ':');
-    char *host = url + sizeof scheme - 1;
+    char *host = url + strlen(scheme);
     const char *why;
     size_t size;
 
     if (rest[0] == '[')
-        return ipv6_url(rest + 1, url);
+        return ipv6_url(scheme, rest + 1, url);
     if (colon == NULL)
         return "the port is missing";
     if (strchr(rest, ':') != colon)
         return "it has several colons (an IPv6 address stands in brackets, [::1]:2222)";
 
     size = (size_t)(colon - rest);
-    memcpy(url, scheme, sizeof scheme);
+    memcpy(url, scheme, strlen(scheme));
     for (size_t i = 0; i < size; i++)
         host[i] = lower(rest[i]);
     host[size] = '\0';
@@ -145,7 +144,21 @@ static const char *tcp_url(const char *rest, char *url)
     return why;
 }
 
-static const char *ipc_url(const char *path, char *url)
+/* The name of an inproc address is for one process. */
+static const char *name_url(const char *scheme, const char *name, char *url)
+{
+    if (name[0] == '\0')
+        return "the name is missing";
+    if (strlen(name) > PATH_BYTES_MAX)
+        return "the name is longer than 107 bytes";
+    for (const char *at = name; *at != '\0'; at++)
+        if (!is_host_character(*at) && *at != '.')
+            return "the name has a character other than letters, digits, -, _ and .";
+    (void)snprintf(url, MU__URL_BYTES, "%s%s", scheme, name);
+    return NULL;
+}
+
+static const char *ipc_url(const char *scheme, const char *path, char *url)
 {
     const char *end = path + strlen(path);
     size_t length;
@@ -162,7 +175,7 @@ static const char *ipc_url(const char *path, char *url)
         if ((unsigned char)*at < ' ' || *at == 0x7F)
             return "the path has a control character";
     }
-    (void)snprintf(url, MU__URL_BYTES, "ipc://%s", path);
+    (void)snprintf(url, MU__URL_BYTES, "%s%s", scheme, path);
     return NULL;
 }
 
@@ -170,8 +183,11 @@ static const char *any_url(const char *address, char *url)
 {
     static const struct {
         const char *prefix;
-        const char *(*to_url)(const char *rest, char *url);
-    } schemes[] = {{"tcp://", tcp_url}, {"ipc://", ipc_url}};
+        const char *(*to_url)(const char *scheme, const char *rest, char *url);
+    } schemes[] = {
+        {"tcp://", host_url}, {"ipc://", ipc_url},  {"tls+tcp://", host_url},
+        {"ws://", host_url},  {"wss://", host_url}, {"inproc://", name_url},
+    };
 
     if (address[0] == '\0')
         return "it is empty";
@@ -182,11 +198,11 @@ static const char *any_url(const char *address, char *url)
         size_t length = strlen(schemes[i].prefix);
 
         if (strncmp(address, schemes[i].prefix, length) == 0)
-            return schemes[i].to_url(address + length, url);
+            return schemes[i].to_url(schemes[i].prefix, address + length, url);
     }
     if (strstr(address, "://") != NULL)
-        return "the scheme before \"://\" is neither tcp nor ipc";
-    return tcp_url(address, url);
+        return "the scheme before \"://\" is none of tcp, ipc, tls+tcp, ws, wss, inproc";
+    return host_url("tcp://", address, url);
 }
 
 int mu__address_url(const char *address, mu_error *ret_error, char *ret_url)
@@ -212,7 +228,12 @@ bool mu__address_is_host(const char *host)
     char url[MU__URL_BYTES];
     int length = snprintf(address, sizeof address, "%s:1", host);
 
-    return length < (int)sizeof address && tcp_url(address, url) == NULL;
+    return length < (int)sizeof address && host_url("tcp://", address, url) == NULL;
+}
+
+static bool has_port(const char *url)
+{
+    return strncmp(url, "ipc://", 6) != 0 && strncmp(url, "inproc://", 9) != 0;
 }
 
 void mu__url_canonical(const char *url, char *ret_url)
@@ -220,7 +241,7 @@ void mu__url_canonical(const char *url, char *ret_url)
     const char *colon = strrchr(url, ':');
 
     (void)snprintf(ret_url, MU__URL_BYTES, "%s", url);
-    if (strncmp(url, "tcp://", 6) == 0 && colon > url + 7 && colon[-1] == '.')
+    if (has_port(url) && colon > url + 7 && colon[-1] == '.')
         memmove(ret_url + (colon - url) - 1, colon, strlen(colon) + 1);
 }
 
@@ -238,5 +259,5 @@ bool mu__url_has_any_port(const char *url)
 {
     size_t length = strlen(url);
 
-    return strncmp(url, "tcp://", 6) == 0 && strcmp(url + length - 2, ":0") == 0;
+    return has_port(url) && strcmp(url + length - 2, ":0") == 0;
 }

@@ -12,7 +12,8 @@ enum {
 
 /* Check an address and write the url that it stands for into `ret_url`, which has
  * MU__URL_BYTES: "tcp://host:port" (host in small letters, IPv6 in its shortest form) or
- * "ipc:///path".
+ * "ipc:///path"; or, of nng's sockets alone, "tls+tcp://host:port", "ws://host:port",
+ * "wss://host:port" and "inproc://name".
  * Returns -MU_EINVALID with the address and what was expected. */
 int mu__address_url(const char *address, mu_error *ret_error, char *ret_url);
 

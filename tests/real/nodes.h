@@ -143,7 +143,8 @@ static inline void nodes_options(struct nodes *nodes, const char *type, int inde
     options->log = nodes_note;
     options->log_user = &nodes->log;
     options->window = nodes->window;
-    options->tls.insecure = nodes->insecure;
+    if (nodes->insecure)
+        options->tls.insecure = 1;
     options->heartbeat_ms = 200;
     options->silence_ms = 4000;
 }

@@ -35,7 +35,7 @@ static const char *parse_tcp(const char *text, bool listening, struct mu__url *u
     size_t size;
 
     if (end == NULL)
-        return "it must read tcp://host:port";
+        return "it must read scheme://host:port";
     size = (size_t)(end - host);
     if (host[0] == '[') {
         if (size < 3 || host[size - 1] != ']')
@@ -66,25 +66,84 @@ static const char *parse_ipc(const char *text, bool listening, struct mu__url *u
     return NULL;
 }
 
-static const struct {
-    const char *prefix;
+/* "inproc://name". */
+static const char *parse_name(const char *text, bool listening, struct mu__url *url)
+{
+    size_t size = strlen(text);
+
+    (void)listening;
+    if (!is_plain(text, size) || size > MU__URL_PATH_MAX)
+        return "a name of at most 107 plain characters must follow";
+    memcpy(url->path, text, size + 1);
+    return NULL;
+}
+
+static const struct scheme {
+    const char *name;
     const char *(*parse)(const char *text, bool listening, struct mu__url *url);
-} schemes[] = {{"tcp://", parse_tcp}, {"ipc://", parse_ipc}};
+} schemes[MU__SCHEMES_END] = {
+    [MU__SCHEME_TCP] = {"tcp", parse_tcp},
+    [MU__SCHEME_IPC] = {"ipc", parse_ipc},
+    [MU__SCHEME_TLS_TCP] = {"tls+tcp", parse_tcp},
+    [MU__SCHEME_WS] = {"ws", parse_tcp},
+    [MU__SCHEME_WSS] = {"wss", parse_tcp},
+    [MU__SCHEME_INPROC] = {"inproc", parse_name},
+};
+
+const char *mu__scheme_name(enum mu__scheme scheme)
+{
+    return schemes[scheme].name;
+}
+
+/* The text behind "://" of one of the first `count` schemes, and which it is; NULL: it is
+ * of none. */
+static const char *scheme_of(const char *text, unsigned count,
+                             enum mu__scheme *ret_scheme)
+{
+    for (unsigned i = 0; i < count; i++) {
+        size_t size = strlen(schemes[i].name);
+
+        if (strncmp(text, schemes[i].name, size) != 0 ||
+            strncmp(text + size, "://", 3) != 0)
+            continue;
+        *ret_scheme = (enum mu__scheme)i;
+        return text + size + 3;
+    }
+    return NULL;
+}
+
+static const char *parse(const char *text, unsigned count, bool listening,
+                         struct mu__url *ret_url)
+{
+    struct mu__url url = {0};
+    const char *rest = scheme_of(text, count, &url.scheme);
+    const char *fault;
+
+    if (rest == NULL)
+        return count == MU__SCHEMES_END
+                   ? "it must begin with tcp://, ipc://, tls+tcp://, ws://, wss:// or "
+                     "inproc://"
+                   : "it must begin with tcp:// or ipc://";
+    fault = schemes[url.scheme].parse(rest, listening, &url);
+    if (fault == NULL)
+        *ret_url = url;
+    return fault;
+}
 
 const char *mu__url_parse(const char *text, bool listening, struct mu__url *ret_url)
 {
-    struct mu__url url = {0};
+    return parse(text, MU__SCHEME_IPC + 1, listening, ret_url);
+}
 
-    for (size_t i = 0; i < sizeof schemes / sizeof schemes[0]; i++) {
-        size_t size = strlen(schemes[i].prefix);
-        const char *fault;
+const char *mu__url_parse_any(const char *text, bool listening, struct mu__url *ret_url)
+{
+    return parse(text, MU__SCHEMES_END, listening, ret_url);
+}
 
-        if (strncmp(text, schemes[i].prefix, size) != 0)
-            continue;
-        fault = schemes[i].parse(text + size, listening, &url);
-        if (fault == NULL)
-            *ret_url = url;
-        return fault;
-    }
-    return "it must begin with tcp:// or ipc://";
+bool mu__url_is_of_nng(const char *text)
+{
+    enum mu__scheme scheme;
+
+    return text != NULL && scheme_of(text, MU__SCHEMES_END, &scheme) != NULL &&
+           scheme > MU__SCHEME_IPC;
 }

@@ -64,6 +64,7 @@ static const struct {
     TLS(tls_private_key, private_key, TEXT),
     TLS(tls_any_task, any_task, FLAG),
     TLS(insecure, insecure, FLAG),
+    OPTION(wire, TEXT),
     OPTION(log_level, INTEGER),
 #undef OPTION
 #undef SECONDS

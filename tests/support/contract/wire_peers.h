@@ -294,7 +294,7 @@ static bool contract_has_all(struct contract *contract)
 
 static bool contract_in_has_ended(struct contract *contract)
 {
-    return contract->peers[1].in_downs == 1;
+    return contract->peers[1].in_downs >= 1;
 }
 
 static bool contract_was_writable(struct contract *contract)

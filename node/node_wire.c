@@ -1,0 +1,117 @@
+#include "node/node_wire.h"
+
+#include "runtime/base/text.h"
+#include "transport/wire/url.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static bool is_given(const char *text)
+{
+    return text != NULL && text[0] != '\0';
+}
+
+static int refuse_wire(const char *text, mu_error *ret_error)
+{
+    char shown[MU__QUOTE_BYTES];
+
+    mu__quote(shown, sizeof shown, text, strlen(text));
+    return mu_error_set(ret_error, -MU_EINVALID,
+                        "option wire is %s, expected \"uv\" or \"nng\"", shown);
+}
+
+static bool has_task_of_nng(const mu_cluster *cluster)
+{
+    size_t count = mu_cluster_task_count(cluster, NULL);
+    const char *address;
+    const char *type;
+    int index;
+
+    for (size_t i = 0; i < count; i++)
+        if (mu_cluster_task_at(cluster, i, &type, &index, &address) == 0 &&
+            mu__url_is_of_nng(address))
+            return true;
+    return false;
+}
+
+int mu__node_wire_choose(const mu_node_options *options, const char *bind_url,
+                         mu_error *ret_error, bool *ret_is_nng)
+{
+    bool is_of_nng = mu__url_is_of_nng(bind_url);
+    bool is_nng = is_of_nng || has_task_of_nng(options->cluster);
+
+    if (is_given(options->wire)) {
+        is_nng = strcmp(options->wire, "nng") == 0;
+        if (!is_nng && strcmp(options->wire, "uv") != 0)
+            return refuse_wire(options->wire, ret_error);
+    }
+    if (is_of_nng && !is_nng)
+        return mu_error_set(ret_error, -MU_EINVALID,
+                            "cannot listen at %s: the wire \"uv\" has tcp:// and ipc://; "
+                            "leave the option wire out, or set it to \"nng\"",
+                            bind_url);
+    if (is_nng && options->tls.insecure == 0)
+        return mu_error_set(ret_error, -MU_EINVALID,
+                            "the wire of nng's sockets speaks plain, which needs the "
+                            "option tls.insecure (--insecure, MUSTER_INSECURE=1); with a "
+                            "key or certificates take the wire \"uv\"");
+    *ret_is_nng = is_nng;
+    return 0;
+}
+
+static int open_nng(const char *bind_url, struct mu__listening *listening,
+                    uv_loop_t *loop, const struct mu__wire_events *events, void *owner,
+                    mu_error *ret_error, struct mu__wire_nng **ret_wire)
+{
+    char url[sizeof listening->text];
+
+    (void)snprintf(url, sizeof url, "%s",
+                   listening->fd >= 0 ? listening->text : bind_url);
+    mu__listening_close(listening);
+    return mu__wire_nng_open(loop, url, events, owner, ret_error, ret_wire);
+}
+
+int mu__node_wire_open(const mu_node_options *options, const char *bind_url,
+                       struct mu__listening *listening, uv_loop_t *loop,
+                       const struct mu__wire_events *events, void *owner,
+                       mu_error *ret_error, struct mu__node_wire *ret_wire)
+{
+    bool is_nng;
+    int rv = mu__node_wire_choose(options, bind_url, ret_error, &is_nng);
+
+    *ret_wire = (struct mu__node_wire){NULL, NULL};
+    if (rv != 0)
+        return rv;
+    if (is_nng)
+        return open_nng(bind_url, listening, loop, events, owner, ret_error,
+                        &ret_wire->nng);
+    if (listening->fd >= 0)
+        return mu__wire_uv_adopt(loop, listening, events, owner, ret_error,
+                                 &ret_wire->uv);
+    return mu__wire_uv_open(loop, bind_url, events, owner, ret_error, &ret_wire->uv);
+}
+
+void mu__node_wire_secure(const struct mu__node_wire *wire,
+                          const struct mu__tls_source *source)
+{
+    if (wire->uv != NULL)
+        mu__wire_uv_secure(wire->uv, source);
+}
+
+struct mu__wire *mu__node_wire_door(const struct mu__node_wire *wire)
+{
+    return wire->nng != NULL ? mu__wire_nng_wire(wire->nng) : mu__wire_uv_wire(wire->uv);
+}
+
+const char *mu__node_wire_url(const struct mu__node_wire *wire)
+{
+    return wire->nng != NULL ? mu__wire_nng_url(wire->nng) : mu__wire_uv_url(wire->uv);
+}
+
+void mu__node_wire_close(struct mu__node_wire *wire, void (*closed)(void *arg), void *arg)
+{
+    if (wire->nng != NULL)
+        mu__wire_nng_close(wire->nng, closed, arg);
+    else
+        mu__wire_uv_close(wire->uv, closed, arg);
+}

@@ -1,0 +1,37 @@
+/* The wire of a node: libuv's streams, or nng's sockets; which one its options say, or
+ * the addresses that it listens at and dials, where only nng has a scheme of them. */
+#ifndef MU_NODE_NODE_WIRE_H
+#define MU_NODE_NODE_WIRE_H
+
+#include "muster/node.h"
+#include "transport/wire/nng/sockets.h"
+#include "transport/wire/uv/streams.h"
+
+/* One of both. */
+struct mu__node_wire {
+    struct mu__wire_uv *uv;
+    struct mu__wire_nng *nng;
+};
+
+/* Whether a node that listens at `bind_url` has nng's sockets. -MU_EINVALID: an unknown
+ * wire; one that does not have this scheme; or nng without the option insecure. */
+int mu__node_wire_choose(const mu_node_options *options, const char *bind_url,
+                         mu_error *ret_error, bool *ret_is_nng);
+
+/* Where this task was announced, a socket listens already: it is taken, and with nng
+ * replaced by one of nng's. Returns as mu__wire_uv_open. */
+int mu__node_wire_open(const mu_node_options *options, const char *bind_url,
+                       struct mu__listening *listening, uv_loop_t *loop,
+                       const struct mu__wire_events *events, void *owner,
+                       mu_error *ret_error, struct mu__node_wire *ret_wire);
+
+/* As mu__wire_uv_secure; NULL: plain. */
+void mu__node_wire_secure(const struct mu__node_wire *wire,
+                          const struct mu__tls_source *source);
+
+struct mu__wire *mu__node_wire_door(const struct mu__node_wire *wire);
+const char *mu__node_wire_url(const struct mu__node_wire *wire);
+void mu__node_wire_close(struct mu__node_wire *wire, void (*closed)(void *arg),
+                         void *arg);
+
+#endif

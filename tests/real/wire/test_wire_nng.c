@@ -1,0 +1,44 @@
+/* The wire of nng's sockets: the contract over each scheme, and with a wire of libuv's
+ * streams at either end. */
+#include "tests/real/wire/wire_nng_fixture.h"
+
+#include <signal.h>
+
+static struct place *mixed_place(const char *url, unsigned which_is_uv)
+{
+    struct place *place = place_new(url);
+
+    place->is_uv[which_is_uv] = true;
+    return place;
+}
+
+#define FIXTURE(name, make)                                                             \
+    static void *name##_setup(void)                                                     \
+    {                                                                                   \
+        return make;                                                                    \
+    }                                                                                   \
+    static const struct contract_wire name##_fixture = {                                \
+        name##_setup, place_free, place_open, place_close, place_url, place_run,        \
+    };
+
+FIXTURE(tcp, place_new("tcp://127.0.0.1:0"))
+FIXTURE(ipc, place_new("ipc://"))
+FIXTURE(inproc, place_new("inproc://"))
+FIXTURE(ws, place_new("ws://127.0.0.1:0"))
+FIXTURE(uv_to_nng, mixed_place("tcp://127.0.0.1:0", 0))
+FIXTURE(nng_to_uv, mixed_place("tcp://127.0.0.1:0", 1))
+FIXTURE(uv_to_nng_ipc, mixed_place("ipc://", 0))
+FIXTURE(nng_to_uv_ipc, mixed_place("ipc://", 1))
+
+int main(void)
+{
+    (void)signal(SIGPIPE, SIG_IGN);
+    return contract_wire_run("nng over tcp", &tcp_fixture) |
+           contract_wire_run("nng over ipc", &ipc_fixture) |
+           contract_wire_run("nng over inproc", &inproc_fixture) |
+           contract_wire_run("nng over ws", &ws_fixture) |
+           contract_wire_run("libuv to nng over tcp", &uv_to_nng_fixture) |
+           contract_wire_run("nng to libuv over tcp", &nng_to_uv_fixture) |
+           contract_wire_run("libuv to nng over ipc", &uv_to_nng_ipc_fixture) |
+           contract_wire_run("nng to libuv over ipc", &nng_to_uv_ipc_fixture);
+}

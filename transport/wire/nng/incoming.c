@@ -1,0 +1,208 @@
+/* What arrives. All incoming connections share one socket, whose receive descriptor the
+ * loop polls. nng takes one message of a connection at a time, and reads no further until
+ * it is fetched: so a peer that is not read is pushed back, and its end is told after its
+ * last message. */
+#include "transport/wire/nng/internal.h"
+
+#include <arpa/inet.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+struct mu__nng_in {
+    uint32_t number;
+    uint32_t pipe;
+    bool is_dropped; /* and in the list of those, */
+    struct mu__list_node node;
+    uint64_t dropped_ms; /* since then */
+    uint64_t heard_ms;   /* its last frame after that */
+};
+
+static struct mu__nng_in *in_new(struct mu__wire_nng *wire, uint32_t pipe)
+{
+    struct mu__nng_in *in = calloc(1, sizeof *in);
+
+    if (in == NULL)
+        return NULL;
+    in->number = ++wire->in.next;
+    in->pipe = pipe;
+    if (mu__map_set(&wire->in.ins, in->number, in) != 0) {
+        free(in);
+        return NULL;
+    }
+    if (mu__map_set(&wire->in.pipes, pipe, in) != 0) {
+        (void)mu__map_remove(&wire->in.ins, in->number);
+        free(in);
+        return NULL;
+    }
+    return in;
+}
+
+static void in_free(struct mu__wire_nng *wire, struct mu__nng_in *in)
+{
+    (void)mu__map_remove(&wire->in.ins, in->number);
+    (void)mu__map_remove(&wire->in.pipes, in->pipe);
+    if (in->is_dropped)
+        mu__list_remove(&wire->in.dropped, &in->node);
+    free(in);
+}
+
+/* nng may stop for ever when it closes a connection in the middle of a message: what
+ * comes is thrown away, and when nothing comes for a moment it is closed. */
+static void in_drop(struct mu__wire_nng *wire, struct mu__nng_in *in)
+{
+    (void)mu__map_remove(&wire->in.ins, in->number);
+    in->is_dropped = true;
+    in->dropped_ms = uv_now(wire->loop);
+    in->heard_ms = in->dropped_ms;
+    mu__list_append(&wire->in.dropped, &in->node);
+    mu__wire_nng_rest(wire);
+}
+
+bool mu__nng_ins_rested(struct mu__wire_nng *wire)
+{
+    uint64_t now_ms = uv_now(wire->loop);
+    struct mu__nng_in *next;
+
+    for (struct mu__nng_in *in =
+             MU__LIST_FIRST(&wire->in.dropped, struct mu__nng_in, node);
+         in != NULL; in = next) {
+        next = MU__LIST_NEXT(in, struct mu__nng_in, node);
+        if (now_ms - in->heard_ms < MU__NNG_REST_MS &&
+            now_ms - in->dropped_ms < MU__NNG_REST_LONG_MS)
+            continue;
+        mu__nng_pipe_end(wire->news_of, in->pipe);
+        in_free(wire, in);
+    }
+    return mu__list_is_empty(&wire->in.dropped);
+}
+
+void mu__nng_in_drop(struct mu__wire *door, uint32_t number)
+{
+    struct mu__wire_nng *wire = (struct mu__wire_nng *)door;
+    struct mu__nng_in *in = mu__map_get(&wire->in.ins, number);
+
+    if (in != NULL)
+        in_drop(wire, in);
+}
+
+void mu__nng_in_free_all(struct mu__wire_nng *wire)
+{
+    for (size_t i = 0; wire->in.pipes.count > 0; i = (i + 1) % wire->in.pipes.capacity)
+        if (wire->in.pipes.entries[i].key != 0)
+            in_free(wire, wire->in.pipes.entries[i].value);
+}
+
+static void in_lost(struct mu__wire_nng *wire, struct mu__nng_in *in, const char *reason)
+{
+    uint32_t number = in->number;
+    bool is_dropped = in->is_dropped;
+
+    in_free(wire, in);
+    if (is_dropped)
+        return;
+    wire->news = true;
+    wire->events.in_down(wire->owner, number, reason);
+}
+
+static void in_refuse(struct mu__wire_nng *wire, struct mu__nng_in *in,
+                      const char *reason)
+{
+    uint32_t number = in->number;
+
+    in_drop(wire, in);
+    wire->news = true;
+    wire->events.in_down(wire->owner, number, reason);
+}
+
+/* A connection whose first frame came before the news of it is known already. */
+void mu__nng_in_event(struct mu__wire_nng *wire, const struct mu__nng_event *event)
+{
+    struct mu__nng_in *in = mu__map_get(&wire->in.pipes, event->pipe);
+
+    if (in == NULL && event->begun && !event->ended) {
+        in = in_new(wire, event->pipe);
+        if (in == NULL)
+            mu__nng_pipe_end(wire->news_of, event->pipe);
+    }
+    if (in == NULL && event->ended && !event->is_dropped)
+        in = in_new(wire, event->pipe); /* it has ended at once */
+    if (in != NULL && event->ended)
+        in_lost(wire, in, "connection closed by the peer");
+}
+
+/* NULL: of a connection that was dropped. */
+static struct mu__nng_in *in_of(struct mu__wire_nng *wire, uint32_t pipe)
+{
+    struct mu__nng_in *in = mu__map_get(&wire->in.pipes, pipe);
+
+    if (in != NULL)
+        return in;
+    return mu__nng_news_has(wire->news_of, pipe) ? in_new(wire, pipe) : NULL;
+}
+
+/* False: a pause is wanted. */
+static bool deliver(struct mu__wire_nng *wire, nng_msg *message)
+{
+    struct mu__nng_in *in = in_of(wire, (uint32_t)nng_pipe_id(nng_msg_get_pipe(message)));
+    struct mu__buf *frame;
+    bool more;
+
+    if (in == NULL || in->is_dropped) {
+        nng_msg_free(message);
+        if (in != NULL)
+            in->heard_ms = uv_now(wire->loop);
+        return true;
+    }
+    if (nng_msg_len(message) > MU__FRAME_BYTES_MAX) {
+        nng_msg_free(message);
+        in_refuse(wire, in, "it sent a frame larger than the limit");
+        return true;
+    }
+    frame = mu__nng_frame_of(message);
+    if (frame == NULL) {
+        in_refuse(wire, in, "out of memory for its frame");
+        return true;
+    }
+    wire->news = true;
+    more = wire->events.frame(wire->owner, in->number, frame);
+    mu__buf_unref(frame);
+    return more;
+}
+
+void mu__nng_receive(struct mu__wire_nng *wire)
+{
+    for (unsigned i = 0; i < MU__NNG_FRAMES_MAX && !wire->closing; i++) {
+        nng_msg *message;
+
+        if (nng_recvmsg(wire->pull, &message, NNG_FLAG_NONBLOCK) != 0)
+            return;
+        if (!deliver(wire, message))
+            return; /* the descriptor tells of the rest in the next iteration */
+    }
+}
+
+void mu__nng_in_peer(struct mu__wire *door, uint32_t number, char *ret_address,
+                     size_t size)
+{
+    const struct mu__nng_in *in =
+        mu__map_get(&((struct mu__wire_nng *)door)->in.ins, number);
+    const nng_pipe pipe = {in == NULL ? 0 : in->pipe};
+    char host[INET6_ADDRSTRLEN] = "";
+    nng_sockaddr address;
+
+    (void)snprintf(ret_address, size, "%s", "");
+    if (in == NULL || nng_pipe_get_addr(pipe, NNG_OPT_REMADDR, &address) != 0)
+        return;
+    if (address.s_family == NNG_AF_IPC)
+        (void)snprintf(ret_address, size, "unix");
+    else if (address.s_family == NNG_AF_INPROC)
+        (void)snprintf(ret_address, size, "inproc");
+    else if (address.s_family == NNG_AF_INET &&
+             inet_ntop(AF_INET, &address.s_in.sa_addr, host, sizeof host) != NULL)
+        (void)snprintf(ret_address, size, "%s:%u", host,
+                       (unsigned)ntohs(address.s_in.sa_port));
+    else if (address.s_family == NNG_AF_INET6 &&
+             inet_ntop(AF_INET6, address.s_in6.sa_addr, host, sizeof host) != NULL)
+        (void)snprintf(ret_address, size, "[%s]:%u", host,
+                       (unsigned)ntohs(address.s_in6.sa_port));
+}

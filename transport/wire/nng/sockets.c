@@ -1,0 +1,364 @@
+/* The socket that listens, and functions for both kinds of connections.
+ *
+ * Events are passed on where libuv calls; burst_end comes once for all events of an
+ * iteration of the loop, as on the libuv wire. Of frames the loop is told by the receive
+ * descriptor, of connections by the news: nng's threads touch nothing of the wire. */
+#include "transport/wire/nng/internal.h"
+
+#include "transport/wire/uv/listen.h"
+
+#include <arpa/inet.h>
+#include <assert.h>
+#include <nng/protocol/pipeline0/pull.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+enum { LISTEN_TRIES = 5 };
+
+struct mu__wire *mu__wire_nng_wire(struct mu__wire_nng *wire)
+{
+    return &wire->door;
+}
+
+const char *mu__wire_nng_url(const struct mu__wire_nng *wire)
+{
+    return wire->text;
+}
+
+/* ---- holds ---- */
+
+void mu__wire_nng_hold(struct mu__wire_nng *wire)
+{
+    wire->holds++;
+}
+
+void mu__wire_nng_drop_hold(struct mu__wire_nng *wire)
+{
+    void (*closed)(void *arg) = wire->closed;
+    void *arg = wire->closed_arg;
+
+    assert(wire->holds > 0);
+    if (--wire->holds > 0)
+        return;
+    mu__map_done(&wire->in.ins);
+    mu__map_done(&wire->in.pipes);
+    mu__map_done(&wire->out.outs);
+    mu__nng_news_drop(wire->news_of);
+    free(wire);
+    if (closed != NULL)
+        closed(arg);
+}
+
+static void on_closed(uv_handle_t *handle)
+{
+    mu__wire_nng_drop_hold(handle->data);
+}
+
+/* ---- events ---- */
+
+static void end_burst(struct mu__wire_nng *wire)
+{
+    if (!wire->news || wire->closing)
+        return;
+    wire->news = false;
+    uv_update_time(wire->loop);
+    wire->events.burst_end(wire->owner);
+}
+
+static void on_before_poll(uv_prepare_t *prepare)
+{
+    end_burst(prepare->data);
+}
+
+static void on_after_poll(uv_check_t *check)
+{
+    end_burst(check->data);
+}
+
+static void on_readable(uv_poll_t *poll, int status, int happened)
+{
+    (void)status;
+    (void)happened;
+    mu__nng_receive(poll->data);
+}
+
+static void on_wake(uv_async_t *wake)
+{
+    struct mu__wire_nng *wire = wake->data;
+    struct mu__nng_event event;
+
+    while (!wire->closing && mu__nng_news_next(wire->news_of, &event)) {
+        if (event.end->owner == NULL)
+            mu__nng_in_event(wire, &event);
+        else
+            mu__nng_out_event(wire, &event);
+    }
+}
+
+static void on_rest(uv_timer_t *rest)
+{
+    bool senders = mu__nng_senders_rested(rest->data);
+    bool ins = mu__nng_ins_rested(rest->data);
+
+    if (senders && ins)
+        (void)uv_timer_stop(rest);
+}
+
+void mu__wire_nng_rest(struct mu__wire_nng *wire)
+{
+    if (!wire->closing && !uv_is_active((uv_handle_t *)&wire->rest))
+        (void)uv_timer_start(&wire->rest, on_rest, MU__NNG_REST_MS, MU__NNG_REST_MS);
+}
+
+/* ---- listening ---- */
+
+static int refuse(const char *url, int status, mu_error *ret_error)
+{
+    static const struct {
+        int status;
+        int uv;
+    } rows[] = {
+        {NNG_EADDRINUSE, UV_EADDRINUSE},
+        {NNG_EPERM, UV_EACCES},
+        {NNG_EADDRINVAL, UV_EADDRNOTAVAIL},
+        {NNG_ENOMEM, UV_ENOMEM},
+        {NNG_ENOENT, UV_ENOENT},
+    };
+
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
+        if (rows[i].status == status)
+            return mu__listen_refused(url, rows[i].uv, ret_error);
+    return mu_error_set(ret_error, -MU_EUNAVAILABLE, "cannot listen at %s: %s", url,
+                        nng_strerror(status));
+}
+
+/* Where to listen, as nng takes it, and how to say it to others. */
+struct listen_address {
+    char url[MU__NNG_URL_BYTES];
+    char text[MU__NNG_URL_BYTES];
+};
+
+static void write_address(const struct mu__listening *listening, enum mu__scheme scheme,
+                          struct listen_address *address)
+{
+    const char *name = mu__scheme_name(scheme);
+    const char *rest = strstr(listening->text, "://");
+    struct sockaddr_storage bound;
+    socklen_t size = sizeof bound;
+    char host[INET6_ADDRSTRLEN] = "";
+
+    (void)snprintf(address->text, sizeof address->text, "%s%s", name, rest);
+    (void)snprintf(address->url, sizeof address->url, "%s", address->text);
+    if (listening->url.ipc ||
+        getsockname(listening->fd, (struct sockaddr *)&bound, &size) != 0 ||
+        uv_ip_name((struct sockaddr *)&bound, host, sizeof host) != 0)
+        return;
+    (void)snprintf(address->url, sizeof address->url,
+                   bound.ss_family == AF_INET6 ? "%s://[%s]%s" : "%s://%s%s", name, host,
+                   strrchr(rest, ':'));
+}
+
+/* A socket of our own listens there first, for a moment: so names are looked up, ports
+ * and files of dead processes taken, and refusals worded as on the libuv wire. */
+static int find_address(const char *bind_url, const struct mu__url *url,
+                        mu_error *ret_error, struct listen_address *address)
+{
+    struct mu__listening listening;
+    char plain[MU__NNG_URL_BYTES];
+    int rv;
+
+    if (url->scheme == MU__SCHEME_INPROC) {
+        (void)snprintf(address->url, sizeof address->url, "%s", bind_url);
+        (void)snprintf(address->text, sizeof address->text, "%s", bind_url);
+        return 0;
+    }
+    (void)snprintf(plain, sizeof plain, "%s%s", url->ipc ? "ipc" : "tcp",
+                   strstr(bind_url, "://"));
+    rv = mu__listen(plain, ret_error, &listening);
+    if (rv != 0)
+        return rv;
+    write_address(&listening, url->scheme, address);
+    mu__listening_close(&listening);
+    return 0;
+}
+
+static int listen_at(nng_socket socket, const struct listen_address *address)
+{
+    nng_listener listener;
+    int rv = nng_listener_create(&listener, socket, address->url);
+
+    if (rv == 0)
+        rv = nng_listener_set_size(listener, NNG_OPT_RECVMAXSZ, MU__FRAME_BYTES_MAX);
+    return rv == 0 || rv == NNG_ENOTSUP ? nng_listener_start(listener, 0) : rv;
+}
+
+/* Somebody else may take the port between the two sockets; where any will do, another one
+ * is tried. */
+static int listen_somewhere(struct mu__wire_nng *wire, const char *bind_url,
+                            mu_error *ret_error)
+{
+    struct listen_address address;
+    struct mu__url url;
+    const char *fault = mu__url_parse_any(bind_url, true, &url);
+    int rv = NNG_EADDRINUSE;
+
+    if (fault != NULL || strlen(bind_url) > MU__NNG_URL_BYTES - 20)
+        return mu_error_set(ret_error, -MU_EINVALID, "cannot listen at \"%s\": %s",
+                            bind_url, fault == NULL ? "it is too long" : fault);
+    for (int i = 0; i < LISTEN_TRIES && rv == NNG_EADDRINUSE; i++) {
+        int code = find_address(bind_url, &url, ret_error, &address);
+
+        if (code != 0)
+            return code;
+        rv = listen_at(wire->pull, &address);
+    }
+    if (rv != 0)
+        return refuse(bind_url, rv, ret_error);
+    (void)snprintf(wire->text, sizeof wire->text, "%s", address.text);
+    if (url.ipc)
+        (void)snprintf(wire->path, sizeof wire->path, "%s", url.path);
+    return 0;
+}
+
+/* ---- opening ---- */
+
+static const struct mu__wire_ops ops = {
+    .splices = true,
+    .buffer = mu__nng_frame_buffer,
+    .dial = mu__nng_dial,
+    .hangup = mu__nng_hangup,
+    .send = mu__nng_send,
+    .drop = mu__nng_in_drop,
+    .peer = mu__nng_in_peer,
+    .last_error = mu__nng_last_error,
+};
+
+/* nng starts its threads with the first socket of the process: they take no signals. */
+static int open_socket(nng_socket *ret_socket)
+{
+    sigset_t all;
+    sigset_t before;
+    int rv;
+
+    (void)sigfillset(&all);
+    (void)pthread_sigmask(SIG_SETMASK, &all, &before);
+    rv = nng_pull0_open(ret_socket);
+    (void)pthread_sigmask(SIG_SETMASK, &before, NULL);
+    return rv;
+}
+
+static struct mu__wire_nng *wire_new(uv_loop_t *loop,
+                                     const struct mu__wire_events *events, void *owner)
+{
+    struct mu__wire_nng *wire = calloc(1, sizeof *wire);
+
+    if (wire == NULL)
+        return NULL;
+    wire->door.ops = &ops;
+    wire->loop = loop;
+    wire->events = *events;
+    wire->owner = owner;
+    wire->news_of = mu__nng_news_new(&wire->wake);
+    if (wire->news_of == NULL || uv_async_init(loop, &wire->wake, on_wake) != 0) {
+        if (wire->news_of != NULL)
+            mu__nng_news_drop(wire->news_of);
+        free(wire);
+        return NULL;
+    }
+    (void)uv_prepare_init(loop, &wire->before_poll);
+    (void)uv_check_init(loop, &wire->after_poll);
+    (void)uv_timer_init(loop, &wire->rest);
+    wire->wake.data = wire;
+    wire->before_poll.data = wire;
+    wire->after_poll.data = wire;
+    wire->rest.data = wire;
+    wire->holds = 4;
+    return wire;
+}
+
+/* A failure leaves what is there for the close. */
+static int begin(struct mu__wire_nng *wire, const char *bind_url, mu_error *ret_error)
+{
+    struct mu__nng_end *end = mu__nng_end_new(wire->news_of, NULL);
+    int rv;
+    int fd;
+
+    if (end == NULL || open_socket(&wire->pull) != 0)
+        return mu_error_set(ret_error, -MU_ENOMEM, "no memory for a wire");
+    wire->has_pull = true;
+    mu__nng_end_open(end, true);
+    if (mu__nng_end_watch(end, wire->pull) != 0 ||
+        nng_socket_get_int(wire->pull, NNG_OPT_RECVFD, &fd) != 0 ||
+        uv_poll_init(wire->loop, &wire->readable, fd) != 0)
+        return mu_error_set(ret_error, -MU_ENOMEM, "no memory for a wire");
+    wire->has_poll = true;
+    wire->readable.data = wire;
+    wire->holds++;
+    rv = listen_somewhere(wire, bind_url, ret_error);
+    if (rv != 0)
+        return rv;
+    (void)uv_poll_start(&wire->readable, UV_READABLE, on_readable);
+    (void)uv_prepare_start(&wire->before_poll, on_before_poll);
+    (void)uv_check_start(&wire->after_poll, on_after_poll);
+    return 0;
+}
+
+int mu__wire_nng_open(uv_loop_t *loop, const char *bind_url,
+                      const struct mu__wire_events *events, void *owner,
+                      mu_error *ret_error, struct mu__wire_nng **ret_wire)
+{
+    struct mu__wire_nng *wire = wire_new(loop, events, owner);
+    int rv;
+
+    if (wire == NULL)
+        return mu_error_set(ret_error, -MU_ENOMEM, "no memory for a wire");
+    rv = begin(wire, bind_url, ret_error);
+    if (rv != 0)
+        mu__wire_nng_close(wire, NULL, NULL);
+    else
+        *ret_wire = wire;
+    return rv;
+}
+
+/* ---- closing ---- */
+
+/* nng removes the file itself when it closes the socket. */
+static void on_sockets_closed(void *owner, bool is_closed)
+{
+    struct mu__wire_nng *wire = owner;
+
+    if (!is_closed && wire->path[0] != '\0')
+        (void)unlink(wire->path);
+    mu__wire_nng_drop_hold(wire);
+}
+
+void mu__wire_nng_close(struct mu__wire_nng *wire, void (*closed)(void *arg), void *arg)
+{
+    struct mu__nng_closer *closer =
+        mu__nng_closer_new(wire->news_of, wire->out.count + 2);
+
+    assert(!wire->closing);
+    wire->closing = true;
+    wire->closed = closed;
+    wire->closed_arg = arg;
+    mu__nng_news_close(wire->news_of);
+    if (closer != NULL && wire->has_pull)
+        mu__nng_closer_add(closer, wire->pull);
+    mu__nng_in_free_all(wire);
+    mu__nng_hangup_all(wire);
+    mu__nng_senders_close(wire, closer);
+    if (wire->has_poll)
+        uv_close((uv_handle_t *)&wire->readable, on_closed);
+    uv_close((uv_handle_t *)&wire->wake, on_closed);
+    uv_close((uv_handle_t *)&wire->before_poll, on_closed);
+    uv_close((uv_handle_t *)&wire->after_poll, on_closed);
+    uv_close((uv_handle_t *)&wire->rest, on_closed);
+    mu__wire_nng_hold(wire);
+    if (closer == NULL || !mu__nng_closer_start(closer, wire->loop, MU__NNG_CLOSE_MS,
+                                                on_sockets_closed, wire))
+        on_sockets_closed(wire, false);
+}
