@@ -50,12 +50,12 @@ int mu__node_wire_choose(const mu_node_options *options, const char *bind_url,
                             "cannot listen at %s: the wire \"uv\" has tcp:// and ipc://; "
                             "leave the option wire out, or set it to \"nng\"",
                             bind_url);
-    if (is_nng && is_given(options->tls.key_file))
+    if (is_nng && (is_given(options->tls.key_file) || is_given(options->tls.ca) ||
+                   is_given(options->tls.certificate)))
         return mu_error_set(ret_error, -MU_EINVALID,
-                            "the wire of nng's sockets cannot prove a key, for nng's TLS "
-                            "knows only certificates: set tls.ca, tls.certificate and "
-                            "tls.private_key instead of tls.key_file, or take the wire "
-                            "\"uv\"");
+                            "the wire of nng's sockets is plain, and this node has a key "
+                            "or certificates: take the wire \"uv\" (tcp:// and ipc:// "
+                            "have it), or leave the key and the certificates out");
     *ret_is_nng = is_nng;
     return 0;
 }

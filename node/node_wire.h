@@ -14,8 +14,7 @@ struct mu__node_wire {
 };
 
 /* Whether a node that listens at `bind_url` has nng's sockets. -MU_EINVALID: an unknown
- * wire; one that does not have this scheme; or with nng a key, which its TLS does not
- * know. */
+ * wire; one that does not have this scheme; or nng with a key or certificates. */
 int mu__node_wire_choose(const mu_node_options *options, const char *bind_url,
                          mu_error *ret_error, bool *ret_is_nng);
 
