@@ -134,7 +134,8 @@ static void report(const char *metric, const char *unit, const double *values,
                                   .less_is_more = most > 0.0};
 
         (void)snprintf(words, sizeof words, "%s, wire %s", metric, wires[i]);
-        (void)snprintf(extra, sizeof extra, "\"ratio_to_uv\":%.2f", values[i] / values[0]);
+        (void)snprintf(extra, sizeof extra, "\"ratio_to_uv\":%.2f",
+                       values[i] / values[0]);
         line.metric = words;
         line.extra = extra;
         if (i > 0)

@@ -263,8 +263,11 @@ static int open_wire(mu_node *node, const mu_node_options *o,
                      struct mu__discovered *found, mu_error *ret_error)
 {
     const struct mu__own_proof_log log = {log_proof, node};
-    int rv = mu__own_proof_open(&o->tls, &log, ret_error, &node->network.proof);
+    bool is_nng;
+    int rv = mu__node_wire_choose(o, bind_url(o), ret_error, &is_nng);
 
+    if (rv == 0)
+        rv = mu__own_proof_open(&o->tls, &log, ret_error, &node->network.proof);
     if (rv == 0)
         rv = mu__node_wire_open(o, bind_url(o), &found->listening, node->loop,
                                 &mu__member_events, &node->member, ret_error,
