@@ -263,15 +263,21 @@ static int open_wire(mu_node *node, const mu_node_options *o,
                      struct mu__discovered *found, mu_error *ret_error)
 {
     const struct mu__own_proof_log log = {log_proof, node};
+    struct mu__own_proof_texts texts = {{NULL}, {0}};
+    struct mu__tls_pem pem = {NULL, NULL, NULL, false};
     bool is_nng;
     int rv = mu__node_wire_choose(o, bind_url(o), ret_error, &is_nng);
 
     if (rv == 0)
         rv = mu__own_proof_open(&o->tls, &log, ret_error, &node->network.proof);
+    if (rv == 0 && is_nng && node->network.proof != NULL)
+        rv = mu__own_proof_pem(node->network.proof, ret_error, &texts, &pem);
     if (rv == 0)
-        rv = mu__node_wire_open(o, bind_url(o), &found->listening, node->loop,
+        rv = mu__node_wire_open(o, bind_url(o), &found->listening,
+                                pem.ca == NULL ? NULL : &pem, node->loop,
                                 &mu__member_events, &node->member, ret_error,
                                 &node->network.wire);
+    mu__own_proof_texts_free(&texts);
     if (rv == 0 && node->network.proof != NULL)
         mu__node_wire_secure(&node->network.wire,
                              mu__own_proof_source(node->network.proof));

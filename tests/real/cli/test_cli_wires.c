@@ -133,8 +133,8 @@ static void test_refusals(void **state)
     start_task(0, "zmq");
     (void)cli_expect(&tasks[0], NULL, "expected \"uv\" or \"nng\"");
     assert_int_not_equal(cli_wait(&tasks[0]), 0);
-    expect_refusal("--key-file", "/dev/null", "this node has a key or certificates");
-    expect_refusal("--tls-ca", "/dev/null", "this node has a key or certificates");
+    expect_refusal("--key-file", "/dev/null", "cannot prove a key");
+    expect_refusal("--tls-ca", "/dev/null", "does not learn which task");
 }
 
 int main(void)
