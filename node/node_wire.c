@@ -50,17 +50,26 @@ int mu__node_wire_choose(const mu_node_options *options, const char *bind_url,
                             "cannot listen at %s: the wire \"uv\" has tcp:// and ipc://; "
                             "leave the option wire out, or set it to \"nng\"",
                             bind_url);
-    if (is_nng && options->tls.insecure == 0)
+    if (is_nng && options->tls.insecure == 0 && !is_given(options->tls.ca))
         return mu_error_set(ret_error, -MU_EINVALID,
-                            "the wire of nng's sockets speaks plain, which needs the "
-                            "option tls.insecure (--insecure, MUSTER_INSECURE=1); with a "
-                            "key or certificates take the wire \"uv\"");
+                            "the wire of nng's sockets proves itself by certificates, not "
+                            "by a key: set tls.ca, tls.certificate, tls.private_key and "
+                            "tls.any_task, or tls.insecure, with which it speaks plain; or "
+                            "take the wire \"uv\"");
+    if (is_nng && is_given(options->tls.ca) && options->tls.any_task == 0)
+        return mu_error_set(
+            ret_error, -MU_EINVALID,
+            "the wire of nng's sockets does not learn which task a peer's "
+            "certificate names, nor its unit: with tls.any_task 1 each "
+            "certificate of the CA may be each task there; or take the "
+            "wire \"uv\"");
     *ret_is_nng = is_nng;
     return 0;
 }
 
 static int open_nng(const char *bind_url, struct mu__listening *listening,
-                    uv_loop_t *loop, const struct mu__wire_events *events, void *owner,
+                    const struct mu__tls_pem *pem, uv_loop_t *loop,
+                    const struct mu__wire_events *events, void *owner,
                     mu_error *ret_error, struct mu__wire_nng **ret_wire)
 {
     char url[sizeof listening->text];
@@ -68,12 +77,12 @@ static int open_nng(const char *bind_url, struct mu__listening *listening,
     (void)snprintf(url, sizeof url, "%s",
                    listening->fd >= 0 ? listening->text : bind_url);
     mu__listening_close(listening);
-    return mu__wire_nng_open(loop, url, events, owner, ret_error, ret_wire);
+    return mu__wire_nng_open(loop, url, pem, events, owner, ret_error, ret_wire);
 }
 
 int mu__node_wire_open(const mu_node_options *options, const char *bind_url,
-                       struct mu__listening *listening, uv_loop_t *loop,
-                       const struct mu__wire_events *events, void *owner,
+                       struct mu__listening *listening, const struct mu__tls_pem *pem,
+                       uv_loop_t *loop, const struct mu__wire_events *events, void *owner,
                        mu_error *ret_error, struct mu__node_wire *ret_wire)
 {
     bool is_nng;
@@ -83,7 +92,7 @@ int mu__node_wire_open(const mu_node_options *options, const char *bind_url,
     if (rv != 0)
         return rv;
     if (is_nng)
-        return open_nng(bind_url, listening, loop, events, owner, ret_error,
+        return open_nng(bind_url, listening, pem, loop, events, owner, ret_error,
                         &ret_wire->nng);
     if (listening->fd >= 0)
         return mu__wire_uv_adopt(loop, listening, events, owner, ret_error,

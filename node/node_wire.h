@@ -14,15 +14,17 @@ struct mu__node_wire {
 };
 
 /* Whether a node that listens at `bind_url` has nng's sockets. -MU_EINVALID: an unknown
- * wire; one that does not have this scheme; or nng without the option insecure. */
+ * wire; one that does not have this scheme; nng with a key, which its TLS does not know,
+ * or with certificates of single tasks, which it does not tell. */
 int mu__node_wire_choose(const mu_node_options *options, const char *bind_url,
                          mu_error *ret_error, bool *ret_is_nng);
 
 /* Where this task was announced, a socket listens already: it is taken, and with nng
- * replaced by one of nng's. Returns as mu__wire_uv_open. */
+ * replaced by one of nng's. `pem`: of nng's TLS; NULL: plain. Returns as the wire's
+ * open. */
 int mu__node_wire_open(const mu_node_options *options, const char *bind_url,
-                       struct mu__listening *listening, uv_loop_t *loop,
-                       const struct mu__wire_events *events, void *owner,
+                       struct mu__listening *listening, const struct mu__tls_pem *pem,
+                       uv_loop_t *loop, const struct mu__wire_events *events, void *owner,
                        mu_error *ret_error, struct mu__node_wire *ret_wire);
 
 /* As mu__wire_uv_secure; NULL: plain. */

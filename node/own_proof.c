@@ -16,7 +16,7 @@ enum {
     PROOF_BYTES_MAX = 1 << 20,
     READ_MS = 5000,
     LOOK_AGAIN_MS = 1000,       /* the least between two looks at the files */
-    FILES = 4
+    FILES = MU__OWN_PROOF_TEXTS
 };
 
 enum which { KEY_FILE, CA, CERTIFICATE, PRIVATE_KEY };
@@ -92,28 +92,43 @@ static int make_of_key(struct mu__own_proof *proof, mu_error *ret_error,
     return rv;
 }
 
+int mu__own_proof_pem(struct mu__own_proof *proof, mu_error *ret_error,
+                      struct mu__own_proof_texts *ret_texts, struct mu__tls_pem *ret_pem)
+{
+    int rv = 0;
+
+    *ret_texts = (struct mu__own_proof_texts){{NULL}, {0}};
+    if (proof->parts[CA].text == NULL)
+        return mu_error_set(ret_error, -MU_EINVALID, "it has a key, no certificates");
+    for (int i = CA; i < FILES && rv == 0; i++)
+        if (proof->parts[i].text != NULL)
+            rv = read_part(&proof->parts[i], ret_error, &ret_texts->items[i],
+                           &ret_texts->sizes[i]);
+    *ret_pem = (struct mu__tls_pem){
+        .ca = ret_texts->items[CA],
+        .certificate = ret_texts->items[CERTIFICATE],
+        .key = ret_texts->items[PRIVATE_KEY],
+        .any_task = proof->any_task,
+    };
+    return rv;
+}
+
+void mu__own_proof_texts_free(struct mu__own_proof_texts *texts)
+{
+    for (int i = 0; i < FILES; i++)
+        free_secret(texts->items[i], texts->sizes[i]);
+}
+
 static int make_of_certificates(struct mu__own_proof *proof, mu_error *ret_error,
                                 struct mu__tls_identity **ret_identity)
 {
-    char *texts[FILES] = {NULL};
-    size_t sizes[FILES] = {0};
-    int rv = 0;
+    struct mu__own_proof_texts texts;
+    struct mu__tls_pem pem;
+    int rv = mu__own_proof_pem(proof, ret_error, &texts, &pem);
 
-    for (int i = CA; i < FILES && rv == 0; i++)
-        if (proof->parts[i].text != NULL)
-            rv = read_part(&proof->parts[i], ret_error, &texts[i], &sizes[i]);
-    if (rv == 0) {
-        const struct mu__tls_pem pem = {
-            .ca = texts[CA],
-            .certificate = texts[CERTIFICATE],
-            .key = texts[PRIVATE_KEY],
-            .any_task = proof->any_task,
-        };
-
+    if (rv == 0)
         rv = mu__tls_identity_of_pem(&pem, ret_error, ret_identity);
-    }
-    for (int i = CA; i < FILES; i++)
-        free_secret(texts[i], sizes[i]);
+    mu__own_proof_texts_free(&texts);
     return rv;
 }
 

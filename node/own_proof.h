@@ -34,4 +34,18 @@ void mu__own_proof_close(struct mu__own_proof *proof);
 /* Valid as long as the proof. */
 const struct mu__tls_source *mu__own_proof_source(const struct mu__own_proof *proof);
 
+/* The texts of its certificates, for a wire that makes something else of them: `ret_pem`
+ * points into them. They are as they are now, and freed with mu__own_proof_texts_free,
+ * also after a failure. Of a key: -MU_EINVALID. */
+enum { MU__OWN_PROOF_TEXTS = 4 };
+
+struct mu__own_proof_texts {
+    char *items[MU__OWN_PROOF_TEXTS];
+    size_t sizes[MU__OWN_PROOF_TEXTS];
+};
+
+int mu__own_proof_pem(struct mu__own_proof *proof, mu_error *ret_error,
+                      struct mu__own_proof_texts *ret_texts, struct mu__tls_pem *ret_pem);
+void mu__own_proof_texts_free(struct mu__own_proof_texts *texts);
+
 #endif

@@ -337,15 +337,24 @@ static int open_wire(mu_node *node, const mu_node_options *o,
                      mu_error *ret_error)
 {
     const struct mu__own_proof_log log = {log_proof, node};
+    struct mu__own_proof_texts texts = {{NULL}, {0}};
+    struct mu__tls_pem pem = {NULL, NULL, NULL, false};
     char own[MU__OWN_ADDRESS_BYTES];
     const char *bind = bind_url(o, extra, own);
     bool late = found->listening.fd >= 0 ? found->listening.url.ipc : is_ipc(bind);
-    int rv = mu__own_proof_open(&o->tls, late, &log, ret_error, &node->network.proof);
+    bool is_nng;
+    int rv = mu__node_wire_choose(o, bind, ret_error, &is_nng);
 
     if (rv == 0)
-        rv = mu__node_wire_open(o, bind, &found->listening, node->loop,
+        rv = mu__own_proof_open(&o->tls, late, &log, ret_error, &node->network.proof);
+    if (rv == 0 && is_nng && node->network.proof != NULL)
+        rv = mu__own_proof_pem(node->network.proof, ret_error, &texts, &pem);
+    if (rv == 0)
+        rv = mu__node_wire_open(o, bind, &found->listening, pem.ca == NULL ? NULL : &pem,
+                                node->loop,
                                 &mu__member_events, &node->member, ret_error,
                                 &node->network.wire);
+    mu__own_proof_texts_free(&texts);
     if (rv == 0 && node->network.proof != NULL)
         mu__node_wire_secure(&node->network.wire,
                              mu__own_proof_source(node->network.proof));

@@ -48,10 +48,10 @@ MU_EXPORT mu_cluster *mu_cluster_copy(const mu_cluster *cluster);
  * `address` is "host:port", "tcp://host:port" or "ipc:///path", or one that only nng's
  * sockets have: "ws://host:port", "wss://host:port", "tls+tcp://host:port",
  * "inproc://name". An IPv6 host stands in brackets. Port 0 means that the task chooses
- * one when it starts; only then may two tasks have the same address. Copies its arguments.
- * Returns -MU_EINVALID (unknown type, bad address), -MU_ERANGE (index), -MU_EEXISTS (same
- * task or same address twice), -MU_EEXHAUSTED (MU_CLUSTER_TASKS_MAX), -MU_ENOMEM; in all
- * these cases the spec is unchanged. */
+ * one when it starts; only then may two tasks have the same address. Copies its
+ * arguments. Returns -MU_EINVALID (unknown type, bad address), -MU_ERANGE (index),
+ * -MU_EEXISTS (same task or same address twice), -MU_EEXHAUSTED
+ * (MU_CLUSTER_TASKS_MAX), -MU_ENOMEM; in all these cases the spec is unchanged. */
 MU_EXPORT int mu_cluster_add(mu_cluster *cluster, const char *type, int index,
                              const char *address, mu_error *ret_error);
 

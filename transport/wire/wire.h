@@ -1,7 +1,8 @@
 /* The interface between links and sockets: frames out, frames and connection news in.
  *
- * There are two wires. transport/wire/uv/streams.c speaks the protocol of nng's PUSH
- * and PULL sockets over libuv's streams; tests/sim/ has a network with virtual time.
+ * There are three wires. transport/wire/uv/streams.c speaks the protocol of nng's PUSH
+ * and PULL sockets over libuv's streams; transport/wire/nng/ has those sockets
+ * themselves; tests/sim/ has a network with virtual time.
  * The links above are the same. Everything runs on the loop thread.
  *
  * An outgoing connection is a number chosen by the links; an incoming one is a number

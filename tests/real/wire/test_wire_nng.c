@@ -2,6 +2,8 @@
  * streams at either end. */
 #include "tests/real/wire/wire_nng_fixture.h"
 
+#include "tests/real/certificates.h"
+
 #include <signal.h>
 
 static struct place *mixed_place(const char *url, unsigned which_is_uv)
@@ -30,6 +32,46 @@ FIXTURE(nng_to_uv, mixed_place("tcp://127.0.0.1:0", 1))
 FIXTURE(uv_to_nng_ipc, mixed_place("ipc://", 0))
 FIXTURE(nng_to_uv_ipc, mixed_place("ipc://", 1))
 
+/* ---- TLS ---- */
+
+static struct certified ca;
+static struct certified own;
+static struct mu__tls_pem pem = {ca.pem, own.pem, own.key_pem, true};
+
+static void make_certificates(void)
+{
+    certified_make(&ca, NULL, NULL, NULL, -60, 3600);
+    certified_make(&own, &ca, NULL, NULL, -60, 3600);
+}
+
+static void free_certificates(void)
+{
+    certified_free(&own);
+    certified_free(&ca);
+}
+
+static struct place *secured_place(const char *url)
+{
+    struct place *place = place_new(url);
+
+    place->pem = &pem;
+    return place;
+}
+
+FIXTURE(tls, secured_place("tcp://127.0.0.1:0"))
+FIXTURE(wss, secured_place("ws://127.0.0.1:0"))
+
+static int run_secured(void)
+{
+    int failed;
+
+    make_certificates();
+    failed = contract_wire_run("nng over tls+tcp", &tls_fixture) |
+             contract_wire_run("nng over wss", &wss_fixture);
+    free_certificates();
+    return failed;
+}
+
 int main(void)
 {
     (void)signal(SIGPIPE, SIG_IGN);
@@ -40,5 +82,6 @@ int main(void)
            contract_wire_run("libuv to nng over tcp", &uv_to_nng_fixture) |
            contract_wire_run("nng to libuv over tcp", &nng_to_uv_fixture) |
            contract_wire_run("libuv to nng over ipc", &uv_to_nng_ipc_fixture) |
-           contract_wire_run("nng to libuv over ipc", &nng_to_uv_ipc_fixture);
+           contract_wire_run("nng to libuv over ipc", &nng_to_uv_ipc_fixture) |
+           run_secured();
 }

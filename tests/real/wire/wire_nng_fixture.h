@@ -31,6 +31,7 @@ struct place {
     unsigned open;
     char urls[2][ADDRESS_MAX];
     char directory[64];             /* "": none */
+    const struct mu__tls_pem *pem;  /* NULL: plain */
 };
 
 static inline void on_limit(uv_timer_t *timer)
@@ -90,8 +91,8 @@ static inline struct mu__wire *place_open(void *arg, unsigned which,
     int rv = place->is_uv[which]
                  ? mu__wire_uv_open(&place->loop, place->urls[which], events, owner,
                                     &error, &place->uv[which])
-                 : mu__wire_nng_open(&place->loop, place->urls[which], events, owner,
-                                     &error, &place->nng[which]);
+                 : mu__wire_nng_open(&place->loop, place->urls[which], place->pem, events,
+                                     owner, &error, &place->nng[which]);
 
     if (rv != 0)
         fail_msg("%s", error.message);

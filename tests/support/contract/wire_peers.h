@@ -67,6 +67,7 @@ struct contract {
     struct contract_peer peers[2];
     bool (*wanted)(struct contract *contract);
     uint32_t sent;              /* numbered frames, for contract_has_all */
+    bool wants_hello;           /* the wire of peer 1, which listens, does */
 };
 
 /* ---- What the peers note ---- */
@@ -79,7 +80,7 @@ static void contract_prove(struct contract_peer *peer, uint32_t out)
     struct mu__wire *wire = peer->wire;
     struct mu__buf *frame;
 
-    if (wire->ops->member == NULL)
+    if (!peer->contract->wants_hello)
         return;
     frame = wire->ops->buffer(wire, CONTRACT_HELLO_BYTES);
     assert_non_null(frame);
@@ -91,7 +92,7 @@ static void contract_prove(struct contract_peer *peer, uint32_t out)
 static bool contract_is_hello(const struct contract_peer *peer,
                               const struct mu__buf *frame)
 {
-    return peer->wire->ops->member != NULL && frame->size == CONTRACT_HELLO_BYTES &&
+    return peer->contract->wants_hello && frame->size == CONTRACT_HELLO_BYTES &&
            memcmp(frame->data, contract_hello, CONTRACT_HELLO_BYTES) == 0;
 }
 
@@ -211,6 +212,8 @@ static void contract_open(struct contract *contract, unsigned which)
     peer->contract = contract;
     peer->wire = contract->fixture->open(contract->place, which, &contract_events, peer);
     assert_non_null(peer->wire);
+    if (which == 1)
+        contract->wants_hello = peer->wire->ops->member != NULL;
 }
 
 static void contract_close(struct contract *contract, unsigned which)

@@ -6,6 +6,7 @@
 
 #include "transport/wire/nng/closer.h"
 #include "transport/wire/nng/news.h"
+#include "transport/wire/nng/secured.h"
 #include "transport/wire/nng/sockets.h"
 #include "transport/wire/url.h"
 
@@ -54,8 +55,10 @@ struct mu__wire_nng {
     uv_poll_t readable;       /* its receive descriptor */
     uv_prepare_t before_poll; /* both call burst_end, once for all that happened */
     uv_check_t after_poll;
-    uv_async_t wake; /* by the news */
-    uv_timer_t rest; /* until the next connection is closed */
+    uv_async_t wake;         /* by the news */
+    uv_timer_t rest;         /* until the next connection is closed */
+    struct mu__nng_tls *tls; /* NULL: plain */
+    bool is_secured;         /* it listens over TLS */
     struct mu__nng_incoming in;
     struct mu__nng_outgoing out;
     bool news; /* there were events since the last burst_end */
@@ -74,6 +77,8 @@ void mu__wire_nng_drop_hold(struct mu__wire_nng *wire);
 void mu__nng_receive(struct mu__wire_nng *wire);
 void mu__nng_in_event(struct mu__wire_nng *wire, const struct mu__nng_event *event);
 void mu__nng_in_drop(struct mu__wire *door, uint32_t number);
+void mu__nng_in_proof(struct mu__wire *door, uint32_t number,
+                      struct mu__proof *ret_proof);
 void mu__nng_in_peer(struct mu__wire *door, uint32_t number, char *ret_address,
                      size_t size);
 void mu__nng_in_free_all(struct mu__wire_nng *wire);

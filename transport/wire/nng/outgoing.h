@@ -30,7 +30,8 @@ struct mu__nng_sender {
     bool is_polled;     /* if this is so */
 };
 
-/* NULL: out of memory, or nng refuses the url; *ret_code says which. */
+/* NULL: out of memory, or a url that nng refuses, or that needs TLS; *ret_code says
+ * which. */
 struct mu__nng_sender *mu__nng_sender_new(struct mu__wire_nng *wire,
                                           struct mu__nng_out *out, const char *url,
                                           int *ret_code);

@@ -36,15 +36,21 @@ struct mu__nng_sender *mu__nng_sender_new(struct mu__wire_nng *wire,
                                           int *ret_code)
 {
     struct mu__nng_sender *sender = wire->out.spare;
+    char at[MU__NNG_URL_BYTES];
     int rv;
 
+    *ret_code = -MU_EINVALID;
+    if (!mu__nng_tls_url(wire->tls, url, at, sizeof at))
+        return NULL;
     *ret_code = -MU_ENOMEM;
     if (sender == NULL && wire->out.count < MU__NNG_SOCKETS_MAX)
         sender = socket_new(wire);
     if (sender == NULL)
         return NULL;
     wire->out.spare = NULL;
-    rv = nng_dialer_create(&sender->dialer, sender->socket, url);
+    rv = nng_dialer_create(&sender->dialer, sender->socket, at);
+    if (rv == 0)
+        rv = mu__nng_tls_dial(wire->tls, at, sender->dialer);
     if (rv != 0) {
         wire->out.spare = sender;
         *ret_code = rv == NNG_ENOMEM ? -MU_ENOMEM : -MU_EINVALID;

@@ -48,6 +48,7 @@ void mu__wire_nng_drop_hold(struct mu__wire_nng *wire)
     mu__map_done(&wire->in.pipes);
     mu__map_done(&wire->out.outs);
     mu__nng_news_drop(wire->news_of);
+    mu__nng_tls_free(wire->tls);
     free(wire);
     if (closed != NULL)
         closed(arg);
@@ -186,13 +187,21 @@ static int find_address(const char *bind_url, const struct mu__url *url,
     return 0;
 }
 
-static int listen_at(nng_socket socket, const struct listen_address *address)
+static int listen_at(struct mu__wire_nng *wire, const struct listen_address *address)
 {
     nng_listener listener;
-    int rv = nng_listener_create(&listener, socket, address->url);
+    char at[MU__NNG_URL_BYTES];
+    int rv;
 
+    if (!mu__nng_tls_url(wire->tls, address->url, at, sizeof at))
+        return NNG_ENOTSUP;
+    wire->is_secured = mu__nng_tls_is(at);
+    rv = nng_listener_create(&listener, wire->pull, at);
     if (rv == 0)
-        rv = nng_listener_set_size(listener, NNG_OPT_RECVMAXSZ, MU__FRAME_BYTES_MAX);
+        rv = mu__nng_tls_listen(wire->tls, at, listener);
+    if (rv != 0)
+        return rv;
+    rv = nng_listener_set_size(listener, NNG_OPT_RECVMAXSZ, MU__FRAME_BYTES_MAX);
     return rv == 0 || rv == NNG_ENOTSUP ? nng_listener_start(listener, 0) : rv;
 }
 
@@ -209,12 +218,17 @@ static int listen_somewhere(struct mu__wire_nng *wire, const char *bind_url,
     if (fault != NULL || strlen(bind_url) > MU__NNG_URL_BYTES - 20)
         return mu_error_set(ret_error, -MU_EINVALID, "cannot listen at \"%s\": %s",
                             bind_url, fault == NULL ? "it is too long" : fault);
+    if (wire->tls == NULL && mu__nng_tls_is(bind_url))
+        return mu_error_set(ret_error, -MU_EINVALID,
+                            "cannot listen at %s: it needs certificates: tls.ca, "
+                            "tls.certificate and tls.private_key",
+                            bind_url);
     for (int i = 0; i < LISTEN_TRIES && rv == NNG_EADDRINUSE; i++) {
         int code = find_address(bind_url, &url, ret_error, &address);
 
         if (code != 0)
             return code;
-        rv = listen_at(wire->pull, &address);
+        rv = listen_at(wire, &address);
     }
     if (rv != 0)
         return refuse(bind_url, rv, ret_error);
@@ -233,6 +247,7 @@ static const struct mu__wire_ops ops = {
     .hangup = mu__nng_hangup,
     .send = mu__nng_send,
     .drop = mu__nng_in_drop,
+    .proof = mu__nng_in_proof,
     .peer = mu__nng_in_peer,
     .last_error = mu__nng_last_error,
 };
@@ -308,15 +323,17 @@ static int begin(struct mu__wire_nng *wire, const char *bind_url, mu_error *ret_
 }
 
 int mu__wire_nng_open(uv_loop_t *loop, const char *bind_url,
-                      const struct mu__wire_events *events, void *owner,
-                      mu_error *ret_error, struct mu__wire_nng **ret_wire)
+                      const struct mu__tls_pem *pem, const struct mu__wire_events *events,
+                      void *owner, mu_error *ret_error, struct mu__wire_nng **ret_wire)
 {
     struct mu__wire_nng *wire = wire_new(loop, events, owner);
     int rv;
 
     if (wire == NULL)
         return mu_error_set(ret_error, -MU_ENOMEM, "no memory for a wire");
-    rv = begin(wire, bind_url, ret_error);
+    rv = pem == NULL ? 0 : mu__nng_tls_new(pem, ret_error, &wire->tls);
+    if (rv == 0)
+        rv = begin(wire, bind_url, ret_error);
     if (rv != 0)
         mu__wire_nng_close(wire, NULL, NULL);
     else

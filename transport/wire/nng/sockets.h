@@ -10,6 +10,7 @@
 #define MU_TRANSPORT_WIRE_NNG_H
 
 #include "muster/error.h"
+#include "transport/wire/tls/tls_identity.h"
 #include "transport/wire/wire.h"
 
 #include <uv.h>
@@ -18,10 +19,13 @@ struct mu__wire_nng;
 
 /* Listen at `bind_url`: "tcp://host:port" or "ipc:///path" as mu__wire_uv_open,
  * "ws://host:port", or "inproc://name". `events` is copied; `loop` outlives the wire,
- * and the wire keeps it alive until it is closed. Returns as mu__wire_uv_open. */
+ * and the wire keeps it alive until it is closed.
+ *
+ * `pem`: of the TLS that tcp and ws are spoken over, as "tls+tcp://" and "wss://", which
+ * need it; NULL: they are plain. Returns as mu__wire_uv_open, and as mu__nng_tls_new. */
 int mu__wire_nng_open(uv_loop_t *loop, const char *bind_url,
-                      const struct mu__wire_events *events, void *owner,
-                      mu_error *ret_error, struct mu__wire_nng **ret_wire);
+                      const struct mu__tls_pem *pem, const struct mu__wire_events *events,
+                      void *owner, mu_error *ret_error, struct mu__wire_nng **ret_wire);
 
 /* The operations for the links. Valid until the wire is closed. */
 struct mu__wire *mu__wire_nng_wire(struct mu__wire_nng *wire);
