@@ -52,10 +52,10 @@ int mu__node_wire_choose(const mu_node_options *options, const char *bind_url,
                             bind_url);
     if (is_nng && options->tls.insecure == 0 && !is_given(options->tls.ca))
         return mu_error_set(ret_error, -MU_EINVALID,
-                            "the wire of nng's sockets proves itself by certificates, not "
-                            "by a key: set tls.ca, tls.certificate, tls.private_key and "
-                            "tls.any_task, or tls.insecure, with which it speaks plain; or "
-                            "take the wire \"uv\"");
+                            "the wire of nng's sockets proves itself by certificates, "
+                            "not by a key: set tls.ca, tls.certificate, tls.private_key "
+                            "and tls.any_task, or tls.insecure, with which it speaks "
+                            "plain; or take the wire \"uv\"");
     if (is_nng && is_given(options->tls.ca) && options->tls.any_task == 0)
         return mu_error_set(
             ret_error, -MU_EINVALID,

@@ -15,7 +15,7 @@ struct mu__node_wire {
 
 /* Whether a node that listens at `bind_url` has nng's sockets. -MU_EINVALID: an unknown
  * wire; one that does not have this scheme; nng with a key, which its TLS does not know,
- * or with certificates of single tasks, which it does not tell. */
+ * or with certificates of single tasks, which it does not report. */
 int mu__node_wire_choose(const mu_node_options *options, const char *bind_url,
                          mu_error *ret_error, bool *ret_is_nng);
 

@@ -1,5 +1,6 @@
 /* Nodes of the real tests take their wire from the environment, so that a test can run
- * on each: MUSTER_WIRE=nng, with MUSTER_INSECURE. Programs that are started read it themselves. */
+ * on each: MUSTER_WIRE=nng, with MUSTER_INSECURE. Programs that are started read it
+ * themselves. */
 #include "muster/node.h"
 
 #include <stdlib.h>

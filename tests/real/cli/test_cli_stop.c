@@ -214,6 +214,7 @@ static void test_wait_cluster(void **state)
         offer.cluster = nodes.cluster;
         offer.task_type = i == 0 ? "ps" : "worker";
         offer.config.inter_op_threads = 3;
+        offer.tls.insecure = getenv("MUSTER_INSECURE") != NULL;
         if (mu_server_assign_cluster(&offer, SOON_MS, &error) != 0)
             fail_msg("%s", error.message);
     }

@@ -19,11 +19,12 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { WAIT_MS = 20000, ADDRESS_MAX = 200 };
+enum { WAIT_MS = 20000, STEP_MS = 50, ADDRESS_MAX = 200 };
 
 struct place {
     uv_loop_t loop;
     uv_timer_t limit;
+    uint64_t end_ms;
     bool late;
     bool is_uv[2];
     struct mu__wire_nng *nng[2];
@@ -36,7 +37,9 @@ struct place {
 
 static inline void on_limit(uv_timer_t *timer)
 {
-    ((struct place *)timer->data)->late = true;
+    struct place *place = timer->data;
+
+    place->late = uv_hrtime() / 1000000 >= place->end_ms;
 }
 
 static inline void set_url(struct place *place, unsigned which, const char *url)
@@ -68,13 +71,14 @@ static inline struct place *place_new(const char *url)
     return place;
 }
 
-/* Run the loop until done(arg), or for WAIT_MS. */
+/* Run the loop until done(arg), which is asked each STEP_MS at least, or for WAIT_MS. */
 static inline bool place_run(void *arg, bool (*done)(void *arg), void *done_arg)
 {
     struct place *place = arg;
 
     place->late = false;
-    (void)uv_timer_start(&place->limit, on_limit, WAIT_MS, 0);
+    place->end_ms = uv_hrtime() / 1000000 + WAIT_MS;
+    (void)uv_timer_start(&place->limit, on_limit, STEP_MS, STEP_MS);
     while (!done(done_arg) && !place->late)
         (void)uv_run(&place->loop, UV_RUN_ONCE);
     (void)uv_timer_stop(&place->limit);

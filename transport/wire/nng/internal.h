@@ -6,7 +6,7 @@
 
 #include "transport/wire/nng/closer.h"
 #include "transport/wire/nng/news.h"
-#include "transport/wire/nng/secured.h"
+#include "transport/wire/nng/nng_tls.h"
 #include "transport/wire/nng/sockets.h"
 #include "transport/wire/url.h"
 

@@ -201,6 +201,10 @@ static int listen_at(struct mu__wire_nng *wire, const struct listen_address *add
         rv = mu__nng_tls_listen(wire->tls, at, listener);
     if (rv != 0)
         return rv;
+    if (strncmp(at, "ipc:", 4) == 0)
+        rv = nng_listener_set_int(listener, NNG_OPT_IPC_PERMISSIONS, 0600);
+    if (rv != 0)
+        return rv;
     rv = nng_listener_set_size(listener, NNG_OPT_RECVMAXSZ, MU__FRAME_BYTES_MAX);
     return rv == 0 || rv == NNG_ENOTSUP ? nng_listener_start(listener, 0) : rv;
 }

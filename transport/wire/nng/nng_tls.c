@@ -1,4 +1,4 @@
-#include "transport/wire/nng/secured.h"
+#include "transport/wire/nng/nng_tls.h"
 
 #include "transport/wire/url.h"
 

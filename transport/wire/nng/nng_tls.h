@@ -1,9 +1,9 @@
-/* TLS by nng, with certificates: both ends show one of the same CA. nng does not say which
- * task a certificate names, nor its unit: whoever has one may be each task.
+/* TLS by nng, with certificates: both ends show one of the same CA. nng does not say
+ * which task a certificate names, nor its unit: whoever has one may be each task.
  *
  * Thread: the loop's. */
-#ifndef MU_TRANSPORT_NNG_SECURED_H
-#define MU_TRANSPORT_NNG_SECURED_H
+#ifndef MU_TRANSPORT_NNG_TLS_H
+#define MU_TRANSPORT_NNG_TLS_H
 
 #include "muster/error.h"
 #include "transport/wire/tls/tls_identity.h"
