@@ -35,7 +35,7 @@ static const char *parse_tcp(const char *text, bool listening, struct mu__url *u
     size_t size;
 
     if (end == NULL)
-        return "it must read scheme://host:port";
+        return "host and port must follow, as in tcp://host:port";
     size = (size_t)(end - host);
     if (host[0] == '[') {
         if (size < 3 || host[size - 1] != ']')

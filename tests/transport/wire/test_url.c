@@ -43,6 +43,46 @@ static const struct row {
     {"", false, false, false, 0, "tcp:// or ipc://"},
 };
 
+/* What only nng's sockets have: refused of the others, and so read of all. */
+static void test_schemes_of_nng(void **state)
+{
+    static const struct {
+        const char *text;
+        enum mu__scheme scheme;
+        const char *name;
+        unsigned port;
+        const char *rest;
+    } of_nng[] = {
+        {"tls+tcp://host:7000", MU__SCHEME_TLS_TCP, "tls+tcp", 7000, "host"},
+        {"ws://10.0.0.1:80", MU__SCHEME_WS, "ws", 80, "10.0.0.1"},
+        {"wss://[::1]:443", MU__SCHEME_WSS, "wss", 443, "::1"},
+        {"inproc://a-name", MU__SCHEME_INPROC, "inproc", 0, "a-name"},
+    };
+    static const char *const wrong[] = {
+        "ws://", "ws://host", "ws://host:80/path", "wss://:1", "tls+tcp://host:0",
+        "inproc://", "inproc://a b", "inproc://a/b", "tls://host:1", "ws:/host:1",
+    };
+    struct mu__url url;
+
+    (void)state;
+    for (size_t i = 0; i < sizeof of_nng / sizeof of_nng[0]; i++) {
+        assert_non_null(mu__url_parse(of_nng[i].text, false, &url));
+        assert_null(mu__url_parse_any(of_nng[i].text, false, &url));
+        assert_int_equal(url.scheme, of_nng[i].scheme);
+        assert_false(url.ipc);
+        assert_int_equal(url.port, of_nng[i].port);
+        assert_string_equal(url.port == 0 ? url.path : url.host, of_nng[i].rest);
+        assert_string_equal(mu__scheme_name(url.scheme), of_nng[i].name);
+        assert_true(mu__url_is_of_nng(of_nng[i].text));
+    }
+    for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++)
+        assert_non_null(mu__url_parse_any(wrong[i], false, &url));
+    assert_null(mu__url_parse_any("ws://host:0", true, &url));
+    assert_false(mu__url_is_of_nng("tcp://host:1"));
+    assert_false(mu__url_is_of_nng("host:1"));
+    assert_false(mu__url_is_of_nng(NULL));
+}
+
 static void check_row(const struct row *row)
 {
     struct mu__url url;
@@ -96,6 +136,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_rows),
+        cmocka_unit_test(test_schemes_of_nng),
         cmocka_unit_test(test_bounds_of_length),
     };
 
