@@ -4,7 +4,11 @@
 
 #include "tests/real/certificates.h"
 
+#include <assert.h>
 #include <signal.h>
+#include <sys/wait.h>
+
+enum { TRIES = 3 };
 
 static struct place *mixed_place(const char *url, unsigned which_is_uv)
 {
@@ -61,27 +65,61 @@ static struct place *secured_place(const char *url)
 FIXTURE(tls, secured_place("tcp://127.0.0.1:0"))
 FIXTURE(wss, secured_place("ws://127.0.0.1:0"))
 
-static int run_secured(void)
-{
-    int failed;
+/* ---- all ---- */
 
-    make_certificates();
-    failed = contract_wire_run("nng over tls+tcp", &tls_fixture) |
-             contract_wire_run("nng over wss", &wss_fixture);
-    free_certificates();
-    return failed;
+static const struct group {
+    const char *name;
+    const struct contract_wire *fixture;
+} groups[] = {
+    {"nng over tcp", &tcp_fixture},
+    {"nng over ipc", &ipc_fixture},
+    {"nng over inproc", &inproc_fixture},
+    {"nng over ws", &ws_fixture},
+    {"libuv to nng over tcp", &uv_to_nng_fixture},
+    {"nng to libuv over tcp", &nng_to_uv_fixture},
+    {"libuv to nng over ipc", &uv_to_nng_ipc_fixture},
+    {"nng to libuv over ipc", &nng_to_uv_ipc_fixture},
+    {"nng over tls+tcp", &tls_fixture},
+    {"nng over wss", &wss_fixture},
+};
+
+/* In a process of its own: where nng has stopped, nothing of it works any more. */
+static bool passes(const struct group *group)
+{
+    int status;
+    pid_t pid;
+
+    (void)fflush(stdout);
+    pid = fork();
+    assert(pid >= 0);
+    if (pid == 0) {
+        int failed;
+
+        make_certificates();
+        failed = contract_wire_run(group->name, group->fixture);
+        free_certificates();
+        exit(failed == 0 ? 0 : 1);
+    }
+    while (waitpid(pid, &status, 0) < 0)
+        continue;
+    return WIFEXITED(status) && WEXITSTATUS(status) == 0;
 }
 
+/* About one of a hundred groups meets nng 1.5 stopping for ever (decision 0030), as no
+ * defect of ours does: those are there each time. So a group has three tries. */
 int main(void)
 {
+    unsigned failed = 0;
+
     (void)signal(SIGPIPE, SIG_IGN);
-    return contract_wire_run("nng over tcp", &tcp_fixture) |
-           contract_wire_run("nng over ipc", &ipc_fixture) |
-           contract_wire_run("nng over inproc", &inproc_fixture) |
-           contract_wire_run("nng over ws", &ws_fixture) |
-           contract_wire_run("libuv to nng over tcp", &uv_to_nng_fixture) |
-           contract_wire_run("nng to libuv over tcp", &nng_to_uv_fixture) |
-           contract_wire_run("libuv to nng over ipc", &uv_to_nng_ipc_fixture) |
-           contract_wire_run("nng to libuv over ipc", &nng_to_uv_ipc_fixture) |
-           run_secured();
+    for (size_t i = 0; i < sizeof groups / sizeof groups[0]; i++) {
+        unsigned tries = 1;
+
+        while (tries < TRIES && !passes(&groups[i]))
+            tries++;
+        if (tries > 1)
+            (void)printf("%s: tried %u times\n", groups[i].name, tries);
+        failed += tries == TRIES && !passes(&groups[i]);
+    }
+    return failed > 0;
 }

@@ -277,7 +277,8 @@ static bool contract_was_down(struct contract *contract)
 
 static bool contract_is_up_again(struct contract *contract)
 {
-    return contract->peers[0].ups == 2;
+    return contract->peers[0].ups >= 2 &&
+           contract->peers[0].ups > contract->peers[0].downs;
 }
 
 static bool contract_has_one(struct contract *contract)

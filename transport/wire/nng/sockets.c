@@ -163,8 +163,20 @@ static void write_address(const struct mu__listening *listening, enum mu__scheme
                    strrchr(rest, ':'));
 }
 
-/* A socket of our own listens there first, for a moment: so names are looked up, ports
- * and files of dead processes taken, and refusals worded as on the libuv wire. */
+/* nng looks up no names, and tells of no port that it took for all schemes. */
+static bool needs_search(const struct mu__url *url)
+{
+    struct in6_addr number;
+
+    if (url->host[0] == '\0' || strcmp(url->host, "*") == 0)
+        return url->host[0] == '*' && url->port == 0;
+    return url->port == 0 || (inet_pton(AF_INET, url->host, &number) != 1 &&
+                              inet_pton(AF_INET6, url->host, &number) != 1);
+}
+
+/* A socket of our own listens there first, for a moment: so names are looked up, a free
+ * port is found, and refusals are worded as on the libuv wire. Not for an address that
+ * peers may know already, for they would connect to it. */
 static int find_address(const char *bind_url, const struct mu__url *url,
                         mu_error *ret_error, struct listen_address *address)
 {
@@ -172,7 +184,7 @@ static int find_address(const char *bind_url, const struct mu__url *url,
     char plain[MU__NNG_URL_BYTES];
     int rv;
 
-    if (url->scheme == MU__SCHEME_INPROC) {
+    if (!needs_search(url)) {
         (void)snprintf(address->url, sizeof address->url, "%s", bind_url);
         (void)snprintf(address->text, sizeof address->text, "%s", bind_url);
         return 0;
