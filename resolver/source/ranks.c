@@ -303,6 +303,7 @@ int mu__ranks_resolve(const struct mu__pass *pass,
                            ret_error, &ranks->port);
     if (rv == 0)
         rv = mu__ranks_add(ranks, ret_error, resolution);
+    ranks->jobs = NULL;
     if (rv == 0 && bind_address != NULL)
         rv = set_bind(bind_address, ret_error, resolution);
     return rv != 0 ? rv : set_rpc_layer(pass, settings, ret_error, resolution);
