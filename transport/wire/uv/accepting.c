@@ -12,9 +12,9 @@
 
 #include <arpa/inet.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/eventfd.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
@@ -183,10 +183,10 @@ static void pause_accepting(struct mu__wire_uv *wire, uint64_t ms)
     report_short(wire);
 }
 
-static bool has_descriptors(const struct mu__wire_uv *wire)
+static bool has_descriptors(void)
 {
     rlim_t limit = limit_of_descriptors();
-    int next = fcntl(wire->accepting.fd, F_DUPFD_CLOEXEC, 0);
+    int next = eventfd(0, EFD_CLOEXEC);
 
     if (next < 0)
         return false;
@@ -201,7 +201,7 @@ static uint64_t wait_for_room(struct mu__wire_uv *wire)
         mu__unproven_oldest(&wire->accepting.unproven);
     uint64_t age_ms = oldest == NULL ? 0 : uv_now(wire->loop) - oldest->since_ms;
 
-    if (has_descriptors(wire))
+    if (has_descriptors())
         return 0;
     if (oldest == NULL)
         return PAUSE_MS;
