@@ -264,11 +264,12 @@ static void test_garbage_does_not_fill_the_log(void **state)
         (void)close(fd);
     }
     check_square(f, 16);
+    (void)pthread_mutex_lock(&f->nodes.log.lock);
     for (const char *at = f->nodes.log.text; (at = strstr(at, words)) != NULL; at++)
         lines++;
+    (void)pthread_mutex_unlock(&f->nodes.log.lock);
     assert_in_range(lines, 1, 2);
 }
-
 
 /* A HELLO with the given version and name; returns the frame. */
 static struct mu__buf *hello_frame(uint16_t version, const char *cluster,
