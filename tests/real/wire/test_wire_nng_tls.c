@@ -75,15 +75,18 @@ static struct certified other_ca;
 static struct certified good;
 static struct certified of_other_ca;
 static struct certified expired;
+static struct certified of_other_host;
 
 static int make(void **state)
 {
     (void)state;
     certified_make(&ca, NULL, NULL, NULL, -60, 3600);
     certified_make(&other_ca, NULL, NULL, NULL, -60, 3600);
-    certified_make(&good, &ca, "URI:muster:/job:worker/task:0", NULL, -60, 3600);
-    certified_make(&of_other_ca, &other_ca, NULL, NULL, -60, 3600);
-    certified_make(&expired, &ca, NULL, NULL, -3600, -60);
+    certified_make(&good, &ca, "URI:muster:/job:worker/task:0,IP:127.0.0.1", NULL, -60,
+                   3600);
+    certified_make(&of_other_ca, &other_ca, "IP:127.0.0.1", NULL, -60, 3600);
+    certified_make(&expired, &ca, "IP:127.0.0.1", NULL, -3600, -60);
+    certified_make(&of_other_host, &ca, "IP:127.0.0.2", NULL, -60, 3600);
     return 0;
 }
 
@@ -95,6 +98,7 @@ static int done(void **state)
     certified_free(&good);
     certified_free(&of_other_ca);
     certified_free(&expired);
+    certified_free(&of_other_host);
     return 0;
 }
 
@@ -167,6 +171,18 @@ static void test_who_is_refused(void **state)
         assert_false(connects(urls[i], &trusted, NULL));
         assert_true(connects(urls[i], NULL, NULL));
     }
+}
+
+/* Compared only where nng's TLS library compares addresses. */
+static void test_certificate_of_another_host(void **state)
+{
+    const struct mu__tls_pem trusted = pem_of(&ca, &good);
+    const struct mu__tls_pem elsewhere = pem_of(&ca, &of_other_host);
+    bool is_compared = strstr(nng_tls_engine_description(), "TLS 2.") == NULL;
+
+    (void)state;
+    assert_int_equal(connects("tcp://127.0.0.1:0", &trusted, &elsewhere), !is_compared);
+    assert_true(connects("tcp://127.0.0.1:0", &elsewhere, &trusted));
 }
 
 static void expect_no_open(const char *url, const struct mu__tls_pem *pem,
@@ -273,6 +289,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_who_is_refused),
+        cmocka_unit_test(test_certificate_of_another_host),
         cmocka_unit_test(test_what_cannot_be_listened_with),
         cmocka_unit_test(test_dial_without_certificates),
         cmocka_unit_test(test_with_the_libuv_wire),

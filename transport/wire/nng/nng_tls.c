@@ -9,7 +9,9 @@
 
 struct mu__nng_tls {
     nng_tls_config *listens;
-    nng_tls_config *dials;
+    char *ca;
+    char *certificate;
+    char *key;
 };
 
 static int refuse(int status, mu_error *ret_error)
@@ -25,32 +27,41 @@ static int refuse(int status, mu_error *ret_error)
                         nng_tls_engine_description(), nng_strerror(status));
 }
 
-static int make(const struct mu__tls_pem *pem, nng_tls_mode mode,
+static int make(const struct mu__nng_tls *tls, nng_tls_mode mode,
                 nng_tls_config **ret_config)
 {
-    const char *key = pem->key == NULL ? pem->certificate : pem->key;
     nng_tls_config *config;
     int rv = nng_tls_config_alloc(&config, mode);
 
     if (rv != 0)
         return rv;
     *ret_config = config;
-    rv = nng_tls_config_ca_chain(config, pem->ca, NULL);
+    rv = nng_tls_config_ca_chain(config, tls->ca, NULL);
     if (rv == 0)
-        rv = nng_tls_config_own_cert(config, pem->certificate, key, NULL);
+        rv = nng_tls_config_own_cert(config, tls->certificate, tls->key, NULL);
     if (rv == 0)
         rv = nng_tls_config_auth_mode(config, NNG_TLS_AUTH_MODE_REQUIRED);
     return rv;
+}
+
+static int make_listening(struct mu__nng_tls *tls, const struct mu__tls_pem *pem)
+{
+    if (tls == NULL)
+        return NNG_ENOMEM;
+    tls->ca = strdup(pem->ca);
+    tls->certificate = strdup(pem->certificate);
+    tls->key = strdup(pem->key == NULL ? pem->certificate : pem->key);
+    if (tls->ca == NULL || tls->certificate == NULL || tls->key == NULL)
+        return NNG_ENOMEM;
+    return make(tls, NNG_TLS_MODE_SERVER, &tls->listens);
 }
 
 int mu__nng_tls_new(const struct mu__tls_pem *pem, mu_error *ret_error,
                     struct mu__nng_tls **ret_tls)
 {
     struct mu__nng_tls *tls = calloc(1, sizeof *tls);
-    int rv = tls == NULL ? NNG_ENOMEM : make(pem, NNG_TLS_MODE_SERVER, &tls->listens);
+    int rv = make_listening(tls, pem);
 
-    if (rv == 0)
-        rv = make(pem, NNG_TLS_MODE_CLIENT, &tls->dials);
     if (rv != 0) {
         mu__nng_tls_free(tls);
         return refuse(rv, ret_error);
@@ -65,8 +76,9 @@ void mu__nng_tls_free(struct mu__nng_tls *tls)
         return;
     if (tls->listens != NULL)
         nng_tls_config_free(tls->listens);
-    if (tls->dials != NULL)
-        nng_tls_config_free(tls->dials);
+    free(tls->ca);
+    free(tls->certificate);
+    free(tls->key);
     free(tls);
 }
 
@@ -110,9 +122,27 @@ int mu__nng_tls_listen(const struct mu__nng_tls *tls, const char *url,
     return nng_listener_set_ptr(listener, NNG_OPT_TLS_CONFIG, tls->listens);
 }
 
+/* mbed TLS 3.6.3 and newer end each handshake of a client that was not told the name
+ * it expects; 2.28 knows no addresses among the names of a certificate. */
+static bool must_name_host(void)
+{
+    return strstr(nng_tls_engine_description(), "TLS 2.") == NULL;
+}
+
 int mu__nng_tls_dial(const struct mu__nng_tls *tls, const char *url, nng_dialer dialer)
 {
+    nng_tls_config *config = NULL;
+    struct mu__url parsed;
+    int rv;
+
     if (!mu__nng_tls_is(url))
         return 0;
-    return nng_dialer_set_ptr(dialer, NNG_OPT_TLS_CONFIG, tls->dials);
+    rv = make(tls, NNG_TLS_MODE_CLIENT, &config);
+    if (rv == 0 && must_name_host() && mu__url_parse_any(url, true, &parsed) == NULL)
+        rv = nng_tls_config_server_name(config, parsed.host);
+    if (rv == 0)
+        rv = nng_dialer_set_ptr(dialer, NNG_OPT_TLS_CONFIG, config);
+    if (config != NULL)
+        nng_tls_config_free(config);
+    return rv;
 }

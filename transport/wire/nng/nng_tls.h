@@ -1,5 +1,6 @@
 /* TLS by nng, with certificates: both ends show one of the same CA. nng does not say
- * which task a certificate names, nor its unit: whoever has one may be each task.
+ * which task a certificate names, nor its unit: whoever has one may be each task. With
+ * mbed TLS 3 the certificate must name the host that was dialled, too.
  *
  * Thread: the loop's. */
 #ifndef MU_TRANSPORT_NNG_TLS_H
