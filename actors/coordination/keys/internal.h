@@ -84,8 +84,11 @@ int mu__coord_key_put(struct mu__ctx *ctx, struct coordination *c,
 void mu__coord_key_changed(struct mu__ctx *ctx, struct coordination *c,
                            const struct mu__key_value *entry);
 
-/* Whether a change that adds `bytes` of keys and values has room in the store. */
-int mu__coord_key_check_room(struct mu__ctx *ctx, struct coordination *c, uint64_t bytes,
+/* Whether a change by `task` that adds `bytes` of keys and values has room in the store.
+ * The last eighth of what there may be in memory is kept for the cluster's tasks: clients
+ * cannot take it. */
+int mu__coord_key_check_room(struct mu__ctx *ctx, struct coordination *c,
+                             const struct mu__roster_task *task, uint64_t bytes,
                              mu_error *ret_error);
 
 /* Whether a program may change a key: in normal form, and not the service's own. */

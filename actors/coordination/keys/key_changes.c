@@ -143,11 +143,17 @@ uint64_t mu__coord_next_revision(const struct coordination *c)
 
 /* A change without room in the store is refused before it is made; so is one that leaves
  * no room for a rewrite, with which deletions make room. */
-int mu__coord_key_check_room(struct mu__ctx *ctx, struct coordination *c, uint64_t bytes,
+int mu__coord_key_check_room(struct mu__ctx *ctx, struct coordination *c,
+                             const struct mu__roster_task *task, uint64_t bytes,
                              mu_error *ret_error)
 {
     const struct mu__store_ops *ops = c->store->ops;
+    int rv = 0;
 
+    if (strcmp(task->type, MU__CLIENT_TYPE) == 0)
+        rv = mu__key_values_check_last_eighth(c->keys->kv, ret_error);
+    if (rv != 0)
+        return rv;
     if (!is_persistent(c) || ops->reserve == NULL)
         return 0;
     bytes += mu__key_values_bytes(c->keys->kv) + RECORD_BYTES * c->records;
@@ -155,10 +161,10 @@ int mu__coord_key_check_room(struct mu__ctx *ctx, struct coordination *c, uint64
 }
 
 static int check_room(struct mu__ctx *ctx, struct coordination *c,
-                      const struct mu__key_value *entry, mu_error *ret_error)
+                      const struct mu__key_value *entry, struct coord_change *a)
 {
-    return mu__coord_key_check_room(ctx, c, (uint64_t)entry->key.size +
-                                    entry->value.size, ret_error);
+    return mu__coord_key_check_room(ctx, c, a->task, (uint64_t)entry->key.size +
+                                    entry->value.size, &a->error);
 }
 
 void mu__coord_key_changed(struct mu__ctx *ctx, struct coordination *c,
@@ -373,7 +379,7 @@ static int make_put(struct mu__ctx *ctx, struct coordination *c,
     entry.key = body->key;
     entry.value = body->value;
     entry.owner = (body->flags & MU__PUT_LEASE) != 0 ? a->task->incarnation : 0;
-    rv = check_room(ctx, c, &entry, &a->error);
+    rv = check_room(ctx, c, &entry, a);
     if (rv == 0)
         rv = mu__coord_key_put(ctx, c, &entry, mu__coord_next_revision(c),
                                &a->error);
@@ -415,7 +421,7 @@ static int make_increment(struct mu__ctx *ctx, struct coordination *c,
     rv = mu__coord_key_sum(exists ? &before : NULL, body->by, &a->error, text, &entry,
                            &sum);
     if (rv == 0)
-        rv = check_room(ctx, c, &entry, &a->error);
+        rv = check_room(ctx, c, &entry, a);
     if (rv == 0)
         rv = mu__coord_key_put(ctx, c, &entry, mu__coord_next_revision(c),
                                &a->error);

@@ -82,4 +82,9 @@ bool mu__key_values_owned(const struct mu__key_values *kv, uint64_t owner,
 uint64_t mu__key_values_count(const struct mu__key_values *kv);
 uint64_t mu__key_values_bytes(const struct mu__key_values *kv);
 
+/* -MU_EEXHAUSTED with a message: seven eighths of the keys or of the bytes that there may
+ * be are there. */
+int mu__key_values_check_last_eighth(const struct mu__key_values *kv,
+                                     mu_error *ret_error);
+
 #endif

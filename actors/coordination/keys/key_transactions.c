@@ -167,7 +167,7 @@ static int apply(struct mu__ctx *ctx, struct coordination *c, struct txn_plan *p
     int rv = plan_all(c, plan, a->task->incarnation, &a->error);
 
     if (rv == 0 && plan->count > 0)
-        rv = mu__coord_key_check_room(ctx, c, plan->bytes, &a->error);
+        rv = mu__coord_key_check_room(ctx, c, a->task, plan->bytes, &a->error);
     if (rv == 0)
         rv = put_all(c, plan, &a->error);
     if (rv != 0)

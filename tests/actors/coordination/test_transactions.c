@@ -193,6 +193,55 @@ static void test_no_room_for_the_last(void **state)
     service_end(p.s);
 }
 
+static void expect_last_eighth_kept(struct service_agent *client)
+{
+    char words[256];
+
+    (void)snprintf(words, sizeof words, "[    0] key_done token=%" PRIu64 " code=8 "
+                   "message=\"there are 7 keys of 8 that there may be, and 7 bytes of "
+                   "1073741824: the last eighth is kept for tasks\"\n", client->token);
+    expect_said(client, words);
+}
+
+/* Clients cannot take the last eighth; they can delete, and tasks have room. */
+static void test_last_eighth_is_for_tasks(void **state)
+{
+    struct pair p = begin(&mu__store_memory);
+    struct service_agent *client = service_task(p.s, "client", 3);
+    struct coord_keys *keys = service_state(p.s, 0)->keys;
+    struct mu__key_values *whole = keys->kv;
+    char name[2] = "a";
+
+    (void)state;
+    keys->kv = mu__key_values_new(1, 8, 0);
+    for (; name[0] <= 'g'; name[0]++)
+        (void)put(client, name, "", ONCE);
+    assert_int_equal(mu__key_values_count(keys->kv), 7);
+    (void)service_text(client);
+    (void)put(client, "h", "", ONCE);
+    expect_last_eighth_kept(client);
+    client->token++;
+    TELL(client, KEY_INCREMENT, key_increment, .token = client->token,
+         .done = client->token, .key = mu__view_str("n"), .by = 1);
+    expect_last_eighth_kept(client);
+    begin_txn();
+    add_change(MU_KV_PUT, "h", "", 0);
+    transact(client);
+    expect_last_eighth_kept(client);
+    (void)put(p.w0, "h", "", ONCE);
+    assert_int_equal(mu__key_values_count(keys->kv), 8);
+    begin_txn();
+    add_change(MU_KV_DELETE, "a", "", 0);
+    add_change(MU_KV_DELETE, "b", "", 0);
+    transact(client);
+    assert_int_equal(mu__key_values_count(keys->kv), 6);
+    (void)put(client, "a", "", ONCE);
+    assert_int_equal(mu__key_values_count(keys->kv), 7);
+    mu__key_values_free(keys->kv);
+    keys->kv = whole;
+    service_end(p.s);
+}
+
 /* A lease that a transaction put goes with its task. */
 static void test_leases(void **state)
 {
@@ -482,6 +531,7 @@ int main(void)
         cmocka_unit_test(test_comparisons_alone),
         cmocka_unit_test(test_nothing_of_it),
         cmocka_unit_test(test_no_room_for_the_last),
+        cmocka_unit_test(test_last_eighth_is_for_tasks),
         cmocka_unit_test(test_leases),
         cmocka_unit_test(test_changes_that_collide),
         cmocka_unit_test(test_bounds),
