@@ -6,7 +6,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { OUTPUT_BYTES_MIN = 4 << 10 };
+enum {
+    OUTPUT_BYTES_MIN = 4 << 10,
+    RECORD_BYTES = SSL3_RT_MAX_PLAIN_LENGTH,
+    RECORD_OVERHEAD = SSL3_RT_HEADER_LENGTH + 1 + EVP_GCM_TLS_TAG_LEN
+};
 
 /* ---- the door of OpenSSL: bytes in, bytes out ---- */
 
@@ -318,6 +322,8 @@ int mu__tls_write(struct mu__tls *tls, const void *data, size_t size)
         return -MU_EPERMISSION;
     if (size == 0)
         return 0;
+    if (!reserve(tls, size + (size / RECORD_BYTES + 1) * RECORD_OVERHEAD))
+        return -MU_ENOMEM;
     ERR_clear_error();
     rv = SSL_write(tls->ssl, data, (int)size);
     if (rv == (int)size)

@@ -20,7 +20,7 @@ enum {
     ERROR_BYTES = 1024,
     WAITING_BYTES_MAX = 4 << 20, /* with more not taken by the system: -MU_EAGAIN */
     WAITING_BYTES_LOW = 1 << 20, /* `writable` comes when so many are left */
-    OUTPUT_BYTES = 256 << 10    /* of TLS, given to the system at a time */
+    OUTPUT_BYTES = 512 << 10    /* of TLS, given to the system at a time */
 };
 
 struct out {
