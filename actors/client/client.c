@@ -124,16 +124,14 @@ static void refuse_no_memory(struct mu__ctx *ctx, struct client_actor *c,
     refuse(ctx, c, slot, &error);
 }
 
-/* Whether this node has not proven that it may schedule. */
-static bool refuse_forbidden(struct mu__ctx *ctx, struct client_actor *c,
+/* This node has not proven that it may schedule. */
+static void refuse_forbidden(struct mu__ctx *ctx, struct client_actor *c,
                              const struct closure_slot *slot)
 {
     mu_error error = {0};
 
-    if (!mu__send_is_forbidden(ctx, c->chief.pid.node, MU__SCHEDULE, &error))
-        return false;
+    (void)mu__send_is_forbidden(ctx, c->chief.pid.node, MU__SCHEDULE, &error);
     refuse(ctx, c, slot, &error);
-    return true;
 }
 
 bool mu__client_admits(struct mu__ctx *ctx, struct client_actor *c,
@@ -148,8 +146,10 @@ bool mu__client_admits(struct mu__ctx *ctx, struct client_actor *c,
         refuse_cancelled(ctx, c, slot);
     else if (!c->chief.connected)
         refuse_no_chief(ctx, c, slot, "is not connected");
+    else if (mu__send_is_forbidden(ctx, c->chief.pid.node, MU__SCHEDULE, NULL))
+        refuse_forbidden(ctx, c, slot);
     else
-        return !refuse_forbidden(ctx, c, slot);
+        return true;
     return false;
 }
 

@@ -147,7 +147,7 @@ struct mu__msg *mu__msg_new(struct mu__ctx *ctx, uint16_t kind);
 int mu__send(struct mu__ctx *ctx, mu__pid to, struct mu__msg *msg);
 
 /* Whether `node` would drop messages of this kind, since this node has not proven the
- * right to them; then *ret_error says so: -MU_EPERMISSION. */
+ * right to them; then *ret_error (NULL is fine) says so: -MU_EPERMISSION. */
 bool mu__send_is_forbidden(const struct mu__ctx *ctx, uint32_t node, uint16_t kind,
                            mu_error *ret_error);
 

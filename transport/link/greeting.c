@@ -37,7 +37,7 @@
  *
  * A link that went down always begins with a new outgoing connection, because the old one
  * may lead to the peer's old process or its new one. */
-#include "transport/link/internal.h"
+#include "transport/link/proof.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -211,7 +211,7 @@ static void bind_in(struct mu__links *links, struct mu__link *link,
     link->handshake.strays = 0;
     link->peer.incarnation = greeting->header->from;
     link->peer.epoch = greeting->hello->epoch;
-    link->peer.right = greeting->proof.right;
+    mu__link_keep_proof(link, &greeting->proof);
     link->times.heard_ms = mu__links_now(links);
     if (link->handshake.said_epoch != link->peer.epoch)
         mu__link_say_hello(links, link);

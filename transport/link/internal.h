@@ -233,18 +233,4 @@ struct mu__link *mu__link_new_back(struct mu__links *links,
 /* A link that was dialled back is up, or ends. */
 void mu__link_is_back(struct mu__links *links, struct mu__link *link);
 
-/* ---- proof.c ---- */
-
-/* What the other end of greeting->in has proven, and where it is. */
-void mu__link_read_proof(const struct mu__links *links, struct mu__greeting *greeting);
-
-/* Whether a HELLO says what its sender has not proven: to be a task, with a key or
- * certificate for clients, or another task than that of its certificate. */
-bool mu__link_is_unproven(const struct mu__proof *proof, const struct mu__hello *hello,
-                          char *why, size_t size);
-
-/* Whether the peer has not proven the right that the message needs; logged. */
-bool mu__link_is_forbidden(struct mu__links *links, const struct mu__link *link,
-                           const struct mu__msg *msg);
-
 #endif

@@ -50,6 +50,8 @@ struct mu__link_peer {
     uint64_t incarnation;       /* 0: no answer has come yet */
     uint32_t epoch;             /* of its side of the link */
     enum mu__right right;       /* that it has proven */
+    enum mu__right may;         /* the same, as a process of its type; while it is up */
+    bool is_chief;              /* while it is up */
 };
 
 /* The handshake of the present epoch. */

@@ -1,5 +1,4 @@
-/* What peers have proven, and what they may therefore say. */
-#include "transport/link/internal.h"
+#include "transport/link/proof.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -57,36 +56,38 @@ bool mu__link_is_unproven(const struct mu__proof *proof, const struct mu__hello 
     return true;
 }
 
-static bool is_chief(const struct mu__link *link)
+void mu__link_keep_proof(struct mu__link *link, const struct mu__proof *proof)
 {
-    return link->index == 0 && strcmp(link->type, "chief") == 0;
+    link->peer.right = proof->right;
+    link->peer.may = mu__right_as(link->type, proof->right);
+    link->peer.is_chief = link->index == 0 && strcmp(link->type, "chief") == 0;
 }
 
-/* Whether the peer may not send a message of this row; writes why. */
-static bool is_beyond(const struct mu__link *link, const struct mu__row *row, char *why,
-                      size_t size)
+/* Why the peer may not send a message of this row. */
+static void why_beyond(const struct mu__link *link, const struct mu__row *row, char *why,
+                       size_t size)
 {
     enum mu__right needed = (enum mu__right)row->right;
 
     if (link->peer.right < needed)
         (void)snprintf(why, size, "which needs the right \"%s\"; it has proven \"%s\"",
                        mu__right_name(needed), mu__right_name(link->peer.right));
-    else if (mu__right_as(link->type, link->peer.right) < needed)
+    else if (link->peer.may < needed)
         (void)snprintf(why, size, "which only tasks of the cluster send");
-    else if (row->by_chief != 0 && !is_chief(link))
-        (void)snprintf(why, size, "which only the chief sends");
     else
-        return false;
-    return true;
+        (void)snprintf(why, size, "which only the chief sends");
 }
 
 bool mu__link_is_forbidden(struct mu__links *links, const struct mu__link *link,
                            const struct mu__msg *msg)
 {
+    const struct mu__row *row = &links->config.schema->rows[msg->kind];
     char why[128];
 
-    if (!is_beyond(link, &links->config.schema->rows[msg->kind], why, sizeof why))
+    if (link->peer.may >= (enum mu__right)row->right &&
+        (row->by_chief == 0 || link->peer.is_chief))
         return false;
+    why_beyond(link, row, why, sizeof why);
     links->counters.forbidden++;
     mu__links_log_limited(links, MU__LOG_WARN,
                           "/job:%s/task:%" PRIu32 " at %s has sent %s, %s: dropped",

@@ -1,5 +1,5 @@
 /* Receiving: frames, their records, and the pieces of large records. */
-#include "transport/link/internal.h"
+#include "transport/link/proof.h"
 
 #include "runtime/message/codec.h"
 

@@ -1,6 +1,6 @@
 /* Refusing a HELLO: the reasons, and the link that says them. greeting.c has the rest of
  * the handshake. */
-#include "transport/link/internal.h"
+#include "transport/link/proof.h"
 
 #include <inttypes.h>
 #include <stdio.h>

@@ -692,8 +692,8 @@ int mu__key_values_check_last_eighth(const struct mu__key_values *kv, mu_error *
     if (kv->count < kv->keys_max - kv->keys_max / 8 &&
         kv->bytes < kv->bytes_max - kv->bytes_max / 8)
         return 0;
-    return mu_error_set(ret_error, -MU_EEXHAUSTED, "there are %" PRIu64 " keys of %" PRIu64
-                        " that there may be, and %" PRIu64 " bytes of %" PRIu64 ": the "
-                        "last eighth is kept for tasks", kv->count, kv->keys_max,
+    return mu_error_set(ret_error, -MU_EEXHAUSTED, "there are %" PRIu64 " keys of %"
+                        PRIu64 " that there may be, and %" PRIu64 " bytes of %" PRIu64
+                        ": the last eighth is kept for tasks", kv->count, kv->keys_max,
                         kv->bytes, kv->bytes_max);
 }
