@@ -1,5 +1,6 @@
 /* An idle worker, connected to its chief: resident memory, threads, and how often any of
- * its threads wakes up, beside heartbeats (which are set to one a minute here). */
+ * its threads wakes up, beside heartbeats (which are set to one a minute here). It speaks
+ * TLS. */
 #include "bench/cluster.h"
 
 #include <dirent.h>
@@ -15,22 +16,6 @@ static int play_worker(char **argv)
     cluster_tune_malloc();
     node = cluster_open(argv[4], argv[2], atoi(argv[3]), &options);
     return mu_node_wait_job(node, -1, NULL) == 0 ? 0 : 1;
-}
-
-/* The number behind `key` in a file of /proc. */
-static uint64_t number_in(const char *path, const char *key)
-{
-    char line[256];
-    uint64_t number = 0;
-    FILE *file = fopen(path, "r");
-
-    if (file == NULL)
-        return 0;
-    while (fgets(line, sizeof line, file) != NULL)
-        if (strncmp(line, key, strlen(key)) == 0)
-            number = strtoull(line + strlen(key), NULL, 10);
-    (void)fclose(file);
-    return number;
 }
 
 /* Over all threads of a process: how often one of them went to sleep and was woken. */
@@ -50,7 +35,7 @@ static uint64_t wakes(pid_t pid)
             continue;
         (void)snprintf(path, sizeof path, "/proc/%d/task/%.200s/status", (int)pid,
                        entry->d_name);
-        sum += number_in(path, "voluntary_ctxt_switches:");
+        sum += cluster_number_in(path, "voluntary_ctxt_switches:");
     }
     (void)closedir(dir);
     return sum;
@@ -72,11 +57,11 @@ int main(int argc, char **argv)
     struct cluster cluster;
     mu_error error;
     mu_node *node;
-    char path[64];
     uint64_t before;
 
     if (cluster_is_task(argc, argv))
         return play_worker(argv);
+    (void)setenv(CLUSTER_TLS_VARIABLE, "1", 1);
     cluster_make(&cluster, 1, 0);
     cluster_start(&cluster, "worker", 0);
     mu_node_options_init(&options);
@@ -93,9 +78,10 @@ int main(int argc, char **argv)
     if (seconds > 0)
         report("wakes", (double)(wakes(cluster.children[0]) - before) / seconds,
                "wakes/s", 2.0);
-    (void)snprintf(path, sizeof path, "/proc/%d/status", (int)cluster.children[0]);
-    report("resident", (double)number_in(path, "VmRSS:") / 1024.0, "MiB", 8.0);
-    report("threads", (double)number_in(path, "Threads:"), "threads", 0.0);
+    report("resident", cluster_resident_mib(cluster.children[0]), "MiB", 6.0);
+    report("resident, without pages of files",
+           cluster_status_of(cluster.children[0], "RssAnon:") / 1024.0, "MiB", 0.0);
+    report("threads", cluster_status_of(cluster.children[0], "Threads:"), "threads", 0.0);
     mu_coordinator_close(coordinator);
     (void)mu_node_close(node, 1000, &error);
     cluster_stop(&cluster);

@@ -137,19 +137,6 @@ static double closures_rate(mu_coordinator *coordinator)
     return bench_rate(count, start_ns, bench_now_ns());
 }
 
-static double resident_mib(void)
-{
-    FILE *file = fopen("/proc/self/statm", "r");
-    unsigned long pages = 0;
-
-    if (file != NULL) {
-        if (fscanf(file, "%*u %lu", &pages) != 1)
-            pages = 0;
-        (void)fclose(file);
-    }
-    return (double)pages * (double)sysconf(_SC_PAGESIZE) / (1 << 20);
-}
-
 static int port_of(const char *json)
 {
     const char *port = strstr(json, "127.0.0.1:");
@@ -188,6 +175,7 @@ int main(int argc, char **argv)
     mu_node_options options;
     double before_mib;
     double most_mib = 0.0;
+    double now_mib;
     mu_node *node;
     mu_error error;
 
@@ -204,7 +192,7 @@ int main(int argc, char **argv)
     check(mu_coordinator_open(node, 30000, &error, &coordinator), &error);
     for (uint64_t i = 0; i < turns; i++)
         (void)closures_rate(coordinator);
-    before_mib = resident_mib();
+    before_mib = cluster_resident_mib(getpid());
     for (uint64_t i = 0; i < turns; i++) {
         int control;
         pid_t pid;
@@ -213,7 +201,8 @@ int main(int argc, char **argv)
         pid = crowd_begin(port_of(cluster.json), &control);
         (void)nanosleep(&moment, NULL);
         crowded[i] = (uint64_t)closures_rate(coordinator);
-        most_mib = resident_mib() > most_mib ? resident_mib() : most_mib;
+        now_mib = cluster_resident_mib(getpid());
+        most_mib = now_mib > most_mib ? now_mib : most_mib;
         crowd_end(pid, control);
     }
     report(alone, crowded, turns, most_mib - before_mib);

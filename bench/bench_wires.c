@@ -3,8 +3,6 @@
  * and what each needs of memory and threads. The ratios are what counts. */
 #include "bench/cluster.h"
 
-#include <dirent.h>
-
 enum { WORKERS = 2, ROUNDS = 5, WIRES = 2 };
 
 #define WIRE_VARIABLE "BENCH_WIRE"
@@ -73,27 +71,12 @@ static uint64_t one_alone(mu_coordinator *coordinator, uint64_t count)
     return median;
 }
 
-static unsigned count_threads(pid_t pid)
-{
-    char path[64];
-    unsigned count = 0;
-    DIR *folder;
-
-    (void)snprintf(path, sizeof path, "/proc/%d/task", (int)pid);
-    folder = opendir(path);
-    if (folder == NULL)
-        return 0;
-    while (readdir(folder) != NULL)
-        count++;
-    (void)closedir(folder);
-    return count - 2; /* "." and ".." */
-}
-
 /* Of one wire; medians of the rounds. */
 struct figures {
     uint64_t latency_ns[ROUNDS];
     uint64_t rates[ROUNDS];
-    unsigned threads;
+    double threads;
+    double resident_mib;
 };
 
 static void measure(const char *wire, unsigned round, struct figures *figures)
@@ -118,7 +101,8 @@ static void measure(const char *wire, unsigned round, struct figures *figures)
     (void)rate(coordinator, count / 10);
     figures->rates[round] = (uint64_t)rate(coordinator, count);
     figures->latency_ns[round] = one_alone(coordinator, bench_size(100, 5000));
-    figures->threads = count_threads(cluster.children[0]);
+    figures->threads = cluster_status_of(cluster.children[0], "Threads:");
+    figures->resident_mib = cluster_resident_mib(cluster.children[0]);
     mu_coordinator_close(coordinator);
     check(mu_node_close(node, 5000, &error), &error);
     cluster_stop(&cluster);
@@ -151,6 +135,7 @@ int main(int argc, char **argv)
     double latency[WIRES];
     double rates[WIRES];
     double threads[WIRES];
+    double resident_mib[WIRES];
 
     if (cluster_is_task(argc, argv))
         return play_worker(argv);
@@ -161,9 +146,11 @@ int main(int argc, char **argv)
         latency[i] = (double)bench_median(figures[i].latency_ns, rounds) / 1e3;
         rates[i] = (double)bench_median(figures[i].rates, rounds);
         threads[i] = figures[i].threads;
+        resident_mib[i] = figures[i].resident_mib;
     }
     report("closures, 1024 outstanding a worker", "closures/s", rates, 0.6, 0.0);
     report("one closure alone, schedule to fetch", "us", latency, 0.0, 2.0);
     report("threads of a worker", "threads", threads, 0.0, 20.0);
+    report("memory of a worker", "MiB", resident_mib, 0.0, 3.0);
     return 0;
 }

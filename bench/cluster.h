@@ -140,4 +140,34 @@ static inline bool cluster_is_task(int argc, char **argv)
     return argc == 5 && strcmp(argv[1], "task") == 0;
 }
 
+/* The number behind `key` in a file of /proc. */
+static inline uint64_t cluster_number_in(const char *path, const char *key)
+{
+    char line[256];
+    uint64_t number = 0;
+    FILE *file = fopen(path, "r");
+
+    if (file == NULL)
+        return 0;
+    while (fgets(line, sizeof line, file) != NULL)
+        if (strncmp(line, key, strlen(key)) == 0)
+            number = strtoull(line + strlen(key), NULL, 10);
+    (void)fclose(file);
+    return number;
+}
+
+/* Of a process, by /proc. */
+static inline double cluster_status_of(pid_t pid, const char *key)
+{
+    char path[64];
+
+    (void)snprintf(path, sizeof path, "/proc/%d/status", (int)pid);
+    return (double)cluster_number_in(path, key);
+}
+
+static inline double cluster_resident_mib(pid_t pid)
+{
+    return cluster_status_of(pid, "VmRSS:") / 1024.0;
+}
+
 #endif
