@@ -112,6 +112,9 @@ static void test_ws_by_its_address(void **state)
     cli_start(&asked, NULL, "status", "--address", chief, NULL);
     cli_expect_code(&asked, 0);
     assert_non_null(strstr(asked.text, chief));
+    cli_start(&asked, NULL, "check", "--cluster", spec, NULL);
+    (void)cli_expect(&asked, NULL, "only nng's sockets have its scheme");
+    cli_expect_code(&asked, 4);
     stop_all();
 }
 

@@ -225,6 +225,9 @@ static void begin(struct probe_run *run, struct mu__probe *probe)
     (void)uv_timer_init(&run->loop, &attempt->timer);
     attempt->timer.data = attempt;
     wrong = mu__url_parse(probe->url, false, &attempt->url);
+    if (wrong != NULL && mu__url_is_of_nng(probe->url))
+        wrong = "only nng's sockets have its scheme: a node on them dials it, as `muster "
+                "status --address` does";
     if (wrong != NULL) {
         conclude_as(attempt, MU__PROBE_NO_WAY, wrong);
         return;
