@@ -84,6 +84,15 @@ struct mu__cluster_change {
     bool own;           /* this node's task */
 };
 
+/* From a node to its supervisor and its coordination service: the process of a task has
+ * ended, and nobody will start it again. `what` is the predicate of a message; the texts
+ * are behind this body. */
+struct mu__task_ended {
+    struct mu__view type;
+    uint32_t index;
+    struct mu__view what;
+};
+
 #define MU__LOCAL_MESSAGES(M)                                               \
     M(272, CALL, call_msg)                                                  \
     M(273, SCHEDULE_PENDING, schedule_pending)                              \
@@ -99,13 +108,14 @@ struct mu__cluster_change {
     M(283, CLUSTER_MOVED, cluster_change)                                   \
     M(284, SUBMIT, submit)                                                  \
     M(285, CANCEL_FUTURE, cancel_future)                                    \
-    M(286, RELEASE_HELD, release_held)
+    M(286, RELEASE_HELD, release_held)                                      \
+    M(287, TASK_ENDED, task_ended)
 
 enum mu__local_kind {
 #define MU__LOCAL_KIND(number, NAME, name) MU__##NAME = number,
     MU__LOCAL_MESSAGES(MU__LOCAL_KIND)
 #undef MU__LOCAL_KIND
-    MU__LOCAL_KINDS_END = 287
+    MU__LOCAL_KINDS_END = 288
 };
 
 #endif

@@ -1,6 +1,7 @@
 /* The messages between nodes: number, name, the right that the sender needs
- * (runtime/message/rights.h; CHIEF: to be the chief), fields in wire order. Numbers are
- * never reused; fields are only ever added at the end. The structs, the codec, the trace
+ * (runtime/message/rights.h; CHIEF: to be the chief; ..._READ: the answer may be far
+ * larger), fields in wire order. Numbers are never reused; fields are only ever added at
+ * the end. The structs, the codec, the trace
  * and the fuzzer are generated from this table. Messages that stay in the process are in
  * local_messages.h. */
 #ifndef MU_ACTORS_MESSAGES_H
@@ -20,18 +21,18 @@
     M(20, SCHEDULE, schedule, USE, MU__SCHEDULE_FIELDS)                         \
     M(21, RESOLVED, resolved, CHIEF, MU__RESOLVED_FIELDS)                       \
     M(22, CANCEL_ALL, cancel_all, USE, MU__CANCEL_ALL_FIELDS)                   \
-    M(23, STATUS_GET, status_get, OBSERVE, MU__STATUS_GET_FIELDS)               \
+    M(23, STATUS_GET, status_get, OBSERVE_READ, MU__STATUS_GET_FIELDS)          \
     M(24, STATUS, status, TASK, MU__STATUS_FIELDS)                              \
     M(25, REPORT, report, USE, MU__REPORT_FIELDS)                               \
     M(26, JOB_DONE, job_done, TASK, MU__JOB_DONE_FIELDS)                        \
     M(27, CANCEL_CLOSURE, cancel_closure, USE, MU__CANCEL_CLOSURE_FIELDS)       \
-    M(28, FETCH, fetch, USE, MU__FETCH_FIELDS)                                  \
+    M(28, FETCH, fetch, USE_READ, MU__FETCH_FIELDS)                             \
     M(29, FETCHED, fetched, CHIEF, MU__FETCHED_FIELDS)                          \
     M(30, RELEASE, release, USE, MU__RELEASE_FIELDS)                            \
     M(31, FAULT, fault, USE, MU__FAULT_FIELDS)                                  \
     M(32, VAR_OPEN, var_open, USE, MU__VAR_OPEN_FIELDS)                         \
     M(33, VAR_OPENED, var_opened, TASK, MU__VAR_OPENED_FIELDS)                  \
-    M(34, VAR_READ, var_read, USE, MU__VAR_READ_FIELDS)                         \
+    M(34, VAR_READ, var_read, USE_READ, MU__VAR_READ_FIELDS)                    \
     M(35, VAR_DATA, var_data, TASK, MU__VAR_DATA_FIELDS)                        \
     M(36, VAR_WRITE, var_write, USE, MU__VAR_WRITE_FIELDS)                      \
     M(37, VAR_WRITTEN, var_written, TASK, MU__VAR_WRITTEN_FIELDS)               \
@@ -47,7 +48,7 @@
     M(50, DRAIN, drain, OPERATE, MU__DRAIN_FIELDS)                              \
     M(51, DRAINED, drained, CHIEF, MU__DRAINED_FIELDS)                          \
     M(52, FORGET, forget, OPERATE, MU__FORGET_FIELDS)                           \
-    M(54, JOURNAL_BEGIN, journal_begin, STORED, MU__JOURNAL_BEGIN_FIELDS)   \
+    M(54, JOURNAL_BEGIN, journal_begin, STORED, MU__JOURNAL_BEGIN_FIELDS)       \
     M(55, JOURNAL_SCHEDULED, journal_scheduled, STORED, MU__JOURNAL_SCHEDULED_FIELDS) \
     M(56, JOURNAL_FINISHED, journal_finished, STORED, MU__JOURNAL_FINISHED_FIELDS) \
     M(57, JOURNAL_REMOVED, journal_removed, STORED, MU__JOURNAL_REMOVED_FIELDS) \
@@ -58,7 +59,7 @@
     M(63, TASK_REPORT, task_report, USE, MU__TASK_REPORT_FIELDS)                \
     M(64, TASK_RESET, task_reset, USE, MU__TASK_RESET_FIELDS)                   \
     M(65, TASK_LEAVE, task_leave, OBSERVE, MU__TASK_LEAVE_FIELDS)               \
-    M(66, TASKS_GET, tasks_get, OBSERVE, MU__TASKS_GET_FIELDS)                  \
+    M(66, TASKS_GET, tasks_get, OBSERVE_READ, MU__TASKS_GET_FIELDS)             \
     M(67, TASKS_ANSWER, tasks_answer, TASK, MU__TASKS_ANSWER_FIELDS)            \
     M(68, TASK_ERROR, task_error, TASK, MU__TASK_ERROR_FIELDS)                  \
     M(69, BARRIER_ARRIVE, barrier_arrive, USE, MU__BARRIER_ARRIVE_FIELDS)       \
@@ -69,24 +70,24 @@
     M(74, PREEMPT_STEP, preempt_step, USE, MU__PREEMPT_STEP_FIELDS)             \
     M(75, PREEMPT_STOP, preempt_stop, TASK, MU__PREEMPT_STOP_FIELDS)            \
     M(76, KEY_PUT, key_put, USE, MU__KEY_PUT_FIELDS)                            \
-    M(77, KEY_GET, key_get, OBSERVE, MU__KEY_GET_FIELDS)                        \
+    M(77, KEY_GET, key_get, OBSERVE_READ, MU__KEY_GET_FIELDS)                   \
     M(78, KEY_INCREMENT, key_increment, USE, MU__KEY_INCREMENT_FIELDS)          \
     M(79, KEY_DELETE, key_delete, USE, MU__KEY_DELETE_FIELDS)                   \
     M(80, KEY_DONE, key_done, TASK, MU__KEY_DONE_FIELDS)                        \
-    M(81, KEY_CANCEL, key_cancel, OBSERVE, MU__KEY_CANCEL_FIELDS)               \
-    M(82, KEY_LIST, key_list, OBSERVE, MU__KEY_LIST_FIELDS)                     \
+    M(81, KEY_CANCEL, key_cancel, OBSERVE_READ, MU__KEY_CANCEL_FIELDS)          \
+    M(82, KEY_LIST, key_list, OBSERVE_READ, MU__KEY_LIST_FIELDS)                \
     M(83, KEY_LISTED, key_listed, TASK, MU__KEY_LISTED_FIELDS)                  \
-    M(84, KEY_WATCH, key_watch, OBSERVE, MU__KEY_WATCH_FIELDS)                  \
-    M(85, KEY_UNWATCH, key_unwatch, OBSERVE, MU__KEY_UNWATCH_FIELDS)            \
+    M(84, KEY_WATCH, key_watch, OBSERVE_READ, MU__KEY_WATCH_FIELDS)             \
+    M(85, KEY_UNWATCH, key_unwatch, OBSERVE_READ, MU__KEY_UNWATCH_FIELDS)       \
     M(86, KEY_EVENT, key_event, TASK, MU__KEY_EVENT_FIELDS)                     \
-    M(87, STORE_BEGIN, store_begin, STORED, MU__STORE_BEGIN_FIELDS)         \
-    M(88, STORE_CHANGE, store_change, STORED, MU__STORE_CHANGE_FIELDS)      \
-    M(89, STORE_RESULT, store_result, STORED, MU__STORE_RESULT_FIELDS)      \
-    M(90, STORE_COMMIT, store_commit, STORED, MU__STORE_COMMIT_FIELDS)      \
+    M(87, STORE_BEGIN, store_begin, STORED, MU__STORE_BEGIN_FIELDS)             \
+    M(88, STORE_CHANGE, store_change, STORED, MU__STORE_CHANGE_FIELDS)          \
+    M(89, STORE_RESULT, store_result, STORED, MU__STORE_RESULT_FIELDS)          \
+    M(90, STORE_COMMIT, store_commit, STORED, MU__STORE_COMMIT_FIELDS)          \
     M(92, SERVER_STOP, server_stop, OPERATE, MU__SERVER_STOP_FIELDS)            \
     M(93, SERVER_STOPPED, server_stopped, TASK, MU__SERVER_STOPPED_FIELDS)      \
     M(94, CLUSTER_OFFER, cluster_offer, OPERATE, MU__CLUSTER_OFFER_FIELDS)      \
-    M(100, PEERS_GET, peers_get, OBSERVE, MU__PEERS_GET_FIELDS)                 \
+    M(100, PEERS_GET, peers_get, OBSERVE_READ, MU__PEERS_GET_FIELDS)            \
     M(101, PEERS_REPORT, peers_report, TASK, MU__PEERS_REPORT_FIELDS)           \
     M(102, ROOM_ALLOW, room_allow, CHIEF, MU__ROOM_ALLOW_FIELDS)                \
     M(103, ROOM_REQUEST, room_request, USE, MU__ROOM_REQUEST_FIELDS)            \
@@ -94,7 +95,7 @@
     M(111, RECALLED, recalled, TASK, MU__RECALLED_FIELDS)                       \
     M(112, BEGUN, begun, TASK, MU__BEGUN_FIELDS)                                \
     M(135, RUN_END, run_end, OPERATE, MU__RUN_END_FIELDS)                       \
-    M(136, RUNS_GET, runs_get, OBSERVE, MU__RUNS_GET_FIELDS)                    \
+    M(136, RUNS_GET, runs_get, OBSERVE_READ, MU__RUNS_GET_FIELDS)               \
     M(137, RUNS_CLEAR, runs_clear, OPERATE, MU__RUNS_CLEAR_FIELDS)              \
     M(140, WAIT_NOTE, wait_note, TASK, MU__WAIT_NOTE_FIELDS)                    \
     M(145, REGISTER_REFUSED, register_refused, CHIEF, MU__REGISTER_REFUSED_FIELDS) \

@@ -132,10 +132,16 @@ int mu_agent_on_error(mu_node *node, mu_agent_error_fn on_error, void *user)
     return mu__agent_call_and_wait(node, &call, MU__AGENT_ON_ERROR, -1, NULL);
 }
 
+int mu__known_code(int code)
+{
+    return strcmp(mu_err_name(code), mu_err_name(-MU_EUNKNOWN)) == 0 ? -MU_EUNKNOWN
+                                                                     : code;
+}
+
 static int set_failure(struct mu__agent_call *call, int code, const char *message,
                        mu_error *ret_error)
 {
-    if (code >= 0 || code < -255)
+    if (code >= 0 || code != mu__known_code(code))
         return mu_error_set(ret_error, -MU_EINVALID,
                             "the code of an error is %d, expected a negative MU_E... "
                             "code", code);

@@ -188,6 +188,7 @@ int mu_coordinator_open(mu_node *node, int64_t timeout_ms, mu_error *ret_error,
     c->node = node;
     c->session.closures_max = node->limits.queue_max;
     c->session.bytes_max = node->limits.queue_bytes_max;
+    c->session.keep_data = mu__coordinator_keep_data;
     if (!enlist(c)) {
         free(c);
         return mu_error_set(ret_error, -MU_EEXISTS,
@@ -318,11 +319,13 @@ static int describe_full(const mu_coordinator *c, uint64_t bytes, mu_error *ret_
 
 /* Queues behind all threads that wait already. *ret_admitted is false when an error is to
  * be raised first. */
-static int wait_for_room(mu_coordinator *c, mu_node *node, uint64_t bytes,
+static int wait_for_room(mu_coordinator *c, mu_node *node, uint64_t bytes, bool raises,
                          int64_t timeout_ms, mu_error *ret_error, bool *ret_admitted)
 {
-    struct mu__client_call call = {
-        .call.operation = MU__CLIENT_ROOM, .bytes = bytes, .admits = true};
+    struct mu__client_call call = {.call.operation = MU__CLIENT_ROOM,
+                                   .bytes = bytes,
+                                   .admits = true,
+                                   .raises = raises};
     int rv;
 
     *ret_admitted = false;
@@ -356,7 +359,8 @@ static int raise_or_wait(mu_coordinator *c, mu_node *node, uint64_t bytes,
         else if (mu__admission_try(&c->session, bytes))
             is_admitted = true;
         else
-            rv = wait_for_room(c, node, bytes, left_ms, ret_error, &is_admitted);
+            rv = wait_for_room(c, node, bytes, !own_error, left_ms, ret_error,
+                               &is_admitted);
         if (rv != 0)
             return rv;
     }

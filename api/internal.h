@@ -33,6 +33,10 @@ struct mu_coordinator {
  * being closed. */
 mu_node *mu__coordinator_reach(mu_coordinator *coordinator, mu_error *ret_error);
 
+/* mu__session.keep_data of a coordinator's session. */
+void mu__coordinator_keep_data(struct mu__session *session, uint32_t number,
+                               mu_value *data);
+
 /* Wait until there is room for a closure with `bytes` of arguments and no error of
  * another closure is pending (with `own_error` those do not count). After 0 the closure
  * is admitted: the caller sends it, or calls mu__admission_withdraw. */
@@ -71,6 +75,9 @@ struct mu__agent_detached {
 /* `name` is copied. NULL: no memory. */
 struct mu__agent_detached *mu__agent_detached_new(int operation, const char *name);
 void mu__agent_detached_free(struct mu__agent_detached *detached);
+
+/* The code of an error, -MU_EUNKNOWN for one that is no MU_E... code. */
+int mu__known_code(int code);
 
 /* Post a call to the node's agent and wait until it is completed. */
 int mu__agent_call_and_wait(mu_node *node, struct mu__agent_call *call, int operation,

@@ -18,6 +18,7 @@
 
 #include <sched.h>
 #include <stdlib.h>
+#include <string.h>
 
 bool mu__node_on_loop(const mu_node *node)
 {
@@ -127,6 +128,36 @@ int mu__node_post(mu_node *node, uint32_t actor_number, struct mu__msg *msg)
     return rv;
 }
 
+static struct mu__msg *ended_msg(const char *type, unsigned index, const char *what)
+{
+    size_t type_size = strlen(type);
+    size_t what_size = strlen(what);
+    struct mu__msg *msg = mu__msg_heap(
+        MU__TASK_ENDED, sizeof(struct mu__task_ended) + type_size + what_size);
+    struct mu__task_ended *body;
+    char *words;
+
+    if (msg == NULL)
+        return NULL;
+    body = (struct mu__task_ended *)(void *)msg->body;
+    words = (char *)(body + 1);
+    memcpy(words, type, type_size);
+    memcpy(words + type_size, what, what_size);
+    *body = (struct mu__task_ended){
+        .type = {words, (uint32_t)type_size},
+        .index = index,
+        .what = {words + type_size, (uint32_t)what_size},
+    };
+    return msg;
+}
+
+void mu__node_task_ended(mu_node *node, const char *type, unsigned index,
+                        const char *what)
+{
+    (void)mu__node_post(node, MU__SUPERVISOR, ended_msg(type, index, what));
+    (void)mu__node_post(node, MU__COORDINATION, ended_msg(type, index, what));
+}
+
 int mu__node_call_later(mu_node *node, uint32_t actor_number, struct mu__pending *pending,
                         struct mu__call *call,
                         void (*finished)(struct mu__pending *pending))
@@ -163,6 +194,23 @@ static void wake(struct mu__pending *pending)
     uv_sem_post(&pending->woken);
 }
 
+/* On the loop's thread the call is completed by the turns that are taken here; once the
+ * node is being closed there are none. */
+static void await(mu_node *node, struct mu__pending *pending)
+{
+    if (!mu__node_on_loop(node)) {
+        mu__spin_sem_wait(&node->calls.spin, &pending->woken);
+        return;
+    }
+    while (uv_sem_trywait(&pending->woken) != 0)
+        if (!mu__world_uv_turn(node->world)) {
+            list_remove(node, pending);
+            pending->call->code = -MU_ECLOSED;
+            mu__node_say_closed(node, -MU_ECLOSED, &pending->call->error);
+            return;
+        }
+}
+
 static int wait_for_call(mu_node *node, uint32_t actor_number, struct mu__call *call)
 {
     struct mu__pending pending;
@@ -172,7 +220,7 @@ static int wait_for_call(mu_node *node, uint32_t actor_number, struct mu__call *
         return mu_error_set(&call->error, -MU_ENOMEM, "no memory to wait");
     rv = mu__node_call_later(node, actor_number, &pending, call, wake);
     if (rv == 0) {
-        uv_sem_wait(&pending.woken);
+        await(node, &pending);
         rv = call->code;
         if (rv != 0)
             mu__node_note_error(node, &call->error);
@@ -194,17 +242,32 @@ int mu__node_may_wait(const mu_node *node, mu_error *ret_error)
                         "(nor by an inline function)");
 }
 
+static int call_held(mu_node *node, uint32_t actor_number, struct mu__call *call)
+{
+    int rv;
+
+    mu__node_ref(node);
+    rv = wait_for_call(node, actor_number, call);
+    mu__node_unref(node);
+    return rv;
+}
+
 int mu__node_call(mu_node *node, uint32_t actor_number, struct mu__call *call,
                   mu_error *ret_error)
 {
     int rv = mu__node_may_wait(node, &call->error);
 
-    if (rv == 0) {
-        mu__node_ref(node);
-        rv = wait_for_call(node, actor_number, call);
-        mu__node_unref(node);
-    }
+    if (rv == 0)
+        rv = call_held(node, actor_number, call);
     if (rv != 0 && ret_error != NULL)
         *ret_error = call->error;
     return rv;
+}
+
+int mu__node_call_at_once(mu_node *node, uint32_t actor_number, struct mu__call *call)
+{
+    if (mu__node_on_loop(node) && !mu__node_refuses_calls(node) &&
+        !mu__kernel_is_in_turn(node->member.kernel) && mu__world_uv_turn(node->world))
+        return call_held(node, actor_number, call);
+    return mu__node_call(node, actor_number, call, NULL);
 }

@@ -23,7 +23,7 @@ int mu_node_register_function(mu_node *node, const char *name, mu_function_fn fu
         .flags = flags,
     };
 
-    return mu__node_call(node, MU__WORKER, &call.call, NULL);
+    return mu__node_call_at_once(node, MU__WORKER, &call.call);
 }
 
 int mu_node_serve(mu_node *node)
@@ -32,7 +32,7 @@ int mu_node_serve(mu_node *node)
 
     struct mu__call call = {.operation = MU__WORKER_SERVE, .timeout_ms = -1};
 
-    return mu__node_call(node, MU__WORKER, &call, NULL);
+    return mu__node_call_at_once(node, MU__WORKER, &call);
 }
 
 /* ---- the job ---- */

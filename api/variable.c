@@ -57,14 +57,15 @@ static int make_shape(const mu_variable_spec *spec, uint32_t servers_count,
 static int check_flags(const mu_variable_spec *spec, mu_error *ret_error)
 {
     const unsigned both = MU_VARIABLE_EXISTING | MU_VARIABLE_RECREATE;
+    const unsigned flags = spec->flags & ~(unsigned)MU_VARIABLE_SAME;
 
-    if ((spec->flags & ~both) == 0 && spec->flags != both)
+    if ((flags & ~both) == 0 && flags != both)
         return 0;
     return mu_error_set(ret_error, -MU_EINVALID,
                         "variable %s: flags %u: expected 0, MU_VARIABLE_EXISTING (%d) or "
-                        "MU_VARIABLE_RECREATE (%d)",
+                        "MU_VARIABLE_RECREATE (%d), and MU_VARIABLE_SAME (%d)",
                         spec->name, spec->flags, MU_VARIABLE_EXISTING,
-                        MU_VARIABLE_RECREATE);
+                        MU_VARIABLE_RECREATE, MU_VARIABLE_SAME);
 }
 
 static int check_spec(mu_node *node, const mu_variable_spec *spec, mu_error *ret_error,
@@ -107,6 +108,7 @@ static struct mu__variable_call call_of(const mu_variable *variable, int operati
         .name = variable->opened->name,
         .shape = &variable->opened->shape,
         .servers_count = variable->opened->servers_count,
+        .flags = variable->opened->is_same ? MU_VARIABLE_SAME : 0,
     };
 }
 
@@ -241,6 +243,7 @@ static int open_as(mu_node *node, const mu_variable_spec *spec,
     if (variable == NULL)
         return mu_error_set(ret_error, -MU_ENOMEM, "variable %s: out of memory",
                             spec->name);
+    variable->opened->is_same = (spec->flags & MU_VARIABLE_SAME) != 0;
     call = call_of(variable, MU__VARIABLE_OPEN, timeout_ms);
     call.source = spec->initial;
     call.flags = spec->flags;

@@ -1,9 +1,11 @@
 #include "cli/chief_client.h"
 
+#include "cli/output/log.h"
 #include "cli/resolve/cluster_flags.h"
 #include "cli/verbs.h"
 #include "node/discovery/own_address.h"
 #include "node/node.h"
+#include "node/options.h"
 #include "resolver/spec/cluster.h"
 #include "runtime/base/json.h"
 
@@ -151,10 +153,13 @@ int cmd_target_chief(struct cmd_client *client, mu_error *error)
  * it. */
 static int read_targets(struct cmd_client *client, cmd_target_fn target, mu_error *error)
 {
-    int rv = cmd_spec_cluster(client->options, error, &client->spec);
+    mu_resolution found;
+    int rv = cmd_spec_cluster(client->options, error, &found);
 
     if (rv != 0)
         return rv;
+    client->spec = found.cluster;
+    memcpy(client->cluster_name, found.cluster_name, sizeof client->cluster_name);
     client->targets = mu_cluster_new();
     if (client->targets == NULL)
         return mu_error_set(error, -MU_ENOMEM, "out of memory");
@@ -211,6 +216,7 @@ static int request_as_client(struct cmd_client *client, cmd_target_fn target,
         return CMD_USAGE;
     mu__route(client->address, route);
     options = cmd_client_options(client->options, &client->log, client->targets, route);
+    mu__options_name_cluster(&options, client->cluster_name);
     if (client->hosts != NULL)
         options.service_hosts = client->hosts;
     if (client->own_index >= 0)
@@ -241,7 +247,7 @@ int cmd_with_client(const struct cmd_options *options, cmd_target_fn target,
         cmd_log_close(&client.log);
     }
     if (code != CMD_FINE && error.message[0] != '\0')
-        (void)fprintf(stderr, "muster %s: %s\n", options->verb->name, error.message);
+        cmd_print_error(options->verb->name, error.message);
     mu_cluster_free(client.targets);
     mu_cluster_free(client.spec);
     free(client.hosts);

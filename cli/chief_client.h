@@ -16,6 +16,7 @@ struct cmd_client {
     const struct cmd_options *options;
     struct cmd_log log;
     mu_cluster *spec;       /* the whole cluster, NULL when unknown */
+    char cluster_name[64];  /* by the resolver; "": it does not say */
     mu_cluster *targets;    /* the tasks that requests go to, for instance the chief */
     char *hosts;            /* hosts of the coordination service; NULL: not used */
     const char *address;    /* of the first target */

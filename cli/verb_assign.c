@@ -58,8 +58,11 @@ static int read_tasks(struct assigning *o, mu_error *error)
 
 static int prepare(struct assigning *o, mu_error *error)
 {
-    int rv = cmd_spec_cluster(o->options, error, &o->cluster);
+    mu_resolution found;
+    int rv = cmd_spec_cluster(o->options, error, &found);
 
+    if (rv == 0)
+        o->cluster = found.cluster;
     if (rv == 0 && o->cluster == NULL)
         rv = cmd_spec_none(error);
     return rv == 0 ? read_tasks(o, error) : rv;
@@ -152,7 +155,7 @@ int cmd_assign(struct cmd_options *options)
     mu_error error;
 
     if (cmd_log_open_client(options, &error, &o.log) != 0) {
-        (void)fprintf(stderr, "muster assign: %s\n", error.message);
+        cmd_print_error("assign", error.message);
         return CMD_USAGE;
     }
     if (prepare(&o, &error) == 0) {
@@ -161,7 +164,7 @@ int cmd_assign(struct cmd_options *options)
         if (o.list != NULL && cmd_json_print(o.list) != 0)
             o.code = CMD_FAILED;
     } else {
-        (void)fprintf(stderr, "muster assign: %s\n", error.message);
+        cmd_print_error("assign", error.message);
         cJSON_Delete(o.list);
     }
     mu__task_set_done(&o.tasks);

@@ -1,4 +1,5 @@
 /* `muster barrier`: waits at a barrier as one of its tasks. */
+#include "cli/output/log.h"
 #include "cli/output/print_json.h"
 #include "cli/service_client.h"
 #include "cli/verbs.h"
@@ -123,6 +124,6 @@ int cmd_barrier(struct cmd_options *options)
 
     if (read_index(options, &error, &index) == 0)
         return cmd_service_request_as(options, index, wait_for_all);
-    (void)fprintf(stderr, "muster barrier: %s\n", error.message);
+    cmd_print_error("barrier", error.message);
     return CMD_USAGE;
 }

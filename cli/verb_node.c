@@ -155,6 +155,7 @@ static int open_node(struct cmd_task *task, mu_error *error)
     }
     task->opened_ms = uv_hrtime() / 1000000;
     show_node(task, node);
+    cmd_task_hear_parent(task);
     return CMD_FINE;
 }
 

@@ -1,6 +1,6 @@
 /* `muster run`: a whole cluster of processes on this machine.
  *
- * This process has one thread with a poll() loop, and no sockets, since it forks. The
+ * This process has one thread with a poll() loop, and no connections, since it forks. The
  * kernel kills the tasks when this process ends (run/child.c); this file ends them in
  * order: by the chief's end or SIGTERM first, SIGKILL last. */
 #include "cli/options/flags.h"
@@ -362,8 +362,38 @@ static bool is_expected_end(const struct run *run, const struct cmd_child *child
              code == CMD_SIGNAL + SIGINT));
 }
 
+/* Without a chief the run of independent tasks ends with its leading task, which gathers
+ * the results and usually hosts the coordination service. */
+static void leader_ended(struct run *run, struct cmd_child *child, const char *how)
+{
+    int mode = cmd_mode(run->options);
+    char leader[MU_CLUSTER_TASK_BYTES];
+    char name[MU_CLUSTER_TASK_BYTES];
+
+    (void)snprintf(name, sizeof name, "/job:%s/task:%d", child->type, child->index);
+    if ((mode != MU_MODE_INDEPENDENT && mode != MU_MODE_CLIENT_WORKER) ||
+        child->code <= CMD_FAILED || run->phase != RUNNING ||
+        mu_cluster_collective_leader(run->cluster, NULL, NULL, leader) != 0 ||
+        strcmp(leader, name) != 0)
+        return;
+    if (child->reason[0] == '\0')
+        (void)snprintf(child->reason, sizeof child->reason, "%s %s, and is not started "
+                       "again", name, how);
+    run->result = child->code;
+    stop(run);
+}
+
+/* A task is ended for good: those that wait for it would wait without end. */
+static void report_ended(struct run *run, struct cmd_child *other, const char *how)
+{
+    if (other->ended)
+        leader_ended(run, other, how);
+    for (size_t i = 0; other->ended && run->phase == RUNNING && i < run->count; i++)
+        cmd_child_report_ended(&run->children[i], other, how);
+}
+
 /* A chief without a program, and servers, run on when all workers have ended, which looks
- * like a hang: log that. */
+ * like a hang: log that. Not when the job has failed, which ends the others, too. */
 static void note_workers_done(struct run *run)
 {
     size_t workers = 0;
@@ -372,7 +402,7 @@ static void note_workers_done(struct run *run)
     for (size_t i = 0; i < run->count; i++) {
         bool is_worker = strcmp(run->children[i].type, "worker") == 0;
 
-        if (is_worker && !run->children[i].ended)
+        if (run->children[i].job_failed || (is_worker && !run->children[i].ended))
             return;
         workers += is_worker;
         others += !run->children[i].ended;
@@ -428,6 +458,7 @@ static void child_ended(struct run *run, struct cmd_child *child, int status)
         chief_ended(run, child);
     if (strcmp(child->type, "client") == 0)
         client_ended(run, child);
+    report_ended(run, child, how);
     if (strcmp(child->type, "worker") == 0)
         note_workers_done(run);
     write_status(run);
@@ -485,8 +516,10 @@ static void restart_due(struct run *run)
         if (child->restart_ms == 0 || cmd_now_ms() < child->restart_ms)
             continue;
         child->restart_ms = 0;
-        if (start_child(run, child) != 0)
+        if (start_child(run, child) != 0) {
             child->ended = true;
+            report_ended(run, child, "could not be started");
+        }
         write_status(run);
     }
 }
@@ -609,6 +642,7 @@ static void init_output(struct run *run)
             width = (int)strlen(run->children[i].name);
     cmd_output_init(&run->output, STDOUT_FILENO, width,
                     when == 1 || (when == 0 && terminal));
+    run->output.json = cmd_number(run->options, CMD_FLAG_LOG_FORMAT) == 1;
 }
 
 static int prepare(struct run *run, mu_error *error)

@@ -2,6 +2,7 @@
  * requests to the coordination service; with --store to a private service over that
  * store, hosted by a node in this process that accepts no other task. */
 #include "api/internal.h"
+#include "cli/output/log.h"
 #include "cli/output/print_json.h"
 #include "cli/output/table.h"
 #include "cli/service_client.h"
@@ -216,7 +217,7 @@ static int look(const struct cmd_options *options, cmd_request_fn request)
         cmd_log_close(&client.log);
     }
     if (code != CMD_FINE && error.message[0] != '\0')
-        (void)fprintf(stderr, "muster %s: %s\n", options->verb->name, error.message);
+        cmd_print_error(options->verb->name, error.message);
     return code;
 }
 

@@ -77,6 +77,7 @@ void mu__node_free(mu_node *node)
 {
     free_lists(node);
     mu__coordinator_drop(node->unclosed_coordinator);
+    mu__error_data_done(&node->program.error_data);
     free(node->program.distribute);
     free(node->journal.path);
     mu__own_proof_close(node->network.proof);

@@ -18,10 +18,44 @@ enum {
 
 /* ---- any key file ---- */
 
+/* A process of root may be given anybody's files; to all others only root and their own
+ * user are none to be wary of. */
+static bool is_trusted(uid_t owner)
+{
+    return owner == 0 || geteuid() == 0 || owner == geteuid();
+}
+
+/* Who may change a folder may put another file into it, but for one whose sticky bit
+ * keeps everybody to his own files. */
+static int check_folder(const char *path, mu_error *ret_error)
+{
+    const char *slash = strrchr(path, '/');
+    int length = slash == NULL ? 1 : slash == path ? 1 : (int)(slash - path);
+    char folder[MU__KEY_PATH_BYTES];
+    struct stat status;
+
+    (void)snprintf(folder, sizeof folder, "%.*s", length, slash == NULL ? "." : path);
+    if (stat(folder, &status) != 0)
+        return mu__file_error(folder, "read", errno, ret_error);
+    if (is_trusted(status.st_uid) &&
+        ((status.st_mode & S_IWOTH) == 0 || (status.st_mode & S_ISVTX) != 0))
+        return 0;
+    return mu_error_set(ret_error, -MU_EPERMISSION,
+                        "\"%s\" is in a folder that others may change (\"%s\", of user "
+                        "%u, mode %04o): put it elsewhere, or chmod go-w the folder",
+                        path, folder, (unsigned)status.st_uid,
+                        (unsigned)(status.st_mode & 07777));
+}
+
 int mu__secret_check(const char *path, const struct stat *status, mu_error *ret_error)
 {
+    if (!is_trusted(status->st_uid))
+        return mu_error_set(ret_error, -MU_EPERMISSION,
+                            "\"%s\" belongs to user %u, and this process is user %u's: "
+                            "who has written it knows the secret",
+                            path, (unsigned)status->st_uid, (unsigned)geteuid());
     if ((status->st_mode & (S_IWGRP | S_IRWXO)) == 0)
-        return 0;
+        return check_folder(path, ret_error);
     return mu_error_set(ret_error, -MU_EPERMISSION,
                         "\"%s\" has a secret that others may read or change (mode %04o): "
                         "chmod 600 it",

@@ -2,6 +2,7 @@
 #ifndef MU_NODE_NODE_H
 #define MU_NODE_NODE_H
 
+#include "actors/client/error_data.h"
 #include "actors/client/future.h"
 #include "node/closing.h"
 #include "node/discovery/discover.h"
@@ -44,9 +45,10 @@ struct mu__reasons {
                                thread in mu_node_main alone */
 };
 
-/* What its plugins have set, and why its program has failed. */
+/* What its plugins have set, its closures' errors, and why its program has failed. */
 struct mu__node_program {
-    struct mu__reasons reasons;     /* guarded by the node's lock */
+    struct mu__reasons reasons;     /* this and the next: guarded by the node's lock */
+    struct mu__error_data error_data;   /* of its closures' errors */
     struct mu__setting *settings;
     struct mu__program *entries;
     struct mu_distribute_options *distribute;   /* owned; NULL: a plugin has set none */

@@ -5,6 +5,7 @@
 
 #include "runtime/base/text.h"
 #include "runtime/message/arguments.h"
+#include "runtime/uv/spin.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -33,6 +34,10 @@ const struct mu__option mu__options[MU__OPTIONS_COUNT] = {
     },
     [MU__OPTION_WINDOW] = {
         FIELD(window), .variable = "MUSTER_WINDOW", .high = 65536,
+    },
+    [MU__OPTION_SPIN_US] = {
+        FIELD(spin_us), .variable = "MUSTER_SPIN_US", .initial = MU_SPIN_BY_CORES,
+        .initial_words = "100 with two cores or more", .high = MU__SPIN_US_MAX,
     },
     [MU__OPTION_QUEUE_MAX] = {
         FIELD(queue_max), .variable = "MUSTER_QUEUE_MAX", .initial = 262144, .low = 1,
@@ -109,6 +114,17 @@ const struct mu__option mu__options[MU__OPTIONS_COUNT] = {
     },
     [MU__OPTION_JOURNAL_SYNC] = {
         FIELD(journal_sync), .variable = "MUSTER_JOURNAL_SYNC", .high = 1,
+    },
+    [MU__OPTION_JOURNAL_KEEP] = {
+        FIELD(journal_keep), .variable = "MUSTER_JOURNAL_KEEP", .high = UINT_MAX,
+    },
+    [MU__OPTION_JOURNAL_KEEP_MS] = {
+        FIELD(journal_keep_ms), .variable = "MUSTER_JOURNAL_KEEP_MS",
+        .high = 30U * DAY_MS,
+    },
+    [MU__OPTION_ORPHAN_MS] = {
+        FIELD(orphan_ms), .variable = "MUSTER_ORPHAN_MS", .initial = 600000,
+        .high = DAY_MS,
     },
     [MU__OPTION_HEARTBEAT_MS] = {
         FIELD(heartbeat_ms), .variable = "MUSTER_HEARTBEAT_MS", .initial = 1000,
@@ -254,6 +270,15 @@ void mu_node_options_init(mu_node_options *options)
 
         mu__option_store(&mu__options[i], &initial, options);
     }
+}
+
+void mu__options_name_cluster(mu_node_options *options, const char *name)
+{
+    const char *initial = mu__options[MU__OPTION_CLUSTER_NAME].initial_words;
+
+    if (name[0] != '\0' && options->cluster_name != NULL &&
+        strcmp(options->cluster_name, initial) == 0)
+        options->cluster_name = name;
 }
 
 int mu__options_check(const mu_node_options *options, mu_error *ret_error)

@@ -13,6 +13,7 @@ enum mu__option_number {
     MU__OPTION_RESOLVE_MS,
     MU__OPTION_THREADS,
     MU__OPTION_WINDOW,
+    MU__OPTION_SPIN_US,
     MU__OPTION_QUEUE_MAX,
     MU__OPTION_QUEUE_BYTES_MAX,
     MU__OPTION_ATTEMPTS_MAX,
@@ -31,6 +32,9 @@ enum mu__option_number {
     MU__OPTION_MEASURE,
     MU__OPTION_JOURNAL,
     MU__OPTION_JOURNAL_SYNC,
+    MU__OPTION_JOURNAL_KEEP,
+    MU__OPTION_JOURNAL_KEEP_MS,
+    MU__OPTION_ORPHAN_MS,
     MU__OPTION_HEARTBEAT_MS,
     MU__OPTION_SILENCE_MS,
     MU__OPTION_SERVICE_HOSTS,
@@ -107,6 +111,10 @@ int mu__option_read(const struct mu__option *option, const char *origin, const c
 
 void mu__option_store(const struct mu__option *option,
                       const struct mu__option_value *value, mu_node_options *options);
+
+/* Take a resolver's name of the cluster where none was chosen: where the option is at its
+ * default. Keeps the pointer. "" changes nothing. */
+void mu__options_name_cluster(mu_node_options *options, const char *name);
 
 /* Every number in its range; -MU_EINVALID names the option that is not. */
 int mu__options_check(const mu_node_options *options, mu_error *ret_error);

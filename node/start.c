@@ -60,6 +60,7 @@ void mu__node_log(const mu_node *node, int level, const char *who, const char *f
                   ...)
 {
     char line[LOG_TEXT_BYTES];
+    char shown[LOG_TEXT_BYTES];
     va_list args;
 
     if (level > node->log.level)
@@ -67,7 +68,8 @@ void mu__node_log(const mu_node *node, int level, const char *who, const char *f
     va_start(args, format);
     (void)vsnprintf(line, sizeof line, format, args);
     va_end(args);
-    node->log.write(node->log.user, level, node->member.task, who, line);
+    mu__printable(line, shown, sizeof shown);
+    node->log.write(node->log.user, level, node->member.task, who, shown);
 }
 
 /* The world's owner is the member, which is a node's first field. */
@@ -368,6 +370,18 @@ static int post_to_world(void *world, struct mu__msg *msg)
     return mu__world_uv_post(world, msg);
 }
 
+/* A program that runs the loop itself has to ask for a loop that spins. */
+static void start_spinning(mu_node *node, const mu_node_options *o)
+{
+    bool is_own = o->loop == NULL;
+
+    mu__spin_init(&node->calls.spin, o->spin_us);
+    if (is_own)
+        mu__world_uv_own_loop(node->world);
+    if (is_own || o->spin_us != MU_SPIN_BY_CORES)
+        mu__world_uv_spin(node->world, o->spin_us);
+}
+
 /* World, wire, member, in this order. After a failure the caller runs the loop, so that
  * their handles close. */
 static int open_parts(mu_node *node, const mu_node_options *o,
@@ -385,6 +399,7 @@ static int open_parts(mu_node *node, const mu_node_options *o,
                            mu_strerror(rv));
         goto err_files;
     }
+    start_spinning(node, o);
     rv = mu__service_host_open_http(&node->service_host, node->loop, post_to_world,
                                     node->world, ret_error);
     if (rv != 0)

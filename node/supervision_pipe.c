@@ -7,7 +7,7 @@
 
 /* -1: none. In a grandchild, which has inherited the variable, the descriptor may be any
  * file's: there the parent's pid is another one. */
-static int supervision_fd(void)
+int mu__supervision_fd(void)
 {
     const char *text = getenv(MU__SUPERVISION_VARIABLE);
     long parent = 0;
@@ -22,7 +22,7 @@ static int supervision_fd(void)
 void mu__supervision_report(enum mu__supervision_event what, const char *text)
 {
     char line[4096];
-    int fd = supervision_fd();
+    int fd = mu__supervision_fd();
     int size = snprintf(line, sizeof line - 1, "%c%s", (char)what, text);
 
     if (fd < 0)

@@ -31,8 +31,8 @@ DATA_FOLDERS = re.compile(r"^tests/(mutants|golden|fuzz/corpus/[^/]+)$")
 SETTINGS_STRUCT = re.compile(r"(_options|_config)$")
 
 # Words that were retired, by the word for it (docs/glossary.md has those in use). The
-# first ones are refused in code and comments, the others, which prose needs, as parts of
-# names alone. Strings are free: messages are sentences.
+# first ones are refused in code and comments, the next, which prose needs, as parts of
+# names alone, the last as whole names. Strings are free: messages are sentences.
 RETIRED = {
     "asker": "requester", "askers": "requesters",
     "dealer": "shard dispenser", "dealers": "shard dispensers",
@@ -40,7 +40,6 @@ RETIRED = {
     "famine": "out-of-memory injection",
     "finder": "discovery", "finders": "discovery",
     "mores": "closure_extra",
-    "orphan": "abandoned attempt", "orphans": "abandoned attempts",
     "picky": "constrained",
     "starved": "allocation failure", "starves": "allocation failure",
     "stranger": "unlisted worker", "strangers": "unlisted workers",
@@ -67,6 +66,7 @@ RETIRED_NAMES = {
     "usual": "default",
     "wants": "requested, needs", "wanted": "requested, needed",
 }
+RETIRED_WHOLE = {"limit_ms": "timeout_ms"}
 # Names that have such a part and are right: those of libraries, and those that say it as
 # everybody does.
 RETIRED_EXCEPT = re.compile(
@@ -344,6 +344,8 @@ def rule_retired_words(source):
                 word = RETIRED.get(part) or RETIRED_NAMES.get(part)
                 if word and not RETIRED_EXCEPT.match(name):
                     yield number, f"{name}: \"{part}\" was retired; say {word}"
+            if name in RETIRED_WHOLE:
+                yield number, f"{name} was retired; say {RETIRED_WHOLE[name]}"
     text = "\n".join(source.lines)
     for comment in COMMENT.finditer(text):
         for match in re.finditer(r"[a-z]+", comment.group(0).lower()):
@@ -351,6 +353,11 @@ def rule_retired_words(source):
                 number = text.count("\n", 0, comment.start() + match.start()) + 1
                 yield number, (f"\"{match.group(0)}\" was retired; say "
                                f"{RETIRED[match.group(0)]}")
+        for match in re.finditer(r"\w+", comment.group(0)):
+            if match.group(0) in RETIRED_WHOLE:
+                number = text.count("\n", 0, comment.start() + match.start()) + 1
+                yield number, (f"{match.group(0)} was retired; say "
+                               f"{RETIRED_WHOLE[match.group(0)]}")
 
 
 def rule_marker(source):

@@ -174,6 +174,10 @@ struct mu__key_request {
  * key is one of its keys, for messages. */
 enum { MU__KV_TRANSACT = MU_KV_DELETE + 1 };
 
+/* A flag of MU_KV_GET: nothing waits for the key, which may never be put, so that the log
+ * does not say that it was not. */
+enum { MU__KV_NEWS = 1 << 8 };
+
 /* Make a KEY_SUBMIT message, to be posted to MU__AGENT. Key, which must be normalized,
  * and value are copied. Once the message is posted, `done` is called exactly once, on the
  * loop thread, whatever happens to the message. If `ret_id` is not NULL, a KEY_CANCEL

@@ -189,13 +189,19 @@ void mu__agent_on_node_trouble(struct mu__ctx *ctx, void *state, struct mu__msg 
     struct agent *a = state;
     const struct mu__node_trouble *body = mu__body(msg);
     char type[16];
+    char words[AGENT_WORDS_MAX];
+    mu_error error;
 
-    (void)ctx;
     mu__view_copy(body->type, type, sizeof type);
-    if (mu__task_set_has(&a->hosts.set, type, body->index) ||
-        (a->config.any != NULL && strcmp(type, a->config.any) == 0))
-        mu__view_copy(body->reason, a->hosts.reported_error,
-                      sizeof a->hosts.reported_error);
+    if (!mu__task_set_has(&a->hosts.set, type, body->index) &&
+        (a->config.any == NULL || strcmp(type, a->config.any) != 0))
+        return;
+    mu__view_copy(body->reason, a->hosts.reported_error, sizeof a->hosts.reported_error);
+    if (!body->final || a->hosts.followed != NULL)
+        return;
+    mu__agent_host_words(ctx, a, words, sizeof words);
+    (void)mu_error_set(&error, -MU_EUNAVAILABLE, "%s", words);
+    mu__agent_fail_all(ctx, a, &error, false);
 }
 
 void mu__agent_on_cluster_moved(struct mu__ctx *ctx, void *state, struct mu__msg *msg)

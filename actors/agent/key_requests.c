@@ -396,6 +396,13 @@ static const struct mu__agent_request_kind getting = {
     .is_open = true,
 };
 
+static const struct mu__agent_request_kind listening = {
+    .make_message = make_key,
+    .name = name_key,
+    .fail = fail_key,
+    .late = "was not put",
+};
+
 static const struct mu__agent_request_kind trying = {
     .make_message = make_key,
     .name = name_key,
@@ -411,6 +418,13 @@ static const struct mu__agent_request_kind *const kinds[] = {
     [MU_KV_DELETE] = &changing,
     [MU__KV_TRANSACT] = &changing,
 };
+
+static const struct mu__agent_request_kind *kind_of(const struct mu__key_request *request)
+{
+    return request->operation == MU_KV_GET && (request->flags & MU__KV_NEWS) != 0
+               ? &listening
+               : kinds[request->operation];
+}
 
 /* ---- handlers ---- */
 
@@ -440,7 +454,7 @@ void mu__agent_on_key_submit(struct mu__ctx *ctx, void *state, struct mu__msg *m
     }
     if (is_change(request))
         add_change(a, request);
-    (void)mu__agent_submit(ctx, a, &request->pending, kinds[request->operation],
+    (void)mu__agent_submit(ctx, a, &request->pending, kind_of(request),
                         request->timeout_ms,
                         (uint32_t)sizeof *request + request->bytes.size);
 }

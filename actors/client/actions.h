@@ -54,8 +54,8 @@ void mu__client_call_wait(struct mu__ctx *ctx, struct client_actor *c,
 void mu__client_complete(struct mu__ctx *ctx, struct client_actor *c,
                          struct mu__call *call, int code);
 
-void mu__client_close_calls(struct mu__ctx *ctx, struct client_actor *c,
-                            struct mu__call **list);
+void mu__client_fail_calls(struct mu__ctx *ctx, struct client_actor *c,
+                           struct mu__call **list, const mu_error *error);
 
 /* False: the timer that has fired is not a call's timeout. */
 bool mu__client_timeout_passed(struct mu__ctx *ctx, struct client_actor *c,

@@ -113,6 +113,14 @@ static bool can_answer(struct client_actor *c, const struct mu__client_call *cal
             (!call->admits || mu__admission_take(c->session.shared, call->bytes)));
 }
 
+/* A closure has failed: from now on the call waits for its error. */
+static void wait_for_error(struct client_actor *c, struct mu__client_call *call)
+{
+    call->call.operation = MU__CLIENT_RAISE;
+    call->call.next = c->calls.waiting;
+    c->calls.waiting = &call->call;
+}
+
 static void answer_all(struct mu__ctx *ctx, struct client_actor *c)
 {
     struct mu__client_call *call;
@@ -120,7 +128,10 @@ static void answer_all(struct mu__ctx *ctx, struct client_actor *c)
 
     while ((call = first_call(c)) != NULL && can_answer(c, call, &admitted)) {
         mu__list_remove(&c->room.calls, &call->node);
-        complete(ctx, c, call, admitted);
+        if (call->raises && mu__client_phase(c) != MU__SESSION_FINE)
+            wait_for_error(c, call);
+        else
+            complete(ctx, c, call, admitted);
     }
 }
 

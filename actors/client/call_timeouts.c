@@ -59,16 +59,17 @@ void mu__client_call_wait(struct mu__ctx *ctx, struct client_actor *c,
     *list = call;
 }
 
-void mu__client_close_calls(struct mu__ctx *ctx, struct client_actor *c,
-                            struct mu__call **list)
+void mu__client_fail_calls(struct mu__ctx *ctx, struct client_actor *c,
+                           struct mu__call **list, const mu_error *error)
 {
     while (*list != NULL) {
         struct mu__call *call = *list;
 
         *list = call->next;
-        mu__client_complete(ctx, c, call,
-                            mu_error_set(&call->error, -MU_ECLOSED,
-                                         "the node is being closed"));
+        if (call->operation == MU__CLIENT_OPEN)
+            c->session.shared = NULL;
+        call->error = *error;
+        mu__client_complete(ctx, c, call, error->code);
     }
 }
 

@@ -280,6 +280,22 @@ static void read_error(const struct mu__resolved *body, mu_error *ret_error)
     mu__make_utf8(ret_error->detail);
 }
 
+/* Hand the bytes that came with an error to the program; returns their number. */
+static uint32_t keep_data(struct client_actor *c, const struct mu__resolved *body)
+{
+    struct mu__session *session = c->session.shared;
+    mu_value *data;
+
+    if (body->error_data.size == 0 || session == NULL || session->keep_data == NULL)
+        return 0;
+    data = mu_value_bytes(body->error_data.data, body->error_data.size);
+    if (data == NULL)
+        return 0;
+    c->error_data_last = c->error_data_last == UINT32_MAX ? 1 : c->error_data_last + 1;
+    session->keep_data(session, c->error_data_last, data);
+    return c->error_data_last;
+}
+
 static void finish(struct mu__ctx *ctx, struct client_actor *c,
                    const struct closure_slot *slot, const struct mu__resolved *body)
 {
@@ -340,6 +356,7 @@ static void on_resolved(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
         mu__client_add(&c->session.shared->retried, body->attempt - 1);
     if (body->code != 0) {
         read_error(body, &error);
+        error.data = keep_data(c, body);
         mu__client_ended(ctx, c, &slot, &error);
     } else if (read_result(body, mu__slot_future(&slot), &error)) {
         finish(ctx, c, &slot, body);
@@ -553,11 +570,16 @@ static void on_node_trouble(struct mu__ctx *ctx, void *state, struct mu__msg *ms
 {
     struct client_actor *c = state;
     struct mu__node_trouble *body = mu__body(msg);
+    mu_error error;
 
-    (void)ctx;
-    if (mu__view_is(body->type, "chief"))
-        mu__view_copy(body->reason, c->chief.reported_error,
-                      sizeof c->chief.reported_error);
+    if (!mu__view_is(body->type, "chief"))
+        return;
+    mu__view_copy(body->reason, c->chief.reported_error, sizeof c->chief.reported_error);
+    if (!body->final || c->chief.connected)
+        return;
+    (void)mu_error_set(&error, -MU_EUNAVAILABLE, "%s: %s", c->config.chief,
+                       c->chief.reported_error);
+    mu__client_fail_calls(ctx, c, &c->calls.waiting, &error);
 }
 
 /* ---- beginning and end ---- */
@@ -593,8 +615,9 @@ static void done(struct mu__ctx *ctx, void *state)
         }
     (void)mu_error_set(&error, -MU_ECLOSED, "the node was closed");
     mu__client_forget_pinned(ctx, c, &error);
-    mu__client_close_calls(ctx, c, &c->calls.waiting);
-    mu__client_close_calls(ctx, c, &c->calls.requested);
+    (void)mu_error_set(&error, -MU_ECLOSED, "the node is being closed");
+    mu__client_fail_calls(ctx, c, &c->calls.waiting, &error);
+    mu__client_fail_calls(ctx, c, &c->calls.requested, &error);
     mu__client_room_end(ctx, c, "the node is being closed");
     mu__client_room_done(c);
     mu__map_done(&c->calls.timeouts);

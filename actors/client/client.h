@@ -59,6 +59,10 @@ struct mu__session {
                                                  taken as a whole by the program */
     atomic_uint errors_stored;      /* in `errors`, or taken and unread; by both sides */
     atomic_uint_fast64_t errors_lost;   /* not stored, as there were too many */
+
+    /* Keep the bytes that came with an error, whose `data` is `number`; on the loop
+     * thread. Takes `data`. NULL: they are dropped. */
+    void (*keep_data)(struct mu__session *session, uint32_t number, mu_value *data);
 };
 
 /* The operations of calls: call.operation. */
@@ -67,7 +71,8 @@ enum mu__client_operation {
     MU__CLIENT_REACH,   /* wait until the chief is connected */
     MU__CLIENT_CLOSE,   /* end the session: outstanding closures are cancelled */
     MU__CLIENT_JOIN,    /* wait until no closure is outstanding; raises an error */
-    MU__CLIENT_RAISE,   /* cancel the rest, then raise the error; 0 when there is none */
+    MU__CLIENT_RAISE,   /* cancel the rest, then raise the error, to all JOIN and RAISE
+                           calls that wait; 0 when there is none */
     MU__CLIENT_ROOM,    /* wait until there is room to schedule, in the order of calls */
     MU__CLIENT_FETCH,   /* wait until the results of futures are here */
     MU__CLIENT_STATUS,  /* the supervisor's status */
@@ -94,6 +99,7 @@ struct mu__client_call {
     struct mu__list_node node;      /* ROOM: in the queue of waiting calls */
     uint64_t bytes;                 /* ROOM: for arguments of that size */
     bool admits;                    /* ROOM: admit a closure of that size */
+    bool raises;                    /* ROOM: becomes a RAISE when a closure fails */
     bool admitted;                  /* the answer; false: an error must be raised first */
     mu_remote_value *future;        /* FETCH of one; EXPLAIN */
     struct mu__waiter *waiters;     /* FETCH of many: the caller sets the futures; NULL:

@@ -144,6 +144,7 @@ struct client_actor {
     struct client_pending pending;
     struct mu__room room;
     struct mu__map fetching;    /* numbers of pinned results to futures, referenced */
+    uint32_t error_data_last;   /* the last number given to the data of an error */
 };
 
 #endif

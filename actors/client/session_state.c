@@ -122,27 +122,36 @@ void mu__client_start_cancelling(struct mu__ctx *ctx, struct client_actor *c)
     mu__client_room_cancel_all(ctx, c);
 }
 
-/* Completes `call` with the error, and all JOIN calls: they waited for the closure that
- * failed, too. The session is fine again. */
+static void complete_raised(struct mu__ctx *ctx, struct client_actor *c,
+                            struct mu__call *call)
+{
+    call->error = c->session.error;
+    mu__client_complete(ctx, c, call, call->error.code);
+}
+
+static bool raises(const struct mu__call *call)
+{
+    return call->operation == MU__CLIENT_JOIN || call->operation == MU__CLIENT_RAISE;
+}
+
+/* Completes `call` with the error, and all others that wait now: closures of each of
+ * these threads may have been cancelled. The session is fine again. */
 static void raise_error(struct mu__ctx *ctx, struct client_actor *c,
                         struct mu__call *call)
 {
-    const mu_error error = c->session.error;
     struct mu__call **at = &c->calls.waiting;
 
     mu__client_set_phase(c, MU__SESSION_FINE);
-    call->error = error;
-    mu__client_complete(ctx, c, call, error.code);
+    complete_raised(ctx, c, call);
     while (*at != NULL) {
         struct mu__call *other = *at;
 
-        if (other->operation != MU__CLIENT_JOIN) {
+        if (!raises(other)) {
             at = &other->next;
             continue;
         }
         *at = other->next;
-        other->error = error;
-        mu__client_complete(ctx, c, other, error.code);
+        complete_raised(ctx, c, other);
     }
 }
 
@@ -160,11 +169,10 @@ static bool try_raise(struct mu__ctx *ctx, struct client_actor *c, struct mu__ca
         return true;
     }
     phase = mu__client_phase(c);
-    if (phase == MU__SESSION_FINE && had_error && call->operation == MU__CLIENT_JOIN) {
-        /* The last cancelled closure has raised the error to other calls just now. */
-        call->error = c->session.error;
-        mu__client_complete(ctx, c, call, c->session.error.code);
-    } else if (phase == MU__SESSION_FINE)
+    /* The last cancelled closure may have raised the error to other calls just now. */
+    if (phase == MU__SESSION_FINE && had_error)
+        complete_raised(ctx, c, call);
+    else if (phase == MU__SESSION_FINE)
         mu__client_complete(ctx, c, call, 0);
     else if (phase == MU__SESSION_RAISABLE)
         raise_error(ctx, c, call);

@@ -469,6 +469,14 @@ void mu__client_on_status(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
         mu__client_complete(ctx, c, &call->call, -MU_EDEADLINE);
         return;
     }
+    if (body->code != 0) {
+        mu_value_free(status);
+        mu__client_complete(ctx, c, &call->call,
+                            mu_error_set(&call->call.error, -(int)body->code, "%.*s",
+                                         (int)body->message.size,
+                                         (const char *)body->message.data));
+        return;
+    }
     call->status = status;
     mu__client_complete(ctx, c, &call->call,
                         status != NULL

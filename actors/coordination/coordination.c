@@ -436,6 +436,7 @@ static const struct mu__handler handlers[] = {
     {MU__HTTP_DONE, on_http_done},
     {MU__CLUSTER_ADDED, mu__coord_on_cluster_added},
     {MU__CLUSTER_REMOVED, mu__coord_on_cluster_removed},
+    {MU__TASK_ENDED, mu__coord_on_task_ended},
     {MU__NODE_UP, on_node_up},
     {MU__NODE_DOWN, on_node_down},
     {MU__NODE_TROUBLE, on_node_trouble},

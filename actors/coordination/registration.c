@@ -16,6 +16,7 @@
 
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 /* ---- Registering ---- */
@@ -99,6 +100,10 @@ static int connect(struct mu__ctx *ctx, struct coordination *c,
         return 0;
     }
     mu__coord_leave_left(c, task, false);
+    if (task->incarnation != 0 && task->incarnation != peer->incarnation) {
+        free(task->failure.ended);
+        task->failure.ended = NULL;
+    }
     task->incarnation = peer->incarnation;
     task->notified = false;
     task->notified_count = c->tasks.notified_count;
@@ -571,6 +576,9 @@ void mu__coord_tasks_lead(struct mu__ctx *ctx, struct coordination *c)
     mu__coord_tasks_lost(ctx, c);
     if (c->roster->version < c->epoch << 32)
         c->roster->version = c->epoch << 32;
+    for (uint32_t i = 0; i < c->roster->count; i++)
+        if (c->roster->tasks[i]->failure.ended != NULL)
+            mu__coord_fail_ended(ctx, c, c->roster->tasks[i]);
 }
 
 void mu__coord_tasks_stop(struct mu__ctx *ctx, struct coordination *c)

@@ -37,6 +37,12 @@ void mu__coord_send_now(struct mu__ctx *ctx, uint32_t node, struct mu__msg *msg)
     (void)mu__send(ctx, (mu__pid){node, MU__AGENT}, msg);
 }
 
+/* What an answer that waits for the store takes of memory, or will take when sent. */
+static int64_t bytes_of(const struct mu__msg *msg)
+{
+    return msg->backing == NULL ? 0 : (int64_t)msg->backing->size;
+}
+
 static void hold_until_safe(struct mu__ctx *ctx, struct coordination *c, uint32_t node,
                  struct mu__msg *msg)
 {
@@ -56,6 +62,7 @@ static void hold_until_safe(struct mu__ctx *ctx, struct coordination *c, uint32_
     };
     mu__list_append(&c->commits.later, &later->link);
     c->commits.later_count++;
+    mu__owe(ctx, node, bytes_of(msg));
 }
 
 void mu__coord_send(struct mu__ctx *ctx, struct coordination *c, uint32_t node,
@@ -87,6 +94,7 @@ void mu__coord_send_later(struct mu__ctx *ctx, struct coordination *c)
     struct coord_later *later;
 
     while ((later = first_later(c)) != NULL && later->sequence <= c->commits.safe) {
+        mu__owe(ctx, later->node, -bytes_of(later->msg));
         mu__coord_send_now(ctx, later->node, later->msg);
         free_first_later(c);
     }
@@ -97,6 +105,7 @@ void mu__coord_drop_later(struct mu__ctx *ctx, struct coordination *c)
     struct coord_later *later;
 
     while ((later = first_later(c)) != NULL) {
+        mu__owe(ctx, later->node, -bytes_of(later->msg));
         mu__msg_free(ctx, later->msg);
         free_first_later(c);
     }

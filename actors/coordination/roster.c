@@ -1,6 +1,7 @@
 #include "actors/coordination/roster.h"
 
 #include "actors/packing.h"
+#include "runtime/message/rights.h"
 
 #include "muster/cluster.h"
 
@@ -15,6 +16,7 @@ enum { GUESTS_MAX = 64 };
 enum { GUESTS_MAX = 1 << 14 };  /* tasks that are not coordinated, present and former;
                                    beyond it the slot of a former one is reused */
 #endif
+enum { FORMER_CLIENTS_MAX = 32 };   /* that are remembered, the last ones */
 
 /* ---- lists ---- */
 
@@ -109,6 +111,7 @@ void mu__roster_free(struct mu__roster *roster)
         return;
     for (uint32_t i = 0; i < roster->count; i++) {
         mu_value_free(roster->tasks[i]->devices);
+        free(roster->tasks[i]->failure.ended);
         free(roster->tasks[i]);
     }
     mu__free_array(roster->tasks);
@@ -210,16 +213,43 @@ static struct mu__roster_task *add(struct mu__roster *roster, const char *type,
     return task;
 }
 
-/* The slot of a former guest for a new one. */
-static struct mu__roster_task *reuse(struct mu__roster *roster, const char *type,
+static bool is_former_guest(const struct mu__roster_task *task)
+{
+    return !task->coordinated && !task->link.up && task->state != MU__TASK_CONNECTED;
+}
+
+static bool is_former_client(const struct mu__roster_task *task)
+{
+    return is_former_guest(task) && task->seen &&
+           strcmp(task->type, MU__CLIENT_TYPE) == 0;
+}
+
+/* The one that has been gone longest, and how many there are. NULL: there is none. */
+static struct mu__roster_task *oldest_of(const struct mu__roster *roster,
+                                         bool (*is)(const struct mu__roster_task *task),
+                                         uint32_t *ret_count)
+{
+    struct mu__roster_task *oldest = NULL;
+    uint32_t count = 0;
+
+    for (uint32_t i = 0; i < roster->count; i++) {
+        struct mu__roster_task *task = roster->tasks[i];
+
+        if (!is(task))
+            continue;
+        count++;
+        if (oldest == NULL || task->since_ms < oldest->since_ms)
+            oldest = task;
+    }
+    *ret_count = count;
+    return oldest;
+}
+
+/* The slot of a former guest, `task`, for a new one. */
+static struct mu__roster_task *reuse(struct mu__roster *roster,
+                                     struct mu__roster_task *task, const char *type,
                                      uint32_t index)
 {
-    struct mu__roster_task *task = NULL;
-
-    for (uint32_t i = 0; i < roster->count && task == NULL; i++)
-        if (!roster->tasks[i]->coordinated && !roster->tasks[i]->link.up &&
-            roster->tasks[i]->state != MU__TASK_CONNECTED)
-            task = roster->tasks[i];
     if (task == NULL ||
         mu__map_set(&roster->names, name_key(roster, type, index), task) != 0)
         return NULL;
@@ -234,11 +264,16 @@ struct mu__roster_task *mu__roster_add(struct mu__roster *roster, const char *ty
                                        uint32_t index)
 {
     struct mu__roster_task *task = mu__roster_find(roster, type, index);
+    struct mu__roster_task *former;
+    uint32_t count;
 
     if (task != NULL || !need_type(roster, type))
         return task;
+    former = oldest_of(roster, is_former_client, &count);
+    if (count >= FORMER_CLIENTS_MAX)
+        return reuse(roster, former, type, index);
     if (roster->count - roster->coordinated >= GUESTS_MAX)
-        return reuse(roster, type, index);
+        return reuse(roster, oldest_of(roster, is_former_guest, &count), type, index);
     return add(roster, type, index, false);
 }
 

@@ -40,6 +40,8 @@ struct mu__task_progress {
 
 /* Why it is in ERROR. */
 struct mu__task_failure {
+    char *ended;                /* what became of its process, after which no other one is
+                                   started; owned; NULL: it may come, or come back */
     mu_error error;
     bool self_reported;         /* reported by the task itself */
 };

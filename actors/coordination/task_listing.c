@@ -45,8 +45,10 @@ static mu_value *state_value(const struct mu__roster_task *task, uint64_t now_ms
         (void)mu_value_set(map, "since_ms", mu_value_int(ago(now_ms, task->since_ms)));
         (void)mu_value_set(map, "progress", mu_value_int((int64_t)task->progress.count));
     }
-    if (task->state == MU__TASK_FAILED)
+    if (task->state == MU__TASK_FAILED) {
         (void)mu_value_set(map, "error", error_value(&task->failure.error));
+        (void)mu_value_set(map, "reported", mu_value_bool(task->failure.self_reported));
+    }
     if (devices && task->devices != NULL)
         (void)mu_value_set(map, "devices", mu_value_ref(task->devices));
     return map;

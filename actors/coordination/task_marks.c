@@ -1,12 +1,15 @@
-/* TASK_MARK: one task reports an error of another, or resets it. */
+/* TASK_MARK: one task reports an error of another, or resets it. TASK_ENDED: a task's
+ * process has ended for good. */
 #include "actors/coordination/tasks.h"
 
+#include "actors/coordination/barriers/barrier_requests.h"
 #include "actors/coordination/replies.h"
 #include "actors/coordination/roster.h"
 #include "actors/packing.h"
 
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 
 /* The task named "worker:1". NULL: none is known; the error says why. */
 static struct mu__roster_task *find(const struct coordination *c, struct mu__view name,
@@ -109,4 +112,45 @@ void mu__coord_on_task_mark(struct mu__ctx *ctx, void *state, struct mu__msg *ms
         return;
     }
     mu__coord_answer(ctx, c, msg->from.node, body->token, &error);
+}
+
+/* ---- processes that have ended for good ---- */
+
+/* It has not left, and has not reported an error of its own. */
+static bool is_missed(const struct mu__roster_task *task)
+{
+    return task->state == MU__TASK_CONNECTED || task->lost ||
+           (task->state == MU__TASK_DISCONNECTED && !task->left);
+}
+
+void mu__coord_fail_ended(struct mu__ctx *ctx, struct coordination *c,
+                         struct mu__roster_task *task)
+{
+    mu_error error;
+
+    if (!is_missed(task))
+        return;
+    (void)mu_error_set(&error, -MU_EUNAVAILABLE, "%s %s", task->name,
+                       task->failure.ended);
+    error.kind = MU_ERROR_WORKER;
+    (void)snprintf(error.task, sizeof error.task, "%s", task->name);
+    mu__coord_fail(ctx, c, task, &error, COORD_FAILED_OWN);
+    mu__coord_barriers_task_left(ctx, c, task, true);
+}
+
+void mu__coord_on_task_ended(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
+{
+    struct coordination *c = state;
+    const struct mu__task_ended *body = mu__body(msg);
+    struct mu__roster_task *task;
+    char type[16];
+
+    mu__view_copy(body->type, type, sizeof type);
+    task = mu__roster_find(c->roster, type, body->index);
+    if (task == NULL)
+        return;
+    free(task->failure.ended);
+    task->failure.ended = mu__view_dup(body->what);
+    if (task->failure.ended != NULL && c->leads && !c->commits.broken)
+        mu__coord_fail_ended(ctx, c, task);
 }

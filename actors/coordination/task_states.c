@@ -133,6 +133,10 @@ void mu__coord_task_lose(struct mu__ctx *ctx, struct coordination *c,
 {
     mu_error error;
 
+    if (task->failure.ended != NULL) {
+        mu__coord_fail_ended(ctx, c, task);
+        return;
+    }
     (void)mu_error_set(&error, -MU_EUNAVAILABLE, "%s %s", task->name, what);
     if (c->tasks.gathering && !task->recoverable) {
         lose_early(ctx, c, task, &error);

@@ -18,6 +18,7 @@ void mu__coord_on_preempt_step(struct mu__ctx *ctx, void *state, struct mu__msg 
 void mu__coord_on_task_mark(struct mu__ctx *ctx, void *state, struct mu__msg *msg);
 void mu__coord_on_cluster_added(struct mu__ctx *ctx, void *state, struct mu__msg *msg);
 void mu__coord_on_cluster_removed(struct mu__ctx *ctx, void *state, struct mu__msg *msg);
+void mu__coord_on_task_ended(struct mu__ctx *ctx, void *state, struct mu__msg *msg);
 
 /* ---- registration.c: registration, heartbeats, error reports, resets ---- */
 
@@ -72,6 +73,12 @@ void mu__coord_fail(struct mu__ctx *ctx, struct coordination *c,
 /* The same with the error "NAME `what`". */
 void mu__coord_fail_with(struct mu__ctx *ctx, struct coordination *c,
                          struct mu__roster_task *task, int code, const char *what);
+
+/* The process of a task has ended for good (failure.ended). As if the task had reported
+ * this itself: barriers fail without it, although it may be recoverable. Does nothing
+ * when it has left, or has reported an error. */
+void mu__coord_fail_ended(struct mu__ctx *ctx, struct coordination *c,
+                         struct mu__roster_task *task);
 
 /* To DISCONNECTED, without a failure. */
 void mu__coord_disconnect(struct mu__ctx *ctx, struct coordination *c,

@@ -90,7 +90,8 @@ bool mu__effects_reopen(struct mu__ctx *ctx, struct effects *e, struct write_bat
     if (++batch->reopens > REOPENS_MAX)
         return false;
     for (uint32_t i = 0; i < batch->writes_count; i++, write = write->next)
-        if (write->opened != NULL && !is_looked_for(e, batch, write->opened) &&
+        if (write->opened != NULL && !write->opened->is_same &&
+            !is_looked_for(e, batch, write->opened) &&
             !look_for(ctx, e, batch, write->opened))
             break;
     return batch->reopening > 0;

@@ -102,6 +102,7 @@ struct job {
     struct job_relays relays;
     struct job_offer offer;
     struct job_wait_log wait_log;
+    uint64_t orphan_timer;      /* 0: the task is none */
 };
 
 static inline bool mu__job_is_chief(const struct job *job)
@@ -139,6 +140,12 @@ void mu__job_complete(struct mu__ctx *ctx, struct mu__call **list, struct mu__ca
  * the right to; false: it has. */
 bool mu__job_fail_forbidden(struct mu__ctx *ctx, struct job *job,
                             struct mu__job_call *call, uint32_t node, uint16_t kind);
+
+/* ---- orphan.c ---- */
+
+/* After each change of what it depends on: calls that wait, links. */
+void mu__job_watch_orphan(struct mu__ctx *ctx, struct job *job);
+void mu__job_orphan_timer(struct mu__ctx *ctx, struct job *job);
 
 /* ---- server_stop.c ---- */
 

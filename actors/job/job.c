@@ -166,6 +166,7 @@ static void on_call(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
     call->began_ms = mu__now_ms(ctx);
     begin[call->call.operation](ctx, job, call);
     arm_wait_log(ctx, job);
+    mu__job_watch_orphan(ctx, job);
 }
 
 /* Ignored unless the chief sends it. */
@@ -291,6 +292,7 @@ static void on_node_up(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
         send_job_done(ctx, job, body->node);
     mu__job_stop_node_up(ctx, job);
     mu__job_offer_node_up(ctx, job, body->node);
+    mu__job_watch_orphan(ctx, job);
 }
 
 static void on_node_down(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
@@ -302,6 +304,7 @@ static void on_node_down(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
     lose_node(ctx, job, body->node);
     if (job->peers.count == 0)
         complete_all(ctx, &job->calls.ending, 0, "");
+    mu__job_watch_orphan(ctx, job);
 }
 
 static void on_node_trouble(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
@@ -422,6 +425,8 @@ static void on_timer(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
 
     if (timer == job->wait_log.timer)
         note_all(ctx, job);
+    else if (timer == job->orphan_timer)
+        mu__job_orphan_timer(ctx, job);
     else if (!expire(job, &job->calls.waiting, timer, wait_missing) &&
         !expire(job, &job->calls.ending, timer, end_missing) &&
         !expire(job, &job->calls.requested, timer, request_missing) &&

@@ -11,6 +11,7 @@
 #define MU_ACTORS_JOB_H
 
 #include "actors/call.h"
+#include "actors/task_set.h"
 #include "runtime/kernel/kernel.h"
 
 #include "muster/value.h"
@@ -39,6 +40,9 @@ struct mu__job_config {
     const char *chief;          /* its name and address, for messages */
     mu__offer_check_fn check;   /* of cluster specs; NULL: all are refused */
     void *check_owner;
+    uint64_t orphan_ms;         /* without any of them the job is taken to have ended; 0:
+                                   never */
+    const struct mu__task_set *hosts;   /* of the coordination service */
     bool takes_offer;           /* the first accepted offer is stored for TAKE */
 };
 

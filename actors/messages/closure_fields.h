@@ -34,7 +34,8 @@
     F(S, OPTIONAL, u32, error_kind, 255)                                    \
     F(S, OPTIONAL, str, origin, MU__TASK_NAME_MAX)                          \
     F(S, OPTIONAL, str, detail, MU__DETAIL_BYTES_MAX)                       \
-    F(S, OPTIONAL, u32, ran_us, 0)
+    F(S, OPTIONAL, u32, ran_us, 0)                                          \
+    F(S, OPTIONAL, bytes, error_data, MU__ERROR_DATA_MAX)
 
 /* Recalls the attempts that have not begun. `attempts`: pairs of u64, closure and
  * attempt, in the order in which they were sent. */
@@ -106,7 +107,8 @@
     F(S, OPTIONAL, str, function, MU__FUNCTION_NAME_MAX)                    \
     F(S, OPTIONAL, u32, error_kind, 255)                                    \
     F(S, OPTIONAL, str, detail, MU__DETAIL_BYTES_MAX)                       \
-    F(S, OPTIONAL, flag, pinned, 0)
+    F(S, OPTIONAL, flag, pinned, 0)                                         \
+    F(S, OPTIONAL, bytes, error_data, MU__ERROR_DATA_MAX)
 
 /* Cancel one closure, by the token of its SCHEDULE. */
 #define MU__CANCEL_CLOSURE_FIELDS(F, S)                                     \
@@ -206,9 +208,12 @@
     F(S, OPTIONAL, str, name, MU__CLOSURE_NAME_MAX)                         \
     F(S, OPTIONAL, u64, slot, 0)
 
+/* With a code there is none: RESOURCE_EXHAUSTED, it was asked for too often. */
 #define MU__STATUS_FIELDS(F, S)                                             \
     F(S, REQUIRED, u64, token, 0)                                           \
-    F(S, REQUIRED, value, status, 1 << 24)
+    F(S, REQUIRED, value, status, 1 << 24)                                  \
+    F(S, OPTIONAL, u32, code, 255)                                          \
+    F(S, OPTIONAL, str, message, MU__ERROR_TEXT_MAX)
 
 #define MU__REPORT_FIELDS(F, S)                                             \
     F(S, REQUIRED, str, name, 63)                                           \

@@ -28,8 +28,9 @@ enum {
     MU__PIECE_BYTES_MAX = 1 << 20,  /* raw bytes of one variable piece */
     MU__CLOSURE_NAME_MAX = 127,
     MU__DETAIL_BYTES_MAX = 1023,    /* a stack, or the last lines of a log */
+    MU__ERROR_DATA_MAX = (1 << 20) + (1 << 12), /* MU_ERROR_DATA_MAX of muster/node.h */
     MU__RECALL_MAX = 1024,          /* attempts that one message names */
-    MU__INPUTS_MAX = 1024,          /* references among the arguments of one closure */
+    MU__INPUTS_MAX = 65535,         /* references among the arguments of one closure */
     MU__KEY_MAX = 1023,             /* of a key of the coordination service */
     MU__KEY_VALUE_MAX = 1 << 20,
     MU__TXN_BYTES_MAX = (2 << 20) + (1 << 16),  /* of a transaction of keys, packed */

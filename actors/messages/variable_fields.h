@@ -95,11 +95,13 @@
 
 /* -- records in the supervisor's journal: packed like messages, but never sent --
  *
- * `number` identifies a closure within the journal. */
+ * `number` identifies a closure within the journal. `forgets`: those that have finished
+ * before this record are forgotten. */
 #define MU__JOURNAL_BEGIN_FIELDS(F, S)                                      \
     F(S, REQUIRED, u64, origin, 0)                                          \
     F(S, REQUIRED, u64, epoch, 0)                                           \
-    F(S, REQUIRED, u64, effect_next, 0)
+    F(S, REQUIRED, u64, effect_next, 0)                                     \
+    F(S, OPTIONAL, flag, forgets, 0)
 
 #define MU__JOURNAL_SCHEDULED_FIELDS(F, S)                                  \
     F(S, REQUIRED, u64, number, 0)                                          \

@@ -45,13 +45,15 @@ void mu__sup_forget_token(struct supervisor_client *client,
 void mu__sup_adopt(struct supervisor *s, struct supervisor_client *client,
                    struct mu__closure *closure, uint64_t token);
 
-/* Whether a closure is still to be run: its client waits for it, or the journal has
- * it. */
+/* Whether a closure is still to be run: its client waits, or the journal has it. */
 bool mu__sup_is_awaited(const struct supervisor *s, const struct mu__closure *closure);
 
 /* Answer a SCHEDULE with an error; its closure is not queued. */
 void mu__sup_refuse(struct mu__ctx *ctx, mu__pid to, uint64_t token, int code,
                     uint32_t kind, const char *text);
+
+/* No worker is left, as worker_states.none_left says: end what waits for one. */
+void mu__sup_fail_waiting(struct mu__ctx *ctx, struct supervisor *s);
 
 /* Tell every client of an error that belongs to no closure. */
 void mu__sup_fault(struct mu__ctx *ctx, struct supervisor *s, int code, uint32_t kind,
@@ -168,15 +170,13 @@ void mu__sup_backup_watch(struct mu__ctx *ctx, struct supervisor *s);
 void mu__sup_lose_worker(struct mu__ctx *ctx, struct supervisor *s,
                          const struct mu__member_worker *worker);
 
-/* The workers that the cluster spec lists count as missing from the start. False: out of
- * memory. */
+/* Listed workers count as missing from the start. False: out of memory. */
 bool mu__sup_expect_workers(struct mu__ctx *ctx, struct supervisor *s);
 
 /* Room for the state of workers up to `number`; false when out of memory. */
 bool mu__sup_need_worker_state(struct supervisor *s, uint32_t number);
 
-/* Begin to wait for an absent worker, for `recovery_ms`, unless it is waited for
- * already. */
+/* Wait for an absent worker, for `recovery_ms` from the first such call on. */
 void mu__sup_await_worker(struct mu__ctx *ctx, struct supervisor *s, uint32_t number);
 
 /* Let a draining worker leave if nothing is in flight there. */

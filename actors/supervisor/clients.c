@@ -126,6 +126,31 @@ void mu__sup_forget_client(struct mu__ctx *ctx, struct supervisor *s,
     mu__sup_inputs_client_lost(ctx, s, client->pid);
 }
 
+/* Closures in the journal stay there for the next worker, without a client. */
+static void fail_waiting(struct mu__ctx *ctx, struct supervisor *s,
+                         struct mu__closure *closure)
+{
+    const struct closure_extra *extra = mu__sup_extra(s, closure);
+
+    if (extra == NULL || extra->number == 0) {
+        mu__sup_resolve_error(ctx, s, closure, -MU_EUNAVAILABLE, MU_ERROR_WORKER,
+                              s->worker_states.none_left);
+        return;
+    }
+    mu__sup_refuse(ctx, s->clients.items[closure->client].pid, closure->token,
+                   -MU_EUNAVAILABLE, MU_ERROR_WORKER, s->worker_states.none_left);
+    forget(ctx, s, closure);
+}
+
+void mu__sup_fail_waiting(struct mu__ctx *ctx, struct supervisor *s)
+{
+    mu__sup_inputs_pause(s);
+    for (uint32_t i = 1; i < s->clients.count; i++)
+        if (s->clients.items[i].present)
+            visit_waiting(ctx, s, i, fail_waiting);
+    mu__sup_inputs_resume(ctx, s);
+}
+
 void mu__sup_fault(struct mu__ctx *ctx, struct supervisor *s, int code, uint32_t kind,
                    const char *task, const char *text)
 {
@@ -357,6 +382,11 @@ void mu__sup_on_schedule(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
         mu__sup_refuse(ctx, msg->from, body->token, -MU_EEXHAUSTED, MU_ERROR_LIMIT,
                        "the chief is full, and its client sent more than it was "
                        "allowed");
+        return;
+    }
+    if (s->worker_states.none_left[0] != '\0') {
+        mu__sup_refuse(ctx, msg->from, body->token, -MU_EUNAVAILABLE, MU_ERROR_WORKER,
+                       s->worker_states.none_left);
         return;
     }
     closure = enqueue(s, client, msg);

@@ -27,6 +27,8 @@ struct mu__supervisor_config {
     bool measure;                   /* collect timers */
     bool insecure;                  /* this node is; told in the status */
     struct mu__storage *journal;    /* NULL: none. Outlives the actor */
+    uint64_t journal_keep;          /* finished closures that it knows; 0: all */
+    uint64_t journal_keep_ms;       /* and for how long; 0: for ever */
     uint64_t origin;                /* random number of this life of the supervisor, which
                                        its effects carry */
 };

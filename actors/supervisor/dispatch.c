@@ -239,7 +239,7 @@ static uint32_t pick_suiting(struct supervisor *s, const struct closure_extra *e
 {
     const struct requirements requirements = {s, extra};
 
-    if (extra != NULL && (extra->options.not_worker != 0 ||
+    if (extra != NULL && (extra->options.not_worker != 0 || extra->avoided != 0 ||
                           (s->per_worker.slow_builds != 0 && extra->inputs.count != 0)))
         return mu__membership_pick_fitting(&s->members, mu__sup_role(extra), suits,
                                            &requirements);

@@ -196,7 +196,8 @@ static void retry(struct mu__ctx *ctx, struct supervisor *s, struct mu__closure 
                               "cancelled while it ran");
         return;
     }
-    if (mu__sup_runs(s, closure) >= (max == 0 ? s->config.retries_max : max)) {
+    if (mu__sup_runs(s, closure) >= (max == 0 ? s->config.retries_max : max) ||
+        (max == 0 && extra != NULL && extra->stuck >= s->config.attempts_max)) {
         give_up(ctx, s, closure, outcome);
         return;
     }
@@ -313,9 +314,66 @@ static bool read_server(struct mu__view task, uint32_t *ret_index)
 enum verdict {
     FINAL,          /* it resolves the closure */
     AGAIN,          /* another attempt, after a delay */
+    ELSEWHERE,      /* on another worker; the first time without a delay */
     AGAIN_SOON,     /* the first time without one */
     LOST            /* the run's process was lost */
 };
+
+static bool reaches_server(const struct supervisor *s, uint32_t server)
+{
+    for (uint32_t i = 0; i < s->nodes.count; i++)
+        if (s->nodes.items[i].index == server &&
+            strcmp(s->nodes.items[i].type, "ps") == 0)
+            return true;
+    return false;
+}
+
+/* Whether another worker may run the closure, and none has reported the server. */
+static bool others_reach(const struct supervisor *s,
+                         const struct mu__member_worker *worker, uint32_t server,
+                         uint64_t now_ms)
+{
+    bool are_here = false;
+
+    for (uint32_t i = 1; i < s->members.workers_size; i++) {
+        const struct worker_state *state = &s->worker_states.items[i];
+
+        if (i == worker->number || mu__membership_get(&s->members, i) == NULL ||
+            s->members.workers[i].role != worker->role)
+            continue;
+        are_here = true;
+        if (state->cut_off_server == server + 1 &&
+            now_ms - state->cut_off_ms < s->config.server_failures_ms)
+            return false;
+    }
+    return are_here;
+}
+
+/* Whether a worker that reports a server seems to be cut off from it: the chief reaches
+ * the server, and so do other workers. Then it is no failure of the server's. A closure
+ * is sent elsewhere for that once. */
+static bool is_cut_off(struct mu__ctx *ctx, struct supervisor *s,
+                       const struct mu__closure *closure,
+                       const struct mu__member_worker *worker, uint32_t server)
+{
+    const struct closure_extra *extra = mu__sup_extra(s, closure);
+    struct worker_state *state = &s->worker_states.items[worker->number];
+    uint64_t now_ms = mu__now_ms(ctx);
+    bool is_news = state->cut_off_server != server + 1 ||
+                   now_ms - state->cut_off_ms >= s->config.server_failures_ms;
+
+    state->cut_off_server = server + 1;
+    state->cut_off_ms = now_ms;
+    if (worker->number > UINT16_MAX ||
+        (extra != NULL && (extra->options.worker != 0 || extra->avoided != 0)) ||
+        !reaches_server(s, server) || !others_reach(s, worker, server, now_ms))
+        return false;
+    if (is_news)
+        mu__log(ctx, MU__LOG_WARN, "%s does not reach /job:ps/task:%" PRIu32 ", which "
+                "this chief does: its closures that need the server run elsewhere",
+                mu__sup_task(s, worker).text, server);
+    return true;
+}
 
 /* Whether an error is the closure's own, or transient trouble of what it ran on. */
 static enum verdict judge(struct mu__ctx *ctx, struct supervisor *s,
@@ -332,6 +390,8 @@ static enum verdict judge(struct mu__ctx *ctx, struct supervisor *s,
     now_ms = mu__now_ms(ctx);
     if ((outcome->code == -MU_EUNAVAILABLE || outcome->code == -MU_EABORTED) &&
         read_server(outcome->task, &server)) {
+        if (is_cut_off(ctx, s, closure, worker, server))
+            return ELSEWHERE;
         if (mu__server_failures_report(s->failures.servers, server, worker->number,
                                        now_ms))
             return FINAL;
@@ -415,6 +475,20 @@ static void settle(struct mu__ctx *ctx, struct supervisor *s, struct mu__closure
     mu__sup_resolve(ctx, s, closure, outcome);
 }
 
+static void run_again(struct mu__ctx *ctx, struct supervisor *s,
+                      struct mu__closure *closure, const struct closure_outcome *outcome,
+                      enum verdict verdict, uint32_t number)
+{
+    uint32_t runs = mu__sup_runs(s, closure);
+    struct closure_extra *extra =
+        verdict == ELSEWHERE ? mu__closure_extras_take(&s->extras, closure) : NULL;
+
+    if (extra != NULL)
+        extra->avoided = (uint16_t)number;
+    retry(ctx, s, closure, outcome,
+          verdict != AGAIN && runs < 2 ? 0 : backoff_ms(runs - 1U));
+}
+
 static void take_result(struct mu__ctx *ctx, struct supervisor *s, struct mu__msg *msg,
                         struct mu__closure *closure, uint32_t number)
 {
@@ -429,6 +503,7 @@ static void take_result(struct mu__ctx *ctx, struct supervisor *s, struct mu__ms
         .message = body->message,
         .task = body->origin,
         .detail = body->detail,
+        .error_data = body->error_data,
     };
     const struct closure_extra *extra = mu__sup_extra(s, closure);
     bool keeps = extra != NULL && (extra->options.flags & MU__CLOSURE_KEEP) != 0;
@@ -448,10 +523,7 @@ static void take_result(struct mu__ctx *ctx, struct supervisor *s, struct mu__ms
     else if (verdict == LOST)
         lost_process(ctx, s, closure, &outcome);
     else
-        retry(ctx, s, closure, &outcome,
-              verdict == AGAIN_SOON && mu__sup_runs(s, closure) < 2
-                  ? 0
-                  : backoff_ms(mu__sup_runs(s, closure) - 1U));
+        run_again(ctx, s, closure, &outcome, verdict, number);
     /* The worker has kept the result, perhaps for a closure that no longer needs it. */
     if (keeps && body->code == 0)
         mu__sup_drop_stale(ctx, s, msg->from.node, body->closure);
@@ -527,7 +599,7 @@ static void expire(struct mu__ctx *ctx, struct supervisor *s, struct mu__closure
 static void give_up_stuck(struct mu__ctx *ctx, struct supervisor *s,
                           struct mu__closure *closure)
 {
-    const struct closure_extra *extra = mu__sup_extra(s, closure);
+    struct closure_extra *extra = mu__sup_extra(s, closure);
     const struct mu__member_worker *worker =
         mu__membership_get(&s->members, mu__list_worker(closure->list));
     const struct task_text task = mu__sup_task(s, worker);
@@ -540,6 +612,8 @@ static void give_up_stuck(struct mu__ctx *ctx, struct supervisor *s,
     outcome.task = mu__view_str(task.text);
     mu__log(ctx, MU__LOG_WARN, "closure %" PRIu64 ": %s", extra->closure, text);
     s->counts.stuck++;
+    if (extra->stuck < UINT8_MAX)
+        extra->stuck++;
     give_up_on(ctx, s, closure);
     retry(ctx, s, closure, &outcome, 0);
 }

@@ -28,6 +28,7 @@ void mu__sup_on_result(struct mu__ctx *ctx, void *state, struct mu__msg *msg);
 void mu__sup_on_room_request(struct mu__ctx *ctx, void *state, struct mu__msg *msg);
 void mu__sup_on_schedule(struct mu__ctx *ctx, void *state, struct mu__msg *msg);
 void mu__sup_on_status(struct mu__ctx *ctx, void *state, struct mu__msg *msg);
+void mu__sup_on_task_ended(struct mu__ctx *ctx, void *state, struct mu__msg *msg);
 void mu__sup_on_status_get(struct mu__ctx *ctx, void *state, struct mu__msg *msg);
 
 /* ---- Timers ---- */
@@ -40,6 +41,7 @@ void mu__sup_closure_timer(struct mu__ctx *ctx, struct supervisor *s,
 void mu__sup_backup_tick(struct mu__ctx *ctx, struct supervisor *s);
 void mu__sup_watchdog(struct mu__ctx *ctx, struct supervisor *s);
 void mu__sup_journal_tick(struct mu__ctx *ctx, struct supervisor *s);
+void mu__sup_journal_step(struct mu__ctx *ctx, struct supervisor *s);
 void mu__sup_recall_tick(struct mu__ctx *ctx, struct supervisor *s);
 void mu__sup_room_timer(struct mu__ctx *ctx, struct supervisor *s);
 

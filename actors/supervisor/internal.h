@@ -74,6 +74,8 @@ struct status_request {
 struct status_requests {
     struct status_request requests[STATUS_REQUESTS_MAX];
     uint64_t next;
+    uint32_t refused;       /* since the log said so last */
+    uint64_t refused_ms;    /* when that was; 0: never */
 };
 
 /* Reported failures of servers, and DEADLINE results, that still count. */
@@ -165,6 +167,7 @@ enum timer_purpose {
     TIMER_WATCHDOG,
     TIMER_BACKUP,
     TIMER_JOURNAL,
+    TIMER_COMPACTION,
     TIMER_ROOM,
     TIMER_RECALL
 };
@@ -183,6 +186,7 @@ struct closure_outcome {
     struct mu__view message;
     struct mu__view task;
     struct mu__view detail;
+    struct mu__view error_data;
     bool pinned;
 };
 

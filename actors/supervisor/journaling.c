@@ -1,9 +1,9 @@
 /* Named closures over a restart of the chief.
  *
  * The journal says of each named closure that it was scheduled, and that it has finished
- * (with its result) or was removed. It is read when the chief starts: closures that have
- * not finished are queued again, at first without a client; when the program schedules a
- * name again it gets the result that is there, or joins the closure that is under way.
+ * (with its result) or was removed. When the program schedules a name again it gets the
+ * result that is there, or joins the closure that is under way. The next chief reads it
+ * (journal_reading.c).
  *
  * What was appended is flushed before a RUN of it can leave, and before its client hears
  * of its end. Numbers of effects are reserved in blocks, so that none is given twice. */
@@ -17,8 +17,14 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Settle all effect numbers but those of closures that are still to be run. */
-static int settle_effects(struct supervisor *s)
+enum {
+    STEP_EACH_MS = 1,
+    COMPACT_EACH_MS = 1000,
+    SWEEP_EACH = 4,             /* forgotten closures that are freed when one finishes */
+    SWEEP_STEP = 5000
+};
+
+int mu__sup_journal_settle(struct supervisor *s)
 {
     struct mu__id_window pending;
     uint64_t lowest = s->effects.last + 1;
@@ -88,20 +94,11 @@ static void report_failure(struct mu__ctx *ctx, struct supervisor *s,
 
 void mu__sup_journal_secure(struct mu__ctx *ctx, struct supervisor *s)
 {
-    bool is_rewritten;
     mu_error error;
 
-    if (mu__closure_journal_catch_up(&s->journal, mu__now_ms(ctx), &is_rewritten,
-                                     &error) != 0) {
+    if (mu__closure_journal_flush(&s->journal, &error) != 0)
         report_failure(ctx, s, &error);
-        return;
-    }
-    if (!is_rewritten)
-        return;
-    mu__log(ctx, MU__LOG_INFO, "the journal is complete again");
-    /* Effects of closures that were resolved while it was behind are settled now. */
-    if (settle_effects(s) != 0)
-        mu__log(ctx, MU__LOG_WARN, "out of memory: effects are not finished with");
+    mu__sup_journal_plan(ctx, s);
 }
 
 int mu__sup_journal_reserve(struct mu__ctx *ctx, struct supervisor *s)
@@ -136,14 +133,12 @@ static int number_effect(struct mu__ctx *ctx, struct supervisor *s,
 }
 
 /* If the file takes nothing more, the closure runs all the same: its record comes with
- * the next rewrite. An error of the closure itself is returned. */
+ * the next compaction. An error of the closure itself is returned. */
 static int note_scheduled(struct mu__ctx *ctx, struct supervisor *s,
-                          const struct named_closure *named, mu_error *ret_error)
+                          struct named_closure *named, mu_error *ret_error)
 {
     mu_error error;
-    int rv = s->journal.is_behind
-                 ? 0
-                 : mu__closure_journal_scheduled(&s->journal, named, &error);
+    int rv = mu__closure_journal_scheduled(&s->journal, named, &error);
 
     if (rv == -MU_EINVALID || rv == -MU_ERANGE || rv == -MU_ENOMEM) {
         *ret_error = error;
@@ -198,13 +193,46 @@ void mu__sup_journal_tick(struct mu__ctx *ctx, struct supervisor *s)
     mu__sup_journal_secure(ctx, s);
 }
 
-static void answer_finished(struct mu__ctx *ctx, mu__pid to, uint64_t token,
-                            const struct named_closure *named)
+static void answer(struct mu__ctx *ctx, mu__pid to, uint64_t token,
+                   const struct mu__packed *result, struct mu__buf *backing)
 {
-    const struct mu__resolved body = {
-        .token = token, .attempt = 1, .result = named->result};
+    const struct mu__resolved body = {.token = token, .attempt = 1, .result = *result};
 
-    (void)mu__send_backed(ctx, to, MU__RESOLVED, &body, sizeof body, named->backing);
+    (void)mu__send_backed(ctx, to, MU__RESOLVED, &body, sizeof body, backing);
+}
+
+/* A result as it can be sent; *ret_buf, which the caller drops, has it. NULL: it is nil.
+ * False: out of memory. */
+static bool copy_result(const struct mu__packed *result, struct mu__packed *ret_copy,
+                        struct mu__buf **ret_buf)
+{
+    *ret_copy = (struct mu__packed){.head = NULL};
+    *ret_buf = NULL;
+    if (result->head_size == 0 && result->tail_size == 0)
+        return true;
+    *ret_buf = mu__pack_copy(result, ret_copy);
+    return *ret_buf != NULL;
+}
+
+static void answer_finished(struct mu__ctx *ctx, struct supervisor *s,
+                            struct supervisor_client *client, uint64_t token,
+                            const struct finished_closure *finished)
+{
+    struct mu__buf *large;
+    const struct mu__packed known = mu__finished_result(finished, &large);
+    struct mu__packed result = known;
+    struct mu__buf *copy = NULL;
+
+    if (large == NULL && !copy_result(&known, &result, &copy)) {
+        mu__sup_refuse(ctx, client->pid, token, -MU_ENOMEM, MU_ERROR_OTHER,
+                       "out of memory");
+        return;
+    }
+    s->counts.scheduled++;
+    s->counts.finished++;
+    client->scheduled++;
+    answer(ctx, client->pid, token, &result, large == NULL ? copy : large);
+    mu__buf_unref(copy);
 }
 
 static void join(struct mu__ctx *ctx, struct supervisor *s,
@@ -229,24 +257,24 @@ bool mu__sup_journal_known(struct mu__ctx *ctx, struct supervisor *s,
                            struct supervisor_client *client,
                            const struct mu__schedule *body)
 {
-    struct named_closure *named = mu__named_closures_find(&s->journal.named, body->name);
+    struct closure_journal *journal = &s->journal;
+    struct named_closure *named = mu__named_closures_find(&journal->named, body->name);
+    const struct finished_closure *finished =
+        named == NULL ? mu__finished_find(&journal->finished, body->name) : NULL;
     struct mu__view function;
 
-    if (named == NULL)
+    if (named == NULL && finished == NULL)
         return false;
-    function = mu__names_view(&s->functions, named->function);
+    function = mu__names_view(&s->functions, named != NULL ? named->function
+                                                           : finished->function);
     if (function.size != body->function.size ||
         memcmp(function.data, body->function.data, function.size) != 0)
         mu__sup_refuse(ctx, client->pid, body->token, -MU_EEXISTS, MU_ERROR_OTHER,
                        "the journal has a closure of that name with another function");
-    else if (named->closure != 0)
+    else if (named != NULL)
         join(ctx, s, client, body, named);
-    else {
-        s->counts.scheduled++;
-        s->counts.finished++;
-        client->scheduled++;
-        answer_finished(ctx, client->pid, body->token, named);
-    }
+    else
+        answer_finished(ctx, s, client, body->token, finished);
     return true;
 }
 
@@ -256,25 +284,23 @@ static void answer_joined(struct mu__ctx *ctx, struct supervisor *s,
                           struct named_closure *named,
                           const struct closure_outcome *outcome)
 {
+    struct mu__packed result = {.head = NULL};
+    struct mu__buf *copy = NULL;
+    bool is_there = named->joined != NULL && outcome->code == 0 &&
+                    copy_result(&outcome->result, &result, &copy);
+
     for (struct joined_client *at = named->joined; at != NULL; at = at->next) {
         s->counts.scheduled++;
         mu__sup_count_outcome(s, outcome->code);
-        if (outcome->code == 0)
-            answer_finished(ctx, at->pid, at->token, named);
+        if (is_there)
+            answer(ctx, at->pid, at->token, &result, copy);
         else
-            mu__sup_refuse(ctx, at->pid, at->token, outcome->code, MU_ERROR_OTHER,
-                           "the closure of that name, which another one had scheduled, "
-                           "failed");
+            mu__sup_refuse(ctx, at->pid, at->token,
+                           outcome->code == 0 ? -MU_ENOMEM : outcome->code,
+                           MU_ERROR_OTHER, "the closure of that name, which another one "
+                           "had scheduled, failed");
     }
-}
-
-static bool keep_result(struct named_closure *named,
-                        const struct closure_outcome *outcome)
-{
-    if (outcome->result.head_size == 0 && outcome->result.tail_size == 0)
-        return true;
-    named->backing = mu__pack_copy(&outcome->result, &named->result);
-    return named->backing != NULL;
+    mu__buf_unref(copy);
 }
 
 bool mu__sup_journal_resolved(struct mu__ctx *ctx, struct supervisor *s,
@@ -283,29 +309,46 @@ bool mu__sup_journal_resolved(struct mu__ctx *ctx, struct supervisor *s,
 {
     struct named_closure *named =
         mu__named_closures_numbered(&s->journal.named, mu__sup_extra(s, closure)->number);
+    bool has_finished = outcome->code == 0 &&
+                        mu__sup_journal_keep(ctx, s, named, &outcome->result) == 0;
     mu_error error;
     int rv;
 
     named->closure = 0;
     rv = mu__closure_journal_ended(&s->journal, named,
-                                   outcome->code == 0 && keep_result(named, outcome),
-                                   &error);
+                                   has_finished ? &outcome->result : NULL, &error);
     if (rv != 0) {
         s->journal.is_behind = true;
         report_failure(ctx, s, &error);
     }
     answer_joined(ctx, s, named, outcome);
-    mu__named_closure_forget_joined(named);
-    if (outcome->code != 0)
-        mu__named_closures_remove(&s->journal.named, named);
-    if (s->journal.is_behind)
-        mu__sup_journal_secure(ctx, s);
-    return rv == 0 || !s->journal.is_behind;
+    mu__named_closures_remove(&s->journal.named, named);
+    mu__sup_journal_plan(ctx, s);
+    return rv == 0;
 }
 
-static bool has_ended(const struct named_closure *named)
+/* What the configuration says of old ones. */
+static void forget_old(struct mu__ctx *ctx, struct supervisor *s)
 {
-    return named->closure == 0;
+    struct finished_closures *finished = &s->journal.finished;
+
+    if (s->config.journal_keep > 0)
+        mu__finished_keep(finished, s->config.journal_keep);
+    if (s->config.journal_keep_ms > 0)
+        mu__finished_forget_old(finished, mu__now_ms(ctx), s->config.journal_keep_ms);
+    mu__finished_sweep(finished, SWEEP_EACH);
+}
+
+int mu__sup_journal_keep(struct mu__ctx *ctx, struct supervisor *s,
+                         const struct named_closure *named,
+                         const struct mu__packed *result)
+{
+    struct mu__view name = {named->name, named->name_size};
+    int rv = mu__finished_add(&s->journal.finished, named->number, named->function, name,
+                              result, mu__now_ms(ctx));
+
+    forget_old(ctx, s);
+    return rv;
 }
 
 void mu__sup_on_forget(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
@@ -315,239 +358,84 @@ void mu__sup_on_forget(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
     mu_error error;
     int rv;
 
-    mu__named_closures_remove_if(&s->journal.named, has_ended);
-    rv = s->journal.file == NULL ? 0 : mu__closure_journal_rewrite(&s->journal, &error);
+    mu__finished_forget_all(&s->journal.finished);
+    rv = s->journal.file == NULL ? 0 : mu__closure_journal_forget(&s->journal, &error);
     mu__sup_answer_drain(ctx, msg->from, body->token, rv, rv == 0 ? "" : error.message);
+    if (s->journal.file != NULL)
+        mu__sup_journal_plan(ctx, s);
 }
 
-/* ---- Reading ---- */
+/* ---- Compaction ---- */
 
-static int read_scheduled(struct supervisor *s, const struct mu__journal_scheduled *body)
+/* It begins in a turn of its own, and not again within COMPACT_EACH_MS. */
+void mu__sup_journal_plan(struct mu__ctx *ctx, struct supervisor *s)
 {
-    uint32_t function = mu__names_take(&s->functions, body->function);
-    struct named_closure *named =
-        mu__named_closures_add(&s->journal.named, body->name, body->number);
-    struct mu__closure *closure = mu__closures_add(&s->closures);
-    struct closure_extra *extra =
-        closure == NULL ? NULL : mu__closure_extras_take(&s->extras, closure);
-    struct mu__packed args;
-    struct mu__buf *backing = NULL;
+    struct compaction *compaction = &s->journal.compaction;
+    uint64_t since_ms = mu__now_ms(ctx) - compaction->begun_ms;
+    uint64_t delay_ms = 0;
 
-    if (named == NULL || extra == NULL || function == MU__NAME_NONE)
-        return -MU_ENOMEM;
-    if (body->args.head_size > 0) {
-        backing = mu__pack_copy(&body->args, &args);
-        if (backing == NULL)
-            return -MU_ENOMEM;
-        mu__closure_set_args(closure, &args, backing);
-        mu__buf_unref(backing);
-    }
-    extra->name = mu__view_dup(body->name);
-    if (extra->name == NULL)
-        return -MU_ENOMEM;
-    closure->function = function;
-    mu__sup_own(s, &s->clients.items[0], closure);
-    s->counts.args_bytes += mu__closure_bytes(closure);
-    s->counts.scheduled++;
-    *extra = (struct closure_extra){
-        .closure = extra->closure,
-        .name = extra->name,
-        .number = body->number,
-        .effect = body->effect,
-        .options = {
-            .flags = body->flags,
-            .priority = body->priority == 0 ? MU__PRIORITY_DEFAULT
-                                            : (uint8_t)(body->priority - 1),
-            .run_timeout_ms = mu__run_timeout(body->run_timeout_ms),
-            .attempts_max = (uint16_t)body->attempts_max,
-            .worker = body->worker,
-            .not_worker = body->not_worker,
-        },
-    };
-    mu__sup_take_role(s, extra, body->worker_type);
-    named->closure = extra->closure;
-    named->function = function;
-    mu__names_hold(&s->functions, function);
-    if (body->number > s->journal.number_last)
-        s->journal.number_last = body->number;
-    if (body->effect > s->effects.last)
-        s->effects.last = body->effect;
-    return 0;
-}
-
-/* No closure is queued for it: its inputs went with the former chief. */
-static int read_late(struct supervisor *s, const struct mu__journal_scheduled *body)
-{
-    struct named_closure *named =
-        mu__named_closures_add(&s->journal.named, body->name, body->number);
-
-    if (named == NULL)
-        return -MU_ENOMEM;
-    named->is_late = true;
-    named->function = mu__names_take(&s->functions, body->function);
-    if (body->number > s->journal.number_last)
-        s->journal.number_last = body->number;
-    return named->function == MU__NAME_NONE ? -MU_ENOMEM : 0;
-}
-
-static bool is_late(const struct named_closure *named)
-{
-    return named->is_late;
-}
-
-/* Remove the closure that was queued for a name: it needs no further run. */
-static void unqueue(struct mu__ctx *ctx, struct supervisor *s,
-                    struct named_closure *named)
-{
-    struct mu__closure *closure = mu__closures_find(&s->closures, named->closure);
-
-    named->closure = 0;
-    if (closure == NULL)
+    if (compaction->timer != 0)
         return;
-    s->counts.args_bytes -= mu__closure_bytes(closure);
-    mu__sup_disown(ctx, s, closure);
-    s->counts.scheduled--;
-    mu__sup_drop_extra(ctx, s, closure);
-    mu__sup_remove(s, closure);
+    if (compaction->runs || mu__finished_has_forgotten(&s->journal.finished))
+        delay_ms = STEP_EACH_MS;
+    else if (!mu__closure_journal_is_due(&s->journal))
+        return;
+    else if (compaction->begun_ms != 0 && since_ms < COMPACT_EACH_MS)
+        delay_ms = COMPACT_EACH_MS - since_ms;
+    compaction->timer = mu__timer_set(ctx, delay_ms, timer_token(TIMER_COMPACTION, 0));
 }
 
-struct reading {
-    struct mu__ctx *ctx;
-    struct supervisor *s;
-};
-
-static int read_record(void *owner, struct mu__msg *msg)
+static void end_compaction(struct mu__ctx *ctx, struct supervisor *s, int rv,
+                           bool was_behind, const mu_error *error)
 {
-    const struct reading *reading = owner;
-    struct supervisor *s = reading->s;
-    struct named_closure *named;
-
-    switch (msg->kind) {
-    case MU__JOURNAL_BEGIN: {
-        const struct mu__journal_begin *body = mu__body(msg);
-
-        s->effects.origin = body->origin;
-        s->effects.epoch = body->epoch;
-        if (body->effect_next > s->effects.last)
-            s->effects.last = body->effect_next;
-        return 0;
-    }
-    case MU__JOURNAL_SCHEDULED: {
-        const struct mu__journal_scheduled *body = mu__body(msg);
-
-        /* The earlier closure has ended, since its name was free; that could not be
-         * written. */
-        named = mu__named_closures_find(&s->journal.named, body->name);
-        if (named != NULL) {
-            unqueue(reading->ctx, s, named);
-            mu__named_closures_remove(&s->journal.named, named);
-        }
-        return (body->flags & MU__JOURNAL_LATE) != 0 ? read_late(s, body)
-                                                 : read_scheduled(s, body);
-    }
-    case MU__JOURNAL_FINISHED: {
-        const struct mu__journal_finished *body = mu__body(msg);
-        const struct closure_outcome outcome = {.result = body->result};
-
-        named = mu__named_closures_numbered(&s->journal.named, body->number);
-        if (named == NULL)
-            return 0;
-        unqueue(reading->ctx, s, named);
-        named->is_late = false;
-        return keep_result(named, &outcome) ? 0 : -MU_ENOMEM;
-    }
-    case MU__JOURNAL_REMOVED: {
-        const struct mu__journal_removed *body = mu__body(msg);
-
-        named = mu__named_closures_numbered(&s->journal.named, body->number);
-        if (named == NULL)
-            return 0;
-        unqueue(reading->ctx, s, named);
-        mu__named_closures_remove(&s->journal.named, named);
-        return 0;
-    }
-    default:
-        return -MU_EDATALOSS;   /* the file is another kind of journal */
+    if (rv != 0 && was_behind) {
+        report_failure(ctx, s, error);
+    } else if (rv != 0) {
+        mu__log(ctx, MU__LOG_WARN, "the journal could not be compacted: %s",
+                error->message);
+    } else if (was_behind) {
+        mu__log(ctx, MU__LOG_INFO, "the journal is complete again");
+        /* Effects of closures that were resolved while it was behind are settled now. */
+        if (mu__sup_journal_settle(s) != 0)
+            mu__log(ctx, MU__LOG_WARN, "out of memory: effects are not finished with");
     }
 }
 
-/* With another option worker_types a closure may have no worker. It is not dropped: the
- * chief does not start. */
-static int check_roles(const struct supervisor *s, mu_error *ret_error)
+void mu__sup_journal_step(struct mu__ctx *ctx, struct supervisor *s)
 {
-    const struct mu__closure *closure = mu__closures_first(&s->closures, MU__LIST_QUEUE);
-    mu_error error;
+    struct closure_journal *journal = &s->journal;
+    bool was_behind = journal->is_behind;
+    mu_error error = {.code = 0};
+    int rv;
 
-    for (; closure != NULL; closure = mu__closures_next(&s->closures, closure)) {
-        const struct closure_extra *extra = mu__sup_extra(s, closure);
-
-        if (mu__sup_check_role(s, extra, &error) != 0)
-            return mu_error_set(ret_error, -MU_EPRECONDITION, "it has closure \"%s\", "
-                                "which is still to be run, and %s", extra->name,
-                                error.message);
+    journal->compaction.timer = 0;
+    mu__finished_sweep(&journal->finished, SWEEP_STEP);
+    if (journal->compaction.runs) {
+        rv = mu__closure_journal_compact_step(journal, &error);
+    } else if (mu__closure_journal_is_due(journal)) {
+        journal->compaction.begun_ms = mu__now_ms(ctx);
+        rv = mu__closure_journal_compact(journal, &error);
+    } else {
+        rv = MU__STORAGE_NOT_YET;
     }
-    return 0;
-}
-
-static void queue_all(struct mu__ctx *ctx, struct supervisor *s)
-{
-    struct mu__closure *closure = mu__closures_first(&s->closures, MU__LIST_QUEUE);
-    uint32_t left = mu__closures_count(&s->closures, MU__LIST_QUEUE);
-
-    while (left-- > 0) {
-        struct mu__closure *next = mu__closures_next(&s->closures, closure);
-
-        mu__sup_queue_last(ctx, s, closure);
-        closure = next;
-    }
-    if (s->closures.count > 0)
-        mu__sup_watchdog_watch(ctx, s);
+    if (rv != MU__STORAGE_NOT_YET)
+        end_compaction(ctx, s, rv, was_behind, &error);
+    mu__sup_journal_plan(ctx, s);
 }
 
 void mu__sup_journal_init(struct supervisor *s)
 {
     s->journal.named.functions = &s->functions;
+    s->journal.finished.functions = &s->functions;
     s->journal.effects = &s->effects;
     s->journal.describe = describe;
     s->journal.owner = s;
 }
 
-int mu__sup_journal_open(struct mu__ctx *ctx, struct supervisor *s)
-{
-    struct reading reading = {ctx, s};
-    mu_error error = {.code = 0};
-    uint64_t cut = 0;
-    int rv;
-
-    if (s->config.journal == NULL)
-        return 0;
-    rv = mu__journal_open(s->config.journal, mu__kernel_schema(ctx->kernel),
-                          mu__kernel_pool(ctx->kernel), read_record, &reading, &error,
-                          &cut, &s->journal.file);
-    mu__named_closures_remove_if(&s->journal.named, is_late);
-    if (rv == 0)
-        rv = check_roles(s, &error);
-    if (rv == 0)
-        rv = settle_effects(s);
-    if (rv == 0)
-        rv = mu__closure_journal_begin(&s->journal, &error);
-    if (rv != 0) {
-        mu__log(ctx, MU__LOG_ERROR, "the journal: %s", error.message);
-        return rv;
-    }
-    if (cut > 0)
-        mu__log(ctx, MU__LOG_WARN, "the journal ended in the middle of a record: %" PRIu64
-                " bytes were cut off", cut);
-    mu__log(ctx, MU__LOG_INFO, "the journal: %" PRIu32 " named closures, %" PRIu32
-            " of them to be run", s->journal.named.count, s->closures.count);
-    queue_all(ctx, s);
-    return 0;
-}
-
 uint32_t mu__sup_journal_finished(const struct supervisor *s, struct mu__view name)
 {
-    const struct named_closure *named =
-        name.size == 0 ? NULL : mu__named_closures_find(&s->journal.named, name);
+    const struct finished_closure *finished =
+        name.size == 0 ? NULL : mu__finished_find(&s->journal.finished, name);
 
-    return named == NULL || named->closure != 0 ? MU__NAME_NONE : named->function;
+    return finished == NULL ? MU__NAME_NONE : finished->function;
 }

@@ -24,9 +24,19 @@ int mu__sup_journal_scheduled(struct mu__ctx *ctx, struct supervisor *s,
                               struct mu__closure *closure, bool has_inputs,
                               mu_error *ret_error);
 
-/* Flush what was appended to the journal, or rewrite it; a failure is reported to
- * clients. */
+/* Flush what was appended to the journal; a failure is reported to clients. */
 void mu__sup_journal_secure(struct mu__ctx *ctx, struct supervisor *s);
+
+/* Let the journal be compacted if there is a reason, step by step. */
+void mu__sup_journal_plan(struct mu__ctx *ctx, struct supervisor *s);
+
+/* Add the result of a closure under way to those that have finished. -MU_ENOMEM. */
+int mu__sup_journal_keep(struct mu__ctx *ctx, struct supervisor *s,
+                         const struct named_closure *named,
+                         const struct mu__packed *result);
+
+/* Settle all effect numbers but those of closures that are still to be run. */
+int mu__sup_journal_settle(struct supervisor *s);
 
 /* Whether one more effect number may be given out: not while too many are unsettled.
  * mu__sup_journal_reserve sees that the journal covers it: -MU_EEXHAUSTED (the file is

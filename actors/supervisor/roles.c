@@ -53,6 +53,8 @@ bool mu__sup_role_suits(const struct supervisor *s, const struct closure_extra *
         return true;
     if (extra->options.role != 0 && worker->role != extra->options.role - 1U)
         return false;
+    if (extra->avoided == worker->number && s->members.count > 1)
+        return false;
     return extra->options.not_worker != worker->index + 1 ||
            worker->role != mu__sup_named_worker(s, extra, worker->index).role;
 }

@@ -7,10 +7,16 @@
 
 #include "runtime/message/block_pool.h"
 
+#include <inttypes.h>
 #include <string.h>
 
 enum {
     STATUS_WAIT_MS = 1000,      /* for the parameter servers' part */
+    STATUS_OF_ONE_MAX = 16,     /* that wait for them, asked for by one node */
+    STATUS_COST_SECOND = 256,   /* of one node: a status costs 1, and 1 more for each */
+    STATUS_COST_MAX = 512,      /* COST_NODES nodes that it shows */
+    STATUS_COST_NODES = 64,
+    REFUSED_SAID_MS = 1000,
     IN_FLIGHT_SHOWN_MAX = 16
 };
 
@@ -316,6 +322,64 @@ static void request_servers(struct mu__ctx *ctx, struct supervisor *s,
     }
 }
 
+/* ---- Too many requests for it ---- */
+
+static uint32_t waiting_of(const struct supervisor *s, uint32_t node)
+{
+    uint32_t count = 0;
+
+    for (uint32_t i = 0; i < STATUS_REQUESTS_MAX; i++)
+        count += s->status.requests[i].number != 0 &&
+                 s->status.requests[i].requester.node == node;
+    return count;
+}
+
+/* What it costs to make a status, for who asks for it. */
+static bool is_affordable(struct mu__ctx *ctx, struct supervisor *s, uint32_t node)
+{
+    struct live_node *peer = mu__live_nodes_find(&s->nodes, node);
+    uint64_t now_ms = mu__now_ms(ctx);
+    uint64_t less;
+
+    if (peer == NULL)
+        return true;    /* this process itself */
+    less = (now_ms - peer->status_ms) * STATUS_COST_SECOND / 1000;
+    if (less > 0) {
+        peer->status_ms = now_ms;
+        peer->status_cost -= less < peer->status_cost ? less : peer->status_cost;
+    }
+    if (peer->status_cost >= STATUS_COST_MAX)
+        return false;
+    peer->status_cost += 1 + s->nodes.count / STATUS_COST_NODES;
+    return true;
+}
+
+/* Whoever asks, however often: a line a second. */
+static void log_refused(struct mu__ctx *ctx, struct supervisor *s)
+{
+    struct status_requests *status = &s->status;
+    uint64_t now_ms = mu__now_ms(ctx);
+
+    status->refused++;
+    if (status->refused_ms != 0 && now_ms - status->refused_ms < REFUSED_SAID_MS)
+        return;
+    mu__log(ctx, MU__LOG_WARN, "the status is asked for too often: %" PRIu32
+            " requests refused", status->refused);
+    status->refused_ms = now_ms;
+    status->refused = 0;
+}
+
+static void refuse(struct mu__ctx *ctx, struct supervisor *s, mu__pid to, uint64_t token)
+{
+    static const char words[] = "the status is asked for too often, or too many requests "
+                                "for it wait: ask again in a second";
+    const struct mu__status body = {
+        .token = token, .code = MU_EEXHAUSTED, .message = mu__view_str(words)};
+
+    log_refused(ctx, s);
+    (void)mu__send_body(ctx, to, MU__STATUS, &body, sizeof body);
+}
+
 void mu__sup_on_status_get(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
 {
     struct supervisor *s = state;
@@ -327,8 +391,9 @@ void mu__sup_on_status_get(struct mu__ctx *ctx, void *state, struct mu__msg *msg
         return;
     }
     request = find_request(s, 0);
-    if (request == NULL) {
-        mu__log(ctx, MU__LOG_WARN, "too many requests for the status: one was dropped");
+    if (request == NULL || waiting_of(s, msg->from.node) >= STATUS_OF_ONE_MAX ||
+        !is_affordable(ctx, s, msg->from.node)) {
+        refuse(ctx, s, msg->from, body->token);
         return;
     }
     *request = (struct status_request){

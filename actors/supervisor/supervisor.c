@@ -27,7 +27,7 @@ static void copy_text(struct mu__msg *msg, struct mu__resolved *body,
                        const struct closure_outcome *outcome)
 {
     size_t size = (size_t)body->message.size + body->task.size + body->function.size +
-                  body->detail.size;
+                  body->detail.size + body->error_data.size;
     uint8_t *at;
 
     if (outcome->backing != NULL)
@@ -39,13 +39,14 @@ static void copy_text(struct mu__msg *msg, struct mu__resolved *body,
     msg->backing = mu__buf_new(size);
     if (msg->backing == NULL) {
         body->message.size = body->task.size = body->function.size = 0;
-        body->detail.size = 0;
+        body->detail.size = body->error_data.size = 0;
         return;
     }
     at = msg->backing->data;
     at = mu__pack_view(at, &body->message);
     at = mu__pack_view(at, &body->task);
     at = mu__pack_view(at, &body->detail);
+    at = mu__pack_view(at, &body->error_data);
     (void)mu__pack_view(at, &body->function);
 }
 
@@ -76,6 +77,7 @@ static void answer(struct mu__ctx *ctx, struct supervisor *s,
             body->message = outcome->message;
             body->task = outcome->task;
             body->detail = outcome->detail;
+            body->error_data = outcome->error_data;
             body->function = mu__names_view(&s->functions, closure->function);
         }
         if (body->result.head != NULL || outcome->code != 0)
@@ -213,6 +215,9 @@ static void on_timer(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
         break;
     case TIMER_JOURNAL:
         mu__sup_journal_tick(ctx, s);
+        break;
+    case TIMER_COMPACTION:
+        mu__sup_journal_step(ctx, s);
         break;
     case TIMER_RECALL:
         mu__sup_recall_tick(ctx, s);
@@ -352,6 +357,7 @@ static const struct mu__handler handlers[] = {
     {MU__CALL, mu__sup_on_call},
     {MU__CLUSTER_ADDED, mu__sup_on_cluster_added},
     {MU__CLUSTER_REMOVED, mu__sup_on_cluster_removed},
+    {MU__TASK_ENDED, mu__sup_on_task_ended},
     {MU__NODE_UP, on_node_up},
     {MU__NODE_DOWN, on_node_down},
     {MU__NODE_TROUBLE, mu__ignore},

@@ -73,6 +73,7 @@ static void settle_in(struct mu__ctx *ctx, struct supervisor *s, uint32_t number
         mu__histogram_add(&s->counts.recovery,
                           (double)(now_ms - worker_state->lost_ms) / 1000);
     worker_state->lost_ms = 0;
+    s->worker_states.none_left[0] = '\0';
     worker_state->was_here = true;
     worker_state->has_estimate = false;
     worker_state->recalled_ms = 0;
@@ -210,6 +211,17 @@ static void await_or_forget(struct mu__ctx *ctx, struct supervisor *s, uint32_t 
     forget(s, number);
 }
 
+/* No worker is present: those that never were get as long to come as one that was. */
+static void await_all(struct mu__ctx *ctx, struct supervisor *s)
+{
+    for (uint32_t i = 1; i < s->members.workers_size; i++)
+        if (mu__membership_get(&s->members, i) != NULL)
+            return;
+    for (uint32_t i = 1; i < s->members.workers_size; i++)
+        if (s->members.workers[i].known)
+            mu__sup_await_worker(ctx, s, i);
+}
+
 static void lose(struct mu__ctx *ctx, struct supervisor *s,
                  const struct mu__member_worker *worker, enum mu__loss loss)
 {
@@ -235,6 +247,7 @@ static void lose(struct mu__ctx *ctx, struct supervisor *s,
     while ((closure = mu__closures_last(&s->closures, list)) != NULL)
         mu__sup_take_back(ctx, s, closure, mu__member_id(&lost), loss);
     await_or_forget(ctx, s, lost.number, loss);
+    await_all(ctx, s);
     if ((lost.holds & MU__HOLD_DRAIN) != 0)
         has_left(ctx, s, lost.number);
     mu__sup_dispatch(ctx, s);
@@ -248,25 +261,77 @@ void mu__sup_lose_worker(struct mu__ctx *ctx, struct supervisor *s,
     lose(ctx, s, worker, is_drained ? MU__LOSS_DRAINED : MU__LOSS);
 }
 
-/* A worker was absent for recovery_ms: tell all clients, and fail the closures that are
- * for it alone. */
-static void not_recovered(struct mu__ctx *ctx, struct supervisor *s, uint32_t number)
+static bool has_known(const struct supervisor *s)
 {
-    const struct worker_state *worker_state = &s->worker_states.items[number];
+    for (uint32_t i = 1; i < s->members.workers_size; i++)
+        if (s->members.workers[i].known)
+            return true;
+    return false;
+}
+
+/* End what waits for a worker; the errors of these closures tell their clients. */
+static void none_is_left(struct mu__ctx *ctx, struct supervisor *s, const char *task,
+                         const char *what)
+{
+    char *reason = s->worker_states.none_left;
+
+    (void)snprintf(reason, sizeof s->worker_states.none_left, "no worker is left: %s %s",
+                   task, what);
+    mu__log(ctx, mu__sup_waiting(s) > 0 ? MU__LOG_ERROR : MU__LOG_INFO, "%s", reason);
+    mu__sup_fail_waiting(ctx, s);
+}
+
+/* An absent worker is not waited for any more: what is for it alone ends, and with the
+ * last worker all that waits. `what` says what became of it. */
+static void give_up(struct mu__ctx *ctx, struct supervisor *s, uint32_t number,
+                    const char *what)
+{
     uint32_t list = mu__list_affine(number);
     struct mu__closure *closure;
     const struct task_text task = mu__sup_task(s, &s->members.workers[number]);
-    char text[256];
+    char text[320];
 
-    (void)snprintf(text, sizeof text, "%s has not come back within %" PRIu64 " ms",
-                   task.text, mu__now_ms(ctx) - worker_state->lost_ms);
-    mu__log(ctx, MU__LOG_ERROR, "%s", text);
-    mu__sup_fault(ctx, s, -MU_EUNAVAILABLE, MU_ERROR_WORKER, task.text, text);
-    (void)snprintf(text, sizeof text, "the closure is for %s alone, which has not come "
-                   "within %" PRIu64 " ms", task.text, s->config.recovery_ms);
+    (void)snprintf(text, sizeof text, "the closure is for %s alone, which %s", task.text,
+                   what);
     while ((closure = mu__closures_first(&s->closures, list)) != NULL)
         mu__sup_resolve_error(ctx, s, closure, -MU_EUNAVAILABLE, MU_ERROR_WORKER, text);
     forget(s, number);
+    if (has_known(s))
+        mu__log(ctx, MU__LOG_INFO, "%s %s: the other workers go on", task.text, what);
+    else
+        none_is_left(ctx, s, task.text, what);
+}
+
+static void not_recovered(struct mu__ctx *ctx, struct supervisor *s, uint32_t number)
+{
+    const struct worker_state *worker_state = &s->worker_states.items[number];
+    char what[96];
+
+    (void)snprintf(what, sizeof what, "has not come%s within %" PRIu64 " ms",
+                   worker_state->was_here ? " back" : "",
+                   mu__now_ms(ctx) - worker_state->lost_ms);
+    give_up(ctx, s, number, what);
+}
+
+/* Its process is known to have ended, whether its link is down yet or not. */
+void mu__sup_on_task_ended(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
+{
+    struct supervisor *s = state;
+    const struct mu__task_ended *body = mu__body(msg);
+    const struct mu__worker_id id = {mu__worker_types_find(&s->config.types, body->type),
+                                     body->index};
+    uint32_t number =
+        id.role == MU__ROLE_NONE ? 0 : mu__membership_find(&s->members, id);
+    const struct mu__member_worker *worker = mu__membership_get(&s->members, number);
+    char what[200];
+
+    if (number == 0)
+        return;
+    mu__view_copy(body->what, what, sizeof what);
+    if (worker != NULL)
+        lose(ctx, s, worker, MU__LOSS);
+    stop_timer(ctx, &s->worker_states.items[number]);
+    give_up(ctx, s, number, what);
 }
 
 void mu__sup_worker_timer(struct mu__ctx *ctx, struct supervisor *s, uint32_t number)

@@ -243,6 +243,12 @@ static bool is_down(struct mu__ctx *ctx, const struct variables *v, uint32_t ser
     return !is_up(ctx, v, server);
 }
 
+/* It was connected: its process, or the way to it, is gone. */
+static bool is_away(struct mu__ctx *ctx, const struct variables *v, uint32_t server)
+{
+    return is_down(ctx, v, server) && v->servers[server].was_up;
+}
+
 /* Names the servers in one state that an operation waits for; returns the first, or
  * UINT32_MAX. */
 static uint32_t name_servers(struct mu__ctx *ctx, const struct variables *v,
@@ -292,13 +298,19 @@ static void fail_absent(struct mu__ctx *ctx, struct variables *v, struct operati
     end_failed(ctx, v, op, server);
 }
 
-/* Names missing servers before missing shards, and these before slow servers. */
+/* Names lost servers before those that never were there, then missing shards, then slow
+ * servers. However short the timeout is, a server that is gone is unavailable. */
 void mu__vars_fail_by_timeout(struct mu__ctx *ctx, struct variables *v,
                               struct operation *op)
 {
     struct line line = {.length = 0};
-    uint32_t server = name_servers(ctx, v, op, is_down, &line);
+    uint32_t server = name_servers(ctx, v, op, is_away, &line);
 
+    if (server != UINT32_MAX) {
+        mu__vars_fail(ctx, v, op, server, -MU_EUNAVAILABLE, line.text);
+        return;
+    }
+    server = name_servers(ctx, v, op, is_down, &line);
     if (server == UINT32_MAX && mu__vars_has_absent(op) &&
         has_flag(op, MU_VARIABLE_EXISTING)) {
         fail_absent(ctx, v, op);

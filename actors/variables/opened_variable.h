@@ -12,6 +12,8 @@
 struct mu__opened_variable {
     atomic_uint refs;
     uint32_t servers_count;         /* parameter servers of the cluster */
+    bool is_same;                   /* MU_VARIABLE_SAME: it is not reopened. Set before
+                                       others have it */
     struct mu__shape shape;
     char name[MU__VARIABLE_NAME_MAX + 1];
     _Atomic uint64_t ids[];         /* one for each shard */

@@ -101,6 +101,10 @@ void mu__vars_reopen(struct mu__ctx *ctx, struct variables *v, struct op_part *p
         mu__vars_fail_replaced(ctx, v, part);
         return;
     }
+    if (has_flag(op, MU_VARIABLE_SAME)) {
+        mu__vars_fail_forgotten(ctx, v, part);
+        return;
+    }
     if (is_replaced(part)) {
         restart(v, part);
         return;

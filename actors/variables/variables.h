@@ -44,7 +44,8 @@ struct mu__variable_call {
     const char *name;
     const struct mu__shape *shape;
     uint32_t servers_count;         /* parameter servers of the cluster, at least 1 */
-    unsigned flags;                 /* OPEN: enum mu_variable_flag, MU__VARIABLE_REOPEN */
+    unsigned flags;                 /* OPEN: enum mu_variable_flag, MU__VARIABLE_REOPEN;
+                                       others: MU_VARIABLE_SAME, or 0 */
     uint64_t *ids;                  /* one for each shard: OPEN sets them; others read
                                        them, and set them when they had to reopen it */
     void *target;                   /* READ: the whole variable goes here */

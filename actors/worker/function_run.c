@@ -7,6 +7,7 @@
 #include "runtime/message/value_layout.h"
 #include "runtime/message/value_references.h"
 
+#include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -185,6 +186,25 @@ void mu_run_set_stack_trace(mu_run *run, const char *text)
     size = cut(text, MU__DETAIL_BYTES_MAX);
     memcpy(extra->stack, text, size);
     extra->stack[size] = '\0';
+}
+
+int mu_run_set_error_data(mu_run *run, const void *data, size_t size)
+{
+    MU__REQUIRE(NULL, run, data);
+
+    struct mu__run_extra *extra = extra_of(run);
+    void *copy;
+
+    if (size > MU__ERROR_DATA_MAX)
+        return -MU_EEXHAUSTED;
+    copy = extra == NULL ? NULL : malloc(size + 1);
+    if (copy == NULL)
+        return -MU_ENOMEM;
+    memcpy(copy, data, size);
+    free(extra->error_data);
+    extra->error_data = copy;
+    extra->error_data_size = (uint32_t)size;
+    return 0;
 }
 
 /* Append a line, given without its end; the oldest lines make room. */
@@ -442,8 +462,21 @@ static int check_objects(struct mu_run *run)
 
 static int fail_too_large(struct mu_run *run)
 {
-    return mu_run_fail(run, -MU_EEXHAUSTED,
-                       "the result is too deep or too large to be sent");
+    uint32_t head = 0;
+    uint32_t tail = 0;
+    uint64_t bytes;
+
+    if (mu__value_measure(run->result, &head, &tail) != 0)
+        return mu_run_fail(run, -MU_EEXHAUSTED, "the result cannot be sent: it is nested "
+                           "deeper than %d, or has more than %d bytes",
+                           MU_VALUE_DEPTH_MAX, MU__VALUE_BYTES_MAX);
+    bytes = (uint64_t)head + tail;
+    if (bytes > MU__VALUE_BYTES_MAX)
+        return mu_run_fail(run, -MU_EEXHAUSTED, "the result has %" PRIu64 " bytes, and "
+                           "at most %d can be sent: return it in parts", bytes,
+                           MU__VALUE_BYTES_MAX);
+    return mu_run_fail(run, -MU_ENOMEM, "no memory to send a result of %" PRIu64
+                       " bytes", bytes);
 }
 
 static int pack_result(struct mu_run *run)
@@ -478,6 +511,7 @@ static int call_function(struct mu_run *run)
     int code;
 
     run->began = true;
+    run->code = MU__RUN_NOT_RETURNED;
     code = run->registered->function(run, run->registered->user);
     if (code > 0 || code < -UINT8_MAX)
         return mu_run_fail(run, -MU_EUNKNOWN, "the function returned %d", code);
@@ -491,6 +525,13 @@ void mu__run_begin(struct mu__work *work)
     struct mu_run *run = (struct mu_run *)work;
 
     run->skipped = mu_run_cancelled(run) != 0;
+}
+
+void mu__run_not_returned(struct mu_run *run)
+{
+    run->code = mu_run_fail(run, -MU_EINTERNAL, "the function has ended its thread "
+                            "(pthread_exit): it must return");
+    mu__effects_clear(&run->effects);
 }
 
 static int execute(struct mu_run *run)
@@ -529,6 +570,8 @@ static void clear_rest(struct mu_run *run)
     mu__effects_clear(&run->effects);
     free(run->text);
     free(run->failure);
+    if (run->extra != NULL)
+        free(run->extra->error_data);
     free(run->extra);
     if (run->inputs != NULL)
         free_inputs(run->inputs);

@@ -58,7 +58,12 @@ struct mu__run_extra {
     char lines[MU__DETAIL_BYTES_MAX + 1];   /* the last lines logged, each with its line
                                                end */
     size_t lines_size;
+    void *error_data;               /* of a failure; NULL: none */
+    uint32_t error_data_size;
 };
+
+/* A run's code while its function runs. */
+enum { MU__RUN_NOT_RETURNED = 1 };
 
 struct mu_run {
     struct mu__work work;           /* first: the executor's pointer is ours */
@@ -69,7 +74,7 @@ struct mu_run {
     mu__pid requester;
     uint64_t closure;
     uint32_t attempt;
-    int code;
+    int code;                       /* 0, negative, or MU__RUN_NOT_RETURNED */
     struct mu__msg *msg;            /* the RUN message */
     uint64_t bytes;                 /* of itself and its arguments */
     mu_value *args_value;           /* unpacked by the thread that runs; NULL: nil */
@@ -118,6 +123,9 @@ void mu__run_begin(struct mu__work *work);
 /* Unpack the arguments, call the function, pack its result. On the executor thread, or on
  * the loop for inline functions. */
 void mu__run_execute(struct mu__work *work);
+
+/* The work is done and run->code is MU__RUN_NOT_RETURNED: set the error. */
+void mu__run_not_returned(struct mu_run *run);
 
 /* Free what the run holds, but not the run and its message. Nothing of it waits. */
 void mu__run_clear(struct mu_run *run);

@@ -29,6 +29,9 @@ void mu__worker_fill_error(struct mu__result *body, const struct mu_run *run)
         text = mu_strerror(run->code);
     body->message = mu__view_str(text);
     body->detail = mu__run_detail(run);
+    if (run->extra != NULL)
+        body->error_data =
+            (struct mu__view){run->extra->error_data, run->extra->error_data_size};
     if (failure == NULL || failure->code != run->code)
         return;
     body->error_kind = (uint32_t)failure->kind;

@@ -306,6 +306,8 @@ static void on_work_done(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
     struct mu_run *run = (struct mu_run *)body->work;
 
     mu__worker_unlist_run(run);
+    if (run->code == MU__RUN_NOT_RETURNED)
+        mu__run_not_returned(run);
     end_or_send(ctx, w, run);
     mu__worker_start_ready(ctx, w);
     if (mu__run_first(&w->running) != NULL)

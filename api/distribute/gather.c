@@ -18,18 +18,25 @@ struct awaited {
     uint64_t away_ns;           /* since when it is away; 0: it is not */
 };
 
-static bool is_connected(mu_node *node, const char *task)
+/* Whether a task is connected. When it has failed and no other process of it will come,
+ * its error; else ret_error is not changed. */
+static bool is_connected(mu_node *node, const char *task, mu_error *ret_error)
 {
     mu_value *states = NULL;
+    const mu_value *map;
     const char *state = "";
+    int reported = 0;
     size_t size;
     bool connected;
 
     if (mu_tasks_states(node, task, MU__SERVICE_MS, NULL, &states) != 0)
         return false;
-    (void)mu_value_get_string(mu_value_find(mu_value_at(states, 0), "state"), &state,
-                              &size);
+    map = mu_value_at(states, 0);
+    (void)mu_value_get_string(mu_value_find(map, "state"), &state, &size);
+    (void)mu_value_get_bool(mu_value_find(map, "reported"), &reported);
     connected = strcmp(state, "connected") == 0 || strcmp(state, "suspect") == 0;
+    if (reported)
+        mu__result_error(mu_value_find(map, "error"), ret_error);
     mu_value_free(states);
     return connected;
 }
@@ -52,11 +59,16 @@ static int look_after(struct mu__distribution *run, struct awaited *awaited,
 {
     const uint64_t limit_ns = (uint64_t)run->options.end_timeout_ms * MS_NS;
     const uint64_t now_ns = uv_hrtime();
+    mu_error failure = {0};
 
-    if (is_connected(run->node, awaited->name))
+    if (is_connected(run->node, awaited->name, &failure))
         awaited->away_ns = 0;
     else if (awaited->away_ns == 0)
         awaited->away_ns = now_ns;
+    if (failure.code != 0) {
+        *ret_error = failure;
+        return failure.code;
+    }
     if (*hurry_ns == 0 && (awaited->evaluates || atomic_load(&run->over)))
         *hurry_ns = now_ns;
     if (run->options.end_timeout_ms < 0)

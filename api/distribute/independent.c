@@ -12,9 +12,11 @@
  * "failed" and "gone" are requested when a run begins, and each barrier waits for their
  * answers, too: no task waits there for one that has failed, or has ended and will not
  * come, whichever was first. */
+#include "actors/agent/calls.h"
 #include "actors/job/job.h"
 #include "actors/messages.h"
 #include "api/distribute/independent.h"
+#include "api/internal.h"
 #include "node/deadline.h"
 #include "node/node.h"
 
@@ -148,15 +150,20 @@ static void on_answer(void *user, const mu_kv_response *answer)
 static int listen_to(struct mu__distribution *run, const char *key, int about,
                      mu_error *ret_error)
 {
-    const mu_kv_request get = {.operation = MU_KV_GET, .key = key, .timeout_ms = -1};
+    const mu_kv_request get = {
+        .operation = MU_KV_GET,
+        .flags = MU__KV_NEWS,
+        .key = key,
+        .timeout_ms = -1,
+    };
     struct news_request *request = malloc(sizeof *request);
     int rv;
 
     if (request == NULL)
         return mu_error_set(ret_error, -MU_ENOMEM, "no memory to hear of other tasks");
     *request = (struct news_request){hold(run->news), about};
-    rv = mu_kv_request_async(run->node, &get, on_answer, request,
-                             &run->news->requests[about]);
+    rv = mu__kv_post(run->node, &get, on_answer, request, NULL,
+                     &run->news->requests[about]);
     if (rv == 0)
         return 0;
     unhold(request->news);
@@ -545,8 +552,8 @@ void mu__tasks_report(struct mu__distribution *run, const struct mu_context *con
         return;
     report_result(run, context, error);
     if (error->code != 0)
-        (void)mu_agent_report_error(run->node, error->code, error->message,
-                                    report_timeout_ms(run), NULL);
+        (void)mu_agent_report_error(run->node, mu__known_code(error->code),
+                                    error->message, report_timeout_ms(run), NULL);
     else if (!run->options.keep_server)
         (void)mu_agent_leave(run->node, report_timeout_ms(run), NULL);
 }

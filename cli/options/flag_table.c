@@ -99,6 +99,9 @@ const struct cmd_flag_spec cmd_flags[CMD_FLAGS_COUNT] = {
     OPTION(WINDOW, "window", NUMBER, NODES, "N",
            "chief: closures given to one worker at a time; 0: as many as keep it "
            "busy, by the time that functions take"),
+    OPTION(SPIN_US, "spin-us", NUMBER, NODES, "US",
+           "how long a thread looks for news before it sleeps, while most waits end that "
+           "soon and no other thread wants the core; 0: never"),
     OPTION(QUEUE_MAX, "queue-max", NUMBER, NODES, "N",
            "closures scheduled and not resolved before scheduling blocks"),
     OPTION(QUEUE_BYTES_MAX, "queue-bytes-max", NUMBER, NODES, "N",
@@ -140,6 +143,13 @@ const struct cmd_flag_spec cmd_flags[CMD_FLAGS_COUNT] = {
            "chief: file that keeps named closures over a restart of the chief"),
     OPTION(JOURNAL_SYNC, "journal-sync", NUMBER, NODES, "0|1",
            "whether the journal survives a power cut, too"),
+    OPTION(JOURNAL_KEEP, "journal-keep", NUMBER, NODES, "N",
+           "how many finished closures the journal knows by name, the youngest; 0: all"),
+    OPTION(JOURNAL_KEEP_MS, "journal-keep-ms", NUMBER, NODES, "MS",
+           "how long it knows a finished closure; 0: for ever"),
+    OPTION(ORPHAN_MS, "orphan-ms", NUMBER, NODES, "MS",
+           "a task that has had no link to the chief, or to a host of the coordination "
+           "service, for so long ends; 0: never"),
     OPTION(RESTART_EXIT_CODE, "restart-exit-code", NUMBER, NODES, "N",
            "chief: how it ends when its program ends with unavailable, to be started "
            "again; the other tasks are then left as they are"),

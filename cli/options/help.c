@@ -23,7 +23,8 @@ const struct cmd_verb cmd_verbs[] = {
      "runs it; every other task serves until the chief says that the job is done. When\n"
      "the chief's program ends, so does the job. SIGTERM and SIGINT end the task within\n"
      "--grace-ms, a second one at once; a worker first finishes what it has, if it can\n"
-     "within half of that.\n",
+     "within half of that. So does SIGQUIT, which writes the stacks of all threads into\n"
+     "the log before; SIGHUP opens the file of --log-file again.\n",
      "  TF_CONFIG='{\"cluster\": {\"chief\": [\"a:4000\"], \"worker\": [\"b:4000\"]},\n"
      "              \"task\": {\"type\": \"worker\", \"index\": 0}}' \\\n"
      "      muster node --plugin ./digits.so\n"

@@ -6,6 +6,7 @@
 #include "cli/options/flags.h"
 
 struct cmd_log {
+    const char *path;   /* --log-file, or NULL */
     int fd;
     int level;      /* lines above this level are not written */
     bool json;
@@ -20,6 +21,10 @@ int cmd_log_open(const struct cmd_options *options, mu_error *ret_error,
                  struct cmd_log *ret_log);
 void cmd_log_close(struct cmd_log *log);
 
+/* Go on in a new file of that name, when the old one was renamed: for who rotates logs.
+ * Returns 0 or an errno; the old one is then used as before. */
+int cmd_log_reopen(struct cmd_log *log);
+
 /* The same for verbs that are clients: logs errors only, unless --log-level is given. */
 int cmd_log_open_client(const struct cmd_options *options, mu_error *ret_error,
                         struct cmd_log *ret_log);
@@ -27,6 +32,9 @@ int cmd_log_open_client(const struct cmd_options *options, mu_error *ret_error,
 /* Write a line; a mu_log_fn whose `user` is the log. Any thread. */
 void cmd_log_line(void *user, int level, const char *task, const char *who,
                   const char *line);
+
+/* Write an error of the cluster, as one line: its text may be of any member. */
+void cmd_print_error(const char *verb, const char *message);
 
 /* Write a line of the command itself. */
 void cmd_log_say(struct cmd_log *log, int level, const char *task, const char *format,

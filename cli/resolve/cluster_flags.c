@@ -339,18 +339,12 @@ int cmd_spec_find(const struct cmd_options *options, mu_error *ret_error,
 }
 
 int cmd_spec_cluster(const struct cmd_options *options, mu_error *ret_error,
-                     mu_cluster **ret_cluster)
+                     mu_resolution *ret_found)
 {
-    mu_resolution found;
-    int rv;
-
-    mu_resolution_init(&found);
-    rv = cmd_text(options, CMD_FLAG_CLUSTER) != NULL
-             ? spec_of_flag(options, ret_error, &found)
-             : resolve_cluster(options, ret_error, &found);
-    if (rv == 0)
-        *ret_cluster = found.cluster;
-    return rv;
+    mu_resolution_init(ret_found);
+    return cmd_text(options, CMD_FLAG_CLUSTER) != NULL
+               ? spec_of_flag(options, ret_error, ret_found)
+               : resolve_cluster(options, ret_error, ret_found);
 }
 
 /* Chief and evaluator have index 0. For other types the resolver provides or chooses the

@@ -37,9 +37,10 @@ void cmd_spec_fill_in(struct cmd_spec *spec, mu_resolution *found);
 int cmd_spec_task(const struct cmd_options *options, mu_error *ret_error,
                   struct cmd_spec *ret_spec);
 
-/* The cluster alone; *ret_cluster is NULL when there is none. */
+/* The cluster, and no task; ret_found->cluster, which the caller frees, is NULL when
+ * there is none. */
 int cmd_spec_cluster(const struct cmd_options *options, mu_error *ret_error,
-                     mu_cluster **ret_cluster);
+                     mu_resolution *ret_found);
 
 /* mu_cluster_validate of a task that flags name. */
 int cmd_spec_validate(const mu_cluster *cluster, const char *type, int index,

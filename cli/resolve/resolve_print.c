@@ -64,6 +64,7 @@ static void print_rest(const mu_resolution *found)
         print_line("partition", text);
     }
     print_line("listens at", found->bind_address);
+    print_line("cluster's name", found->cluster_name);
     print_line("source", found->source);
 }
 
@@ -133,6 +134,7 @@ static cJSON *found_json(const mu_resolution *found)
     if (found->partition >= 0)
         cmd_json_add_int(map, "partition", found->partition);
     cmd_json_add_text(map, "bind_address", found->bind_address);
+    cmd_json_add_text(map, "cluster_name", found->cluster_name);
     return map;
 }
 

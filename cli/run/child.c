@@ -8,6 +8,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/socket.h>
 #include <unistd.h>
 #ifdef __linux__
 #include <sys/prctl.h>
@@ -95,11 +96,9 @@ static void close_both(const int ends[2])
     (void)close(ends[1]);
 }
 
-/* The parent's end reads, and does not block. */
-static int open_pipe(int ends[2])
+/* The parent's end is the first, and does not block. */
+static int prepare_pipe(int ends[2])
 {
-    if (pipe(ends) != 0)
-        return -1;
     if (own_flags(ends[0]) == 0 && fcntl(ends[1], F_SETFD, FD_CLOEXEC) == 0)
         return 0;
     close_both(ends);
@@ -136,9 +135,10 @@ int cmd_child_start(struct cmd_child *child, char *const *arguments,
     int supervision[2];
     int out[2];
 
-    if (open_pipe(out) != 0)
+    if (pipe(out) != 0 || prepare_pipe(out) != 0)
         return -1;
-    if (open_pipe(supervision) != 0) {
+    if (socketpair(AF_UNIX, SOCK_STREAM, 0, supervision) != 0 ||
+        prepare_pipe(supervision) != 0) {
         close_both(out);
         return -1;
     }
@@ -161,6 +161,18 @@ static void take_report(struct cmd_child *child, const char *line)
         child->job_failed = true;
     if (to != NULL)
         (void)snprintf(to, CMD_REPORT_BYTES, "%s", line + 1);
+}
+
+void cmd_child_report_ended(const struct cmd_child *child, const struct cmd_child *other,
+                            const char *how)
+{
+    char line[MU__SUPERVISION_LINE_BYTES];
+    int size = snprintf(line, sizeof line, "%s:%d %s, and is not started again\n",
+                        other->type, other->index, how);
+
+    if (child->pid > 0 && child->supervision_fd >= 0 && size < (int)sizeof line)
+        (void)!send(child->supervision_fd, line, (size_t)size,
+                    MSG_NOSIGNAL | MSG_DONTWAIT);
 }
 
 void cmd_child_read_reports(struct cmd_child *child)

@@ -60,13 +60,14 @@ static bool is_own_variable(const char *entry)
 static void name_run(char out[CLI_RUN_NAME_BYTES])
 {
     time_t now = time(NULL);
-    uint32_t number = (uint32_t)getpid();
+    uint32_t number = 0;
     char date[24] = "";
     struct tm parts;
 
     if (gmtime_r(&now, &parts) != NULL)
         (void)strftime(date, sizeof date, "%Y%m%d-%H%M%S", &parts);
-    (void)getrandom(&number, sizeof number, GRND_NONBLOCK);
+    if (getrandom(&number, sizeof number, GRND_NONBLOCK) != (ssize_t)sizeof number)
+        number = (uint32_t)getpid();
     (void)snprintf(out, CLI_RUN_NAME_BYTES, "%s-%08" PRIx32, date, number);
 }
 

@@ -1,6 +1,6 @@
 /* The processes of `muster run`: their cluster spec, their arguments and environment,
  * starting each, and the table of them. Plain POSIX without libuv: this process forks, so
- * it has no other threads and no sockets. */
+ * it has no other threads and no connections. */
 #ifndef MU_CLI_PROCESSES_H
 #define MU_CLI_PROCESSES_H
 
@@ -17,8 +17,7 @@
 
 enum { CMD_LINE_BYTES = 16384, CMD_NAME_BYTES = 32 };
 
-/* The descriptor of a pipe through which the child sends the reports of
- * supervision_pipe.h. */
+/* The child's descriptor of the pipe of supervision_pipe.h. */
 enum { CMD_SUPERVISION_FD = 3, CMD_REPORT_BYTES = 600 };
 
 enum cmd_restart { CMD_RESTART_NEVER, CMD_RESTART_ON_FAILURE, CMD_RESTART_ALWAYS };
@@ -32,7 +31,7 @@ struct cmd_child {
     enum cmd_restart policy;
     pid_t pid;                      /* 0: it does not run */
     int fd;                         /* read end of its output; -1: closed */
-    int supervision_fd;             /* read end of its supervision pipe; -1: closed */
+    int supervision_fd;             /* our end of its supervision pipe; -1: closed */
     char loading[CMD_REPORT_BYTES];   /* the plugin it was loading when it ended; "":
                                          none */
     bool job_failed;                /* it reported that it ended because the job failed */
@@ -58,6 +57,11 @@ typedef void (*cmd_child_line_fn)(void *user, struct cmd_child *child, const cha
  * when this process ends. Returns 0, or -1 with errno. */
 int cmd_child_start(struct cmd_child *child, char *const *arguments,
                     char *const *environment);
+
+/* Tell a child that the process of another one has ended and is not started again; `how`
+ * is what is said of it. A child that does not read is not waited for. */
+void cmd_child_report_ended(const struct cmd_child *child, const struct cmd_child *other,
+                            const char *how);
 
 /* After its end: read the reports in its supervision pipe. */
 void cmd_child_read_reports(struct cmd_child *child);

@@ -88,10 +88,12 @@ void cmd_output_line(struct cmd_output *output, const char *name, unsigned colou
     char start[HEAD_BYTES];
     size_t start_size = head(output, name, colour, start);
     bool below = output->terminal && output->progress[0] != '\0';
+    bool is_object = size > 1 && text[0] == '{' && text[size - 1] == '}';
 
     if (below)
         put(output, clear_line, sizeof clear_line - 1);
-    put(output, start, start_size);
+    if (!output->json || !is_object)
+        put(output, start, start_size);
     put(output, text, size);
     put(output, "\n", 1);
     if (below)

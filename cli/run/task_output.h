@@ -14,6 +14,7 @@ struct cmd_output {
     int fd;
     bool terminal;
     bool colours;
+    bool json;              /* lines that are objects get no name before them */
     int width;              /* of the column of names */
     char progress[CMD_PROGRESS_BYTES];  /* the latest progress line, with its name; "" for
                                            none */

@@ -1,4 +1,4 @@
-/* Signals of `muster node`.
+/* Signals of `muster node`, and what `muster run` says to it.
  *
  * The handler writes signals into a pipe, and a thread reads them. The first signal
  * begins to stop the node: every call that waits returns, so that the main thread's work
@@ -6,9 +6,13 @@
  *
  * With --preempt-on-sigterm the first SIGTERM is a preemption notice instead: the program
  * should end at the step that the tasks agree on. If the grace period ends before it has,
- * or another signal comes, that acts as the first signal. */
+ * or another signal comes, that acts as the first signal.
+ *
+ * SIGHUP opens the log file again, and is no such signal. SIGQUIT writes the stacks of
+ * all threads before it is one. */
 #include "cli/run/task_signals.h"
 
+#include "cli/run/stacks.h"
 #include "cli/verbs.h"
 #include "node/node.h"
 #include "runtime/uv/thread.h"
@@ -19,10 +23,15 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
+#include <stdio.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
-enum { CLOSING_MS = 1500 };     /* for closing the node after the grace period */
+enum {
+    CLOSING_MS = 1500,      /* for closing the node after the grace period */
+    LOOK_AGAIN = 255        /* in the signal pipe: what is polled has changed */
+};
 
 /* Static: the handler has no other argument than the signal. */
 static int signal_pipe[2] = {-1, -1};
@@ -56,29 +65,6 @@ static void on_signal(int number)
     errno = saved;
 }
 
-/* Wait for the next signal; 0: end the watcher's thread; -1: the timeout has passed. */
-static int next_signal(int timeout_ms)
-{
-    struct pollfd readable = {.fd = signal_pipe[0], .events = POLLIN};
-    unsigned char byte = 0;
-    int rv;
-
-    do
-        rv = poll(&readable, 1, timeout_ms);
-    while (rv < 0 && errno == EINTR);
-    if (rv <= 0)
-        return -1;
-    return read(signal_pipe[0], &byte, 1) == 1 ? byte : 0;
-}
-
-/* Begin to stop the node as mu_node_close does, without waiting and freeing: calls return
- * -MU_ECLOSED from then on, and the main thread closes the node. */
-static void begin_end(mu_node *node, int grace_ms)
-{
-    atomic_store(&node->lifecycle.timeout_ms, grace_ms);
-    (void)uv_async_send(&node->lifecycle.stop);
-}
-
 /* The node with a reference, so that it stays valid while the main thread closes it; NULL
  * without a node. */
 static mu_node *hold_node(struct cmd_task *task)
@@ -91,6 +77,115 @@ static mu_node *hold_node(struct cmd_task *task)
         mu__node_ref(node);
     pthread_mutex_unlock(&task->lock);
     return node;
+}
+
+/* ---- tasks whose processes have ended for good ---- */
+
+/* "worker:1 was killed by signal 9 (Killed), and is not started again" */
+static void take_line(struct cmd_task *task, const char *line)
+{
+    mu_node *node = hold_node(task);
+    char type[16];
+    unsigned index;
+    int at = 0;
+
+    if (node == NULL)
+        return;
+    if (sscanf(line, "%15[a-z0-9_-]:%u %n", type, &index, &at) == 2 && at > 0)
+        mu__node_task_ended(node, type, index, line + at);
+    mu__node_unref(node);
+}
+
+/* Once its end was closed, nothing more comes. */
+static void read_parent(struct cmd_task *task)
+{
+    struct cmd_parent *parent = &task->parent;
+    char bytes[MU__SUPERVISION_LINE_BYTES];
+    ssize_t size = recv(parent->fd, bytes, sizeof bytes, MSG_DONTWAIT);
+
+    if (size == 0)
+        parent->fd = -1;
+    for (ssize_t i = 0; i < size; i++) {
+        bool is_end = bytes[i] == '\n';
+
+        parent->line[parent->used] = is_end ? '\0' : bytes[i];
+        if (is_end)
+            take_line(task, parent->line);
+        parent->used = is_end ? 0 : parent->used + (parent->used + 1 < sizeof bytes);
+    }
+}
+
+void cmd_task_hear_parent(struct cmd_task *task)
+{
+    atomic_store(&task->parent.is_heard, true);
+    notify_watcher(LOOK_AGAIN);
+}
+
+/* ---- signals ---- */
+
+static void reopen_log(struct cmd_task *task)
+{
+    int number = cmd_log_reopen(&task->log);
+
+    if (number == 0)
+        cmd_log_say(&task->log, MU_LOG_INFO, task->name,
+                    "SIGHUP: the log is opened again");
+    else
+        cmd_log_say(&task->log, MU_LOG_ERROR, task->name,
+                    "SIGHUP: the log file cannot be opened again: %s", strerror(number));
+}
+
+/* Wait for a signal; 0: end the watcher's thread; -1: nothing has come for
+ * `timeout_ms`. */
+static int read_signal(struct cmd_task *task, int timeout_ms)
+{
+    for (;;) {
+        bool hears = atomic_load(&task->parent.is_heard);
+        struct pollfd readable[2] = {
+            {.fd = signal_pipe[0], .events = POLLIN},
+            {.fd = hears ? task->parent.fd : -1, .events = POLLIN},
+        };
+        unsigned char byte = 0;
+        int rv = poll(readable, 2, timeout_ms);
+
+        if (rv == 0 || (rv < 0 && errno != EINTR))
+            return -1;
+        if (rv > 0 && readable[1].revents != 0)
+            read_parent(task);
+        if (rv < 0 || readable[0].revents == 0)
+            continue;
+        if (read(signal_pipe[0], &byte, 1) != 1)
+            return 0;
+        if (byte != LOOK_AGAIN)
+            return byte;
+    }
+}
+
+/* The same for the signals that end the task. */
+static int next_signal(struct cmd_task *task, int timeout_ms)
+{
+    uint64_t end_ms = now_ms() + (uint64_t)(timeout_ms < 0 ? 0 : timeout_ms);
+    int number = read_signal(task, timeout_ms);
+
+    while (number == SIGHUP) {
+        uint64_t time_ms = now_ms();
+
+        reopen_log(task);
+        if (timeout_ms >= 0)
+            timeout_ms = time_ms < end_ms ? (int)(end_ms - time_ms) : 0;
+        number = read_signal(task, timeout_ms);
+    }
+    if (number == SIGQUIT)
+        cmd_write_stacks(task->log.fd);
+    return number;
+}
+
+/* Begin to stop the node as mu_node_close does, without waiting and freeing: calls return
+ * -MU_ECLOSED from then on, and the main thread closes the node. */
+static void begin_end(mu_node *node, int grace_ms)
+{
+    atomic_store(&node->lifecycle.timeout_ms, grace_ms);
+    (void)uv_async_send(&node->lifecycle.stop);
 }
 
 /* Let a worker finish its closures for half of the grace period; the rest is for its
@@ -143,7 +238,7 @@ static void *end_task(void *arg)
  * end of the grace period. */
 static void watch_end(struct cmd_task *task)
 {
-    int number = next_signal(task->grace_ms + CLOSING_MS);
+    int number = next_signal(task, task->grace_ms + CLOSING_MS);
 
     if (number > 0) {
         cmd_log_say(&task->log, MU_LOG_WARN, task->name,
@@ -192,7 +287,7 @@ static int preempt(struct cmd_task *task)
     task->notifies = mu__thread_start(give_notice, task, &task->notifier) == 0;
     if (!task->notifies)
         return SIGTERM;
-    number = next_signal(task->grace_ms);
+    number = next_signal(task, task->grace_ms);
     return number < 0 ? SIGTERM : number;
 }
 
@@ -201,7 +296,7 @@ static int preempt(struct cmd_task *task)
 static void end_opening(struct cmd_task *task, int number)
 {
     if (mu__discover_stop(&task->find_stop)) {
-        if (next_signal(task->grace_ms + CLOSING_MS) == 0)
+        if (next_signal(task, task->grace_ms + CLOSING_MS) == 0)
             return;
         cmd_log_say(&task->log, MU_LOG_WARN, task->name,
                     "ends at once: others may look for it for a while");
@@ -212,7 +307,7 @@ static void end_opening(struct cmd_task *task, int number)
 static void *watch(void *arg)
 {
     struct cmd_task *task = arg;
-    int number = next_signal(-1);
+    int number = next_signal(task, -1);
     pthread_t job_owner;
 
     if (number == SIGTERM && !atomic_load(&task->opens) &&
@@ -240,11 +335,14 @@ static void *watch(void *arg)
 
 int cmd_task_watch_signals(struct cmd_task *task, mu_error *ret_error)
 {
+    static const int numbers[] = {SIGTERM, SIGINT, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2,
+                                  SIGALRM};
     struct sigaction action = {.sa_handler = on_signal, .sa_flags = SA_RESTART};
     int rv;
 
     (void)sigemptyset(&action.sa_mask);
     signal_owner = getpid();
+    task->parent.fd = mu__supervision_fd();
     if (pipe(signal_pipe) != 0 || fcntl(signal_pipe[0], F_SETFD, FD_CLOEXEC) != 0 ||
         fcntl(signal_pipe[1], F_SETFD, FD_CLOEXEC) != 0)
         return mu_error_set(ret_error, -MU_EEXHAUSTED, "signals cannot be watched: %s",
@@ -253,8 +351,8 @@ int cmd_task_watch_signals(struct cmd_task *task, mu_error *ret_error)
     if (rv != 0)
         return mu_error_set(ret_error, -MU_EEXHAUSTED, "signals cannot be watched: %s",
                             strerror(rv));
-    (void)sigaction(SIGTERM, &action, NULL);
-    (void)sigaction(SIGINT, &action, NULL);
+    for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++)
+        (void)sigaction(numbers[i], &action, NULL);
     return 0;
 }
 

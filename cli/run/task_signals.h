@@ -6,9 +6,18 @@
 #include "cli/output/log.h"
 #include "cli/resolve/cluster_flags.h"
 #include "node/discovery/discover.h"
+#include "node/supervision_pipe.h"
 
 #include <pthread.h>
 #include <stdatomic.h>
+
+/* `muster run`, if it has started this process; for the thread that watches. */
+struct cmd_parent {
+    atomic_bool is_heard;       /* the node is open, and gets what it says */
+    int fd;                     /* -1: none, or closed */
+    char line[MU__SUPERVISION_LINE_BYTES];
+    size_t used;
+};
 
 struct cmd_task {
     const struct cmd_options *options;
@@ -32,9 +41,13 @@ struct cmd_task {
     pthread_t notifier;         /* started by the watcher to give a preemption notice */
     bool notifies;              /* `notifier` is running */
     uint64_t opened_ms;
+    struct cmd_parent parent;
 };
 
-/* Watch SIGTERM and SIGINT on a thread; end that thread. */
+/* The node is open: from now on it is told what `muster run` says. */
+void cmd_task_hear_parent(struct cmd_task *task);
+
+/* Watch the signals that programs get from outside on a thread; end that thread. */
 int cmd_task_watch_signals(struct cmd_task *task, mu_error *ret_error);
 void cmd_task_unwatch_signals(struct cmd_task *task);
 

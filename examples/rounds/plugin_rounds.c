@@ -114,7 +114,7 @@ static int add_by_compare(struct worker *w, const char *key)
         if (rv == 0)
             note(w, "ack %s %s", key, text);
         else if (rv == -MU_EPRECONDITION &&
-                 mu_agent_state(w->node, NULL) == MU_AGENT_CONNECTED)
+                 mu_agent_state(w->node, NULL) != MU_AGENT_ERROR)
             note(w, "no %s", key);
         else
             return rv;

@@ -374,7 +374,9 @@ typedef struct mu_barrier_options {
 MU_EXPORT void mu_barrier_options_init(mu_barrier_options *options);
 
 /* Wait until all participants have arrived. A name can be used repeatedly; each time is
- * one generation, and all participants pass the generations in the same order.
+ * one generation, and all participants pass the generations in the same order. The
+ * service remembers a name for a minute after its last use, and 65,536 names at most; a
+ * further one gets -MU_EEXHAUSTED. So reuse names rather than number them.
  *
  * All participants get the same result, except one whose timeout passes while no host is
  * reachable: it alone gets -MU_EDEADLINE, and the message says so. Errors: -MU_EDEADLINE

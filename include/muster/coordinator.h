@@ -56,9 +56,11 @@ MU_EXPORT void mu_coordinator_close(mu_coordinator *coordinator);
  * was queued. When the chief's own queue is full, closures wait at their client and do
  * not fail.
  *
- * The first error of an earlier closure is returned once, by this call, by join or by
- * done, after all queued closures were cancelled and none is in flight. Nothing was
- * queued then either, and the coordinator can be used again.
+ * The first error of an earlier closure is returned by this call, by join or by done,
+ * after all queued closures were cancelled and none is in flight. Nothing was queued then
+ * either, and the coordinator can be used again. Every call that waits at that moment, in
+ * whichever thread, returns the error, since closures of each thread may have been
+ * cancelled; no later call does.
  *
  * `ret_value` NULL: the result is not needed. Otherwise the caller frees *ret_value,
  * which is NULL when nothing was queued. `args` stays the caller's. On a loop's thread
@@ -110,7 +112,8 @@ typedef struct mu_closure_options {
                                  run counts as stuck, and the closure runs elsewhere; 0:
                                  none */
     unsigned attempts_max;  /* runs, for whatever reasons, before it is given up; 0: the
-                               chief's retries_max */
+                               chief's retries_max, and its attempts_max for runs that
+                               were stuck */
     int worker;             /* run on this worker (task index) only; -1: on any */
     int not_worker;         /* never on this worker; -1: no exclusion */
     unsigned size;          /* set by mu_closure_options_init. Zeroed memory stands for
@@ -146,7 +149,7 @@ MU_EXPORT int mu_coordinator_schedule_with(mu_coordinator *coordinator,
 MU_EXPORT int mu_remote_value_cancel(mu_remote_value *value);
 
 /* A reference to a remote value, for the arguments of a later closure, at any depth; one
- * closure may refer to 1,024 values. That closure runs once the value is ready, and gets
+ * closure may refer to 65,535 values. That closure runs once the value is ready, and gets
  * the value in place of the reference. When the value is an error, or was aborted, the
  * closure ends with an input error (MU_ERROR_INPUT). The caller frees the reference like
  * any value. */
@@ -186,6 +189,16 @@ MU_EXPORT void mu_per_worker_close(mu_per_worker *per_worker);
 
 /* ---- Errors, explanations, draining, waiting ---- */
 
+/* The bytes that the function gave with its error (mu_run_set_error_data): a new
+ * reference to a value of bytes. NULL: none, or not here any more. A node keeps the last
+ * 1,024 of them, of 64 MiB in all. `error` was returned by a call of this node, for one
+ * of its closures or for one that had its result as an input. */
+MU_EXPORT mu_value *mu_coordinator_error_data(mu_coordinator *coordinator,
+                                              const mu_error *error);
+
+/* The same for the error of a value, also after its node was closed. */
+MU_EXPORT mu_value *mu_remote_value_error_data(const mu_remote_value *value);
+
 /* All errors since the last call, the oldest first: the one that was raised, and those of
  * closures that failed while the rest was being cancelled. The oldest 1,024 are kept;
  * ret_lost (may be NULL) receives how many more there were. Moves up to `max` errors to
@@ -219,10 +232,9 @@ MU_EXPORT int mu_coordinator_forget(mu_coordinator *coordinator, int64_t timeout
                                     mu_error *ret_error);
 
 /* Wait until every closure scheduled so far is resolved. Returns the first error, as
- * mu_coordinator_schedule does; when several threads wait for the same closures, each
- * gets it. At the timeout -MU_EDEADLINE: the message lists what is in flight where
- * (requested from the chief, for two seconds at most), or says that an error is about to
- * be returned. */
+ * mu_coordinator_schedule does. At the timeout -MU_EDEADLINE: the message lists what is
+ * in flight where (requested from the chief, for two seconds at most), or says that an
+ * error is about to be returned. */
 MU_EXPORT int mu_coordinator_join(mu_coordinator *coordinator, int64_t timeout_ms,
                                   mu_error *ret_error);
 

@@ -75,6 +75,8 @@ typedef struct mu_error {
     int code;           /* negative: -MU_E...; 0 when there was no error */
     uint32_t attempt;   /* number of the closure's run, from 1; 0 without a run */
     int kind;           /* enum mu_error_kind */
+    uint32_t data;      /* number of the bytes that the function gave with it, for
+                           mu_coordinator_error_data; 0: none */
     uint64_t closure;   /* the closure's id; 0 when no closure is concerned */
     char task[64];      /* where the error arose, "/job:worker/task:1"; "" when unknown */
     char function[64];  /* name of the closure's function; "" without a closure */

@@ -2,8 +2,10 @@
  *
  * Several nodes may live in one process. A node runs on a loop thread of its own, or on
  * the program's uv_loop_t. Functions here may be called on any thread, unless said
- * otherwise; functions that wait return -MU_EPRECONDITION on a loop thread. Timeouts are
- * in milliseconds; negative: no timeout.
+ * otherwise; functions that wait return -MU_EPRECONDITION on a loop thread. Registering
+ * functions and mu_node_serve do not wait, and are possible there, too, but not inside of
+ * callbacks and inline functions of the node. Timeouts are in milliseconds; negative: no
+ * timeout.
  *
  * NULL for a required argument gives -MU_EINVALID; functions that return no code return
  * NULL or 0 (error.h). */
@@ -33,6 +35,9 @@ typedef void (*mu_log_fn)(void *user, int level, const char *task, const char *w
 /* Value of option `timeouts`: a tenth of the number of workers, rounded down. */
 #define MU_TIMEOUTS_OF_WORKERS ((unsigned)-1)
 
+/* spin_us: 100 where the process may use two cores or more, and 0 elsewhere. */
+#define MU_SPIN_BY_CORES ((unsigned)-1)
+
 /* What nodes prove themselves with to each other. Tcp is always TLS 1.3, with a key or
  * with certificates; all 0: with the key of this process's user,
  * $XDG_CONFIG_HOME/muster/key or ~/.config/muster/key, which is made when it is needed
@@ -58,7 +63,8 @@ typedef struct mu_tls_options {
 typedef struct mu_node_options {
     const mu_cluster *cluster;  /* copied; required without a resolver */
     const char *cluster_name;   /* nodes with another cluster name are refused; default
-                                   "muster" */
+                                   "muster", or what the resolver says instead of it:
+                                   mu_resolution.cluster_name */
     const char *task_type;      /* "chief", "worker", "ps", "evaluator", "client"; NULL:
                                    the resolver provides type and index */
     int task_index;             /* -1, with a task_type and a resolver that can choose: a
@@ -85,16 +91,26 @@ typedef struct mu_node_options {
     unsigned window;            /* chief: closures sent ahead to one worker; 0, the
                                    default: computed from run times, so that the worker
                                    stays busy */
+    unsigned spin_us;           /* how long a thread looks for news before it sleeps, up
+                                   to 10000; 0: never. It does so only while most waits
+                                   end that soon and no other thread wants the core.
+                                   Default MU_SPIN_BY_CORES; on a `loop` of the program's
+                                   own, 0 */
     unsigned queue_max;         /* chief, client: closures scheduled and not resolved
                                    before schedule blocks; default 262144 */
-    unsigned attempts_max;      /* chief: workers that may die under one closure before
+    unsigned attempts_max;      /* chief: workers that may die under one closure, and runs
+                                   of it that may take too long (run_timeout_ms), before
                                    it is given up; default 10 */
     uint64_t queue_bytes_max;   /* chief, client: bytes of their arguments before schedule
                                    blocks; default 1 GiB */
     unsigned retries_max;       /* chief: runs of one closure, for whatever reasons,
                                    before it is given up; default 1000 */
-    unsigned recovery_ms;       /* chief: a lost worker that does not come back within
-                                   this time is an error; default 3600000, 0: never */
+    unsigned recovery_ms;       /* chief: when no worker has been there for this long,
+                                   closures that wait for one end with -MU_EUNAVAILABLE,
+                                   and so do new ones until one comes. While others work,
+                                   a lost worker is waited for without end; only closures
+                                   for it alone end after this time. Default 3600000, 0:
+                                   never */
     unsigned start_delay_ms;    /* chief: worker i gets its first closure i times this
                                    after it joined, */
     unsigned start_delay_max_ms; /* but at most this after; 0: no cap */
@@ -128,6 +144,17 @@ typedef struct mu_node_options {
                                    see `muster journal repair`); default NULL: none */
     unsigned journal_sync;      /* 1: flush each write to the disk, so that the journal
                                    survives a power cut; default 0 */
+    unsigned journal_keep;      /* so many closures that have finished are known by name,
+                                   the youngest; older ones are forgotten, as by
+                                   mu_coordinator_forget. Default 0: all */
+    unsigned journal_keep_ms;   /* one that finished so long ago is forgotten when others
+                                   finish, an eighth later at most; over a restart of the
+                                   chief ages begin anew. Default 0: never */
+    unsigned orphan_ms;         /* a task that has had no link to the chief, or to a host
+                                   of the coordination service, for this long takes the
+                                   job to have ended: mu_node_wait_job gives
+                                   -MU_EUNAVAILABLE with what is missing. Default 600000,
+                                   0: never */
     unsigned heartbeat_ms;      /* interval of heartbeats; default 1000 */
     unsigned silence_ms;        /* a peer from which nothing came for this long is lost;
                                    default 5000. A second process for a task that is
@@ -343,7 +370,8 @@ typedef struct mu_run mu_run;
 /* The program's code. Returns 0, or a negative code after mu_run_fail. Called on an
  * executor thread, on several at once when the node has several; may block, and may call
  * every function of the node. At-least-once: it may run again on another worker. It is
- * not called for a closure that was cancelled before it began. */
+ * not called for a closure that was cancelled before it began. One that ends its thread
+ * (pthread_exit) has failed with -MU_EINTERNAL; the thread is replaced. */
 typedef int (*mu_function_fn)(mu_run *run, void *user);
 
 enum mu_function_flag {
@@ -395,6 +423,13 @@ MU_EXPORT int mu_run_fail_with(mu_run *run, const mu_error *error);
 
 /* A stack trace that is sent with the error; copied, cut at 1,023 bytes. */
 MU_EXPORT void mu_run_set_stack_trace(mu_run *run, const char *text);
+
+enum { MU_ERROR_DATA_MAX = (1 << 20) + (1 << 12) };
+
+/* Bytes that are sent with the error, if the function fails: a program's own form of it,
+ * which whoever gets the error reads with mu_coordinator_error_data(). Copied.
+ * -MU_EEXHAUSTED: more than MU_ERROR_DATA_MAX bytes; -MU_ENOMEM. */
+MU_EXPORT int mu_run_set_error_data(mu_run *run, const void *data, size_t size);
 
 /* Write a line of at most 511 bytes to the node's log. The loop thread writes it a little
  * later, while the function runs on. Lines that come too fast for it are dropped, and the

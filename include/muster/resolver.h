@@ -60,6 +60,8 @@ typedef struct mu_resolution {
     int accelerators_set_count; /* kinds that mu_resolver_set_accelerators has set; the
                                    first of them is `accelerator` too */
     mu_accelerator accelerators_set[MU_ACCELERATOR_KINDS_MAX];
+    char cluster_name[64];      /* of nodes whose options leave theirs at the default; "":
+                                   the source does not say */
 } mu_resolution;
 
 /* Nothing is known. */

@@ -42,7 +42,11 @@ enum mu_value_type {
     X(I32, 5, "int32", 4)                                                   \
     X(I64, 6, "int64", 8)                                                   \
     X(U8, 7, "uint8", 1)                                                    \
-    X(BOOL, 8, "bool", 1)
+    X(BOOL, 8, "bool", 1)                                                   \
+    X(F16, 9, "float16", 2)                                                 \
+    X(U16, 10, "uint16", 2)                                                 \
+    X(U32, 11, "uint32", 4)                                                 \
+    X(U64, 12, "uint64", 8)
 
 enum mu_dtype {
 #define MU_DTYPE_NUMBER(name, number, words, bytes) MU_##name = number,

@@ -8,16 +8,17 @@
  * dense, in row-major order and host byte order.
  *
  * Errors of every call: -MU_EUNAVAILABLE names a server that was connected and has been
- * away for `server_lost_ms` (node.h); later calls fail with it at once. -MU_EDEADLINE
- * names the servers that were not reached, or did not answer, before the timeout, and for
- * how long. -MU_ENOTFOUND: a server was restarted since the variable was opened and does
- * not have it. `task` of the mu_error is the server's.
+ * away for `server_lost_ms` (node.h), or until the timeout if that is sooner; when it is
+ * lost, later calls fail with it at once. -MU_EDEADLINE names the servers that were never
+ * reached, or did not answer, before the timeout, and for how long. -MU_ENOTFOUND: a
+ * server was restarted since the variable was opened and does not have it. `task` of the
+ * mu_error is the server's.
  *
  * A handle stays usable when any node restores the variable (from a checkpoint, say) or
- * creates it anew; so do writes of runs made with the handle. If the new variable has
- * another dtype, shape or number of shards, calls return -MU_EPRECONDITION with these. An
- * add or a gradient that was applied to some shards of the former variable returns
- * -MU_EUNAVAILABLE: its outcome is unknown.
+ * creates it anew, and so do writes of runs made with it, unless it was opened with
+ * MU_VARIABLE_SAME. If the new variable has another dtype, shape or number of shards,
+ * calls return -MU_EPRECONDITION with these. An add or a gradient that was applied to
+ * some shards of the former variable returns -MU_EUNAVAILABLE: its outcome is unknown.
  *
  * A server that is restarted is empty. A variable that has lost some of its shards is not
  * repaired silently: see mu_variable_open.
@@ -44,9 +45,14 @@ typedef struct mu_variable mu_variable;
 enum mu_variable_flag {
     MU_VARIABLE_EXISTING = 1,   /* never create the variable: wait, up to the timeout,
                                    until a call without this flag has created it */
-    MU_VARIABLE_RECREATE = 2    /* when some servers have lost their shards, create the
+    MU_VARIABLE_RECREATE = 2,   /* when some servers have lost their shards, create the
                                    missing ones and write the initial content to all; not
                                    together with MU_VARIABLE_EXISTING */
+    MU_VARIABLE_SAME = 4        /* the handle is for the content that it was opened with:
+                                   once that was lost, restored or created anew, its calls
+                                   and writes fail with -MU_ENOTFOUND. So no update that
+                                   was computed from the former content is applied to the
+                                   new one: open another handle, and read it again */
 };
 
 typedef struct mu_variable_spec {

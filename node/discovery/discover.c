@@ -3,6 +3,7 @@
 #include "node/discovery/discover.h"
 
 #include "node/call_loop.h"
+#include "node/options.h"
 #include "resolver/spec/cluster.h"
 
 #include <inttypes.h>
@@ -310,6 +311,7 @@ static int take(const mu_resolution *resolution, struct mu__discovered *found,
     if (found->address[0] != '\0')
         options->advertise_address = found->address;
     options->cluster = found->cluster;
+    mu__options_name_cluster(options, found->resolution.cluster_name);
     take_task(resolution, found, options);
     return 0;
 }

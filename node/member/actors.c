@@ -63,6 +63,8 @@ static int spawn_job(struct mu__member *member, const struct mu__member_config *
         .check = config->offer_check,
         .check_owner = config->offer_owner,
         .takes_offer = config->takes_offer,
+        .orphan_ms = config->dials_any != NULL ? 0 : config->options->orphan_ms,
+        .hosts = &member->hosts,
     };
 
     return spawn(member, &mu__job, MU__JOB, &job);
@@ -178,6 +180,8 @@ supervisor_config(const struct mu__member *member, const struct mu__member_confi
         .measure = o->measure != 0,
         .insecure = o->tls.insecure != 0,
         .journal = config->journal,
+        .journal_keep = config->options->journal_keep,
+        .journal_keep_ms = config->options->journal_keep_ms,
         .origin = member->incarnation,
     };
 }

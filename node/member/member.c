@@ -96,11 +96,15 @@ static void turn(void *owner)
 {
     struct mu__member *member = owner;
     uint64_t now_ms = member->world->ops->now_ms(member->world);
+    uint32_t node;
+    bool is_full;
 
     if (now_ms >= member->tick_ms)
         member->tick_ms = mu__links_tick(member->links, now_ms);
     mu__member_take_changes(member);
     mu__kernel_turn(member->kernel);
+    while (mu__kernel_next_full(member->kernel, &node, &is_full))
+        mu__links_read(member->links, node, !is_full);
     mu__links_flush(member->links);
     member->world->ops->wake_at(member->world, member->tick_ms);
 }
@@ -199,6 +203,17 @@ static void link_down(void *owner, uint32_t node, const char *reason)
     mu__kernel_node_down(((struct mu__member *)owner)->kernel, node, reason);
 }
 
+static void link_behind(void *owner, uint32_t node, bool is_behind)
+{
+    mu__kernel_node_behind(((struct mu__member *)owner)->kernel, node, is_behind);
+}
+
+static void link_refused(void *owner, const char *type, uint32_t index,
+                         const char *reason)
+{
+    mu__kernel_node_refused(((struct mu__member *)owner)->kernel, type, index, reason);
+}
+
 static void link_trouble(void *owner, const char *type, uint32_t index,
                          const char *reason)
 {
@@ -240,7 +255,9 @@ static int make_links(struct mu__member *member, const struct mu__member_config 
         .up = link_up,
         .down = link_down,
         .trouble = link_trouble,
+        .refused = link_refused,
         .deliver = deliver,
+        .behind = link_behind,
         .taken = mu__member_on_taken,
     };
 

@@ -8,6 +8,7 @@
 
 #include <dlfcn.h>
 #include <elf.h>
+#include <inttypes.h>
 #include <limits.h>
 #include <link.h>
 #include <stdio.h>
@@ -105,18 +106,49 @@ static int cannot_load(const char *path, mu_error *ret_error)
                         "no such library: %s", path, here, reason);
 }
 
+/* A file that ends before its segments do: dlopen maps what is not there, and the first
+ * touch of that ends the process. What is no ELF file at all, dlopen refuses itself. */
+static int check_whole(const char *path, uint64_t size, mu_error *ret_error)
+{
+    FILE *file = fopen(path, "re");
+    ElfW(Ehdr) head;
+    ElfW(Phdr) part;
+    uint64_t needed = 0;
+
+    if (file == NULL)
+        return 0;
+    if (fread(&head, sizeof head, 1, file) == 1 &&
+        memcmp(head.e_ident, ELFMAG, SELFMAG) == 0 && head.e_phentsize == sizeof part &&
+        head.e_phoff <= INT32_MAX && fseek(file, (long)head.e_phoff, SEEK_SET) == 0)
+        for (unsigned i = 0; i < head.e_phnum && fread(&part, sizeof part, 1, file) == 1;
+             i++)
+            if (part.p_type == PT_LOAD && part.p_offset + part.p_filesz > needed)
+                needed = part.p_offset + part.p_filesz;
+    (void)fclose(file);
+    if (needed <= size)
+        return 0;
+    return mu_error_set(ret_error, -MU_EINVALID, "plugin \"%s\" does not load: it is cut "
+                        "short: it has %" PRIu64 " bytes, and its segments need %" PRIu64,
+                        path, size, needed);
+}
+
 /* A plugin stays loaded: its functions may still be running when a node is closed. */
 static int load(mu_node *node, const char *path, mu_error *ret_error)
 {
     mu_plugin_open_fn open_plugin = NULL;
     struct stat status;
     void *handle;
-    int rv;
+    int rv = 0;
 
-    /* dlopen would wait for a writer of a pipe. */
-    if (stat(path, &status) == 0 && !S_ISREG(status.st_mode))
-        return mu_error_set(ret_error, -MU_EINVALID, "plugin \"%s\" does not load: it is "
-                            "no regular file", path);
+    if (stat(path, &status) == 0) {
+        /* dlopen would wait for a writer of a pipe. */
+        if (!S_ISREG(status.st_mode))
+            return mu_error_set(ret_error, -MU_EINVALID, "plugin \"%s\" does not load: "
+                                "it is no regular file", path);
+        rv = check_whole(path, (uint64_t)status.st_size, ret_error);
+    }
+    if (rv != 0)
+        return rv;
     handle = open_library(path);
     if (handle == NULL)
         return cannot_load(path, ret_error);

@@ -22,6 +22,19 @@ from .errors import InputError, MusterError, RemoteTraceback
 from .variable import Variable
 
 if TYPE_CHECKING:
+    from . import checkpoint as checkpoint
+    from . import cluster as cluster
+    from . import cluster_spec as cluster_spec
+    from . import coordination as coordination
+    from . import distribute as distribute
+    from . import executor as executor
+    from . import futures as futures
+    from . import joblib as joblib
+    from . import partitioners as partitioners
+    from . import resolvers as resolvers
+    from . import server as server
+    from . import strategy as strategy
+    from . import torch_store as torch_store
     from ._progress import progress
     from ._scatter import gather
     from ._scatter import map as map
@@ -78,6 +91,11 @@ _LAZY = {
     "UnionClusterResolver": "resolvers",
 }
 
+# Modules that are imported on first use, too; those of other packages need these.
+_MODULES = ("checkpoint", "cluster", "cluster_spec", "coordination", "distribute",
+            "executor", "futures", "partitioners", "resolvers", "server", "strategy")
+_OF_OTHERS = ("joblib", "torch_store")
+
 __all__ = [
     "Checkpoint", "ClusterCoordinator", "InputError", "LocalCluster", "MusterError",
     "Node", "PerWorkerValues", "RemoteTraceback", "RemoteValue", "Run", "Shard",
@@ -89,14 +107,16 @@ __all__ = [
     "Server", "ServerConfig", "SimpleClusterResolver", "SlurmClusterResolver",
     "TFConfigClusterResolver", "TPUClusterResolver", "UnionClusterResolver",
     "WorkerContext", "get_current_worker_context", "run_distribute_coordinator",
-    "Executor", "Future", "as_completed", "future_of", "gather", "progress", "scatter",
-    "wait",
+    "Executor", "Future", "as_completed", "future_of", "gather", "map", "progress",
+    "scatter", "wait",
 ]
 
 
 def __getattr__(name: str) -> Any:
     import importlib
 
+    if name in _MODULES or name in _OF_OTHERS:
+        return importlib.import_module(f".{name}", __name__)
     module = _LAZY.get(name)
     if module is None:
         raise AttributeError(f"module 'muster' has no attribute {name!r}")
@@ -106,4 +126,4 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> "list[str]":
-    return sorted(set(globals()) | set(_LAZY))
+    return sorted(set(globals()) | set(_LAZY) | set(_MODULES))

@@ -7,7 +7,7 @@ import signal
 import sys
 from typing import NoReturn
 
-from . import _muster
+from . import _muster, _processes
 
 
 def main() -> NoReturn:
@@ -15,6 +15,7 @@ def main() -> NoReturn:
     parent = os.environ.pop("MUSTER_PYTHON_PARENT", "")
     if parent:
         _muster.die_with_parent(int(parent))
+    _processes.take_authkey()
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(line_buffering=True)

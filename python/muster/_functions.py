@@ -6,7 +6,7 @@ import sys
 import types
 from typing import Any, Callable, Dict, List, Optional, Tuple
 
-from . import _muster, _pickling, _processes, errors
+from . import _content, _muster, _pickling, _processes, errors
 
 # Bounds of functions that a coordinator keeps on its workers: their number, and bytes of
 # their pickles, which may contain captured arrays. The oldest are dropped first.
@@ -44,8 +44,8 @@ def _evict(coordinator: "_muster.Coordinator", by_identity: Dict[Any, Any],
         room += 0 if entry is None else entry.size
         count -= 1
     kept = set(map(id, list(by_hash.values())))
-    for function, entry in list(by_identity.items()):
-        if id(entry) not in kept:
+    for function, known in list(by_identity.items()):
+        if id(known[0]) not in kept:
             by_identity.pop(function, None)
 
 
@@ -54,11 +54,16 @@ def entry_of(coordinator: "_muster.Coordinator", by_identity: Dict[Any, Any],
              function: Any) -> "_muster.Function":
     """The workers' handle of a function; sends the function unless they have its content.
 
-    A plain function is looked at once. Other callables have a state that may change:
-    they are pickled each time, and found by content.
+    A plain function is remembered with what it consists of: code, captured variables,
+    globals. Callables of which that is not known are pickled each time, and found by
+    content.
     """
     import hashlib  # large, and not needed on workers
 
+    content = None
+    if type(function) is types.FunctionType:
+        by_identity.pop(function, None)
+        content = _content.content_of(function)
     data = _pickling.dumps_function(function)
     key = hashlib.sha256(data).digest()
     entry = by_hash.get(key)
@@ -66,10 +71,11 @@ def entry_of(coordinator: "_muster.Coordinator", by_identity: Dict[Any, Any],
         _evict(coordinator, by_identity, by_hash, len(data))
         opened = _muster.open_function(coordinator, data, name_of(function))
         entry = by_hash.setdefault(key, opened)  # unless another thread was faster
-    if type(function) is types.FunctionType:
+    # Unless another thread has changed it in the meantime.
+    if content is not None and content.holds():
         if len(by_identity) >= FUNCTIONS_MAX:
             _evict(coordinator, by_identity, by_hash, 0)
-        by_identity[function] = entry
+        by_identity[function] = (entry, content)
     return entry
 
 

@@ -50,7 +50,7 @@ def log(level: int, task: str, who: str, line: str, lost: int) -> None:
     logger.log(levels[min(level, 3)], "%s %s: %s", task, who, line)
 
 
-def await_value(value: "_muster.RemoteValue") -> Generator[Any, None, Any]:
+def await_value(value: "_muster.RemoteValue[Any]") -> Generator[Any, None, Any]:
     """Implements `await value`: wakes the asyncio loop when the value is ready."""
     import asyncio
 

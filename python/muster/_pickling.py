@@ -8,7 +8,7 @@ import pickle
 import re
 import sys
 import types
-from typing import Any, Callable, List, Optional, Sequence, Tuple
+from typing import Any, Callable, List, NoReturn, Optional, Sequence, Tuple
 
 from . import errors
 
@@ -16,8 +16,9 @@ from . import errors
 _SMALL_BYTES = 2048
 
 
-def dumps(value: Any) -> Tuple[bytes, List[pickle.PickleBuffer]]:
-    """The pickle of a value, and its large buffers in order.
+def dumps(value: Any, is_call: bool = False) -> Tuple[bytes, List[pickle.PickleBuffer]]:
+    """The pickle of a value, and its large buffers in order. is_call: the value is (args,
+    kwargs) of a function.
 
     What plain pickle cannot do, or would only name although it lives in __main__, is
     pickled by cloudpickle.
@@ -41,7 +42,13 @@ def dumps(value: Any) -> Tuple[bytes, List[pickle.PickleBuffer]]:
     except (pickle.PicklingError, AttributeError, TypeError):
         pass
     del buffers[:]
-    return _by_content(value, take), buffers
+    try:
+        return _by_content(value, take), buffers
+    except (pickle.PicklingError, AttributeError, TypeError) as error:
+        args, kwargs = value if is_call else ((), None)
+        parts = [(f"argument {i + 1}", arg) for i, arg in enumerate(args)]
+        parts += [(f"argument {name!r}", arg) for name, arg in (kwargs or {}).items()]
+        _raise_with_place(error, parts or _parts_of(value))
 
 
 class _OlderNumpy(pickle.Unpickler):
@@ -65,7 +72,55 @@ def loads(data: Any, buffers: Sequence[Any] = ()) -> Any:
 
 def dumps_function(function: Any) -> bytes:
     """Pickle a function for workers: by name when it is importable, else by value."""
-    return _by_content(function, None)
+    try:
+        return _by_content(function, None)
+    except (pickle.PicklingError, AttributeError, TypeError) as error:
+        _raise_with_place(error, _parts_of(function))
+
+
+# ---- what cannot be pickled ----
+
+_DEPTH_MAX = 8
+_PARTS_MAX = 1000
+
+
+def _parts_of(value: Any) -> List[Tuple[str, Any]]:
+    """The parts of a value with words for each, at most _PARTS_MAX."""
+    parts: List[Tuple[str, Any]] = []
+    if type(value) is types.FunctionType:
+        names = value.__code__.co_freevars
+        for name, cell in zip(names, value.__closure__ or ()):
+            try:
+                parts.append((name, cell.cell_contents))
+            except ValueError:      # not assigned yet
+                pass
+        parts += [(name, value.__globals__[name]) for name in value.__code__.co_names
+                  if name in value.__globals__]
+        parts = [(f"variable {name!r} of function {value.__qualname__!r}", part)
+                 for name, part in parts]
+    elif isinstance(value, dict):
+        parts = [(f"key {key!r}", part) for key, part in value.items()]
+    elif isinstance(value, (list, tuple, set, frozenset)):
+        parts = [(f"item {i}", part) for i, part in enumerate(value)]
+    elif not isinstance(value, (type, types.ModuleType)):
+        parts = [(f"attribute {name!r}", part)
+                 for name, part in getattr(value, "__dict__", {}).items()]
+    return parts[:_PARTS_MAX]
+
+
+def _raise_with_place(error: Exception, parts: List[Tuple[str, Any]]) -> NoReturn:
+    """Raise the error, with words that say which part cannot be pickled."""
+    places: List[str] = []
+    while parts and len(places) < _DEPTH_MAX:
+        words, part = parts.pop(0)
+        try:
+            _by_content(part, None)
+        except Exception:
+            places.append(words)
+            parts = _parts_of(part)
+    if not places or type(error) not in (pickle.PicklingError, AttributeError, TypeError):
+        raise error
+    raise type(error)(f"{error} (in {', '.join(places)})") from error
 
 
 # ---- by value ----

@@ -9,7 +9,7 @@ import signal
 import sys
 from typing import Any, Dict, Iterator, Optional, Tuple
 
-from . import _muster, _worker, errors
+from . import _muster, _processes, _worker, errors
 from .variable import Variable as _BaseVariable
 
 _SOCKET = 3
@@ -292,6 +292,7 @@ def main(options: Dict[str, Any]) -> None:
     _muster.die_with_parent(options["parent"])
     _muster.frame_secret(options["secret"])
     _leave_ends_to_the_worker()
+    _processes.take_authkey()
     os.set_inheritable(_SOCKET, False)
     os.closerange(_SOCKET + 1, os.sysconf("SC_OPEN_MAX"))
     sys.argv[1:] = []

@@ -20,6 +20,9 @@ from muster._process import main
 main(options)
 """
 
+# The variable with the chief's key of multiprocessing, see take_authkey().
+AUTHKEY = "MUSTER_PYTHON_AUTHKEY"
+
 _modules: List[str] = []        # of --python
 _lock = threading.Lock()
 _secret = ""                    # see src/process/frame.h
@@ -36,6 +39,16 @@ class Source(NamedTuple):
 def add_module(name: str) -> None:
     """Have processes that are started later import a module first."""
     _modules.append(name)
+
+
+def take_authkey() -> None:
+    """Use the key of multiprocessing that the LocalCluster's own process has, so that
+    proxies of its managers can be arguments."""
+    text = os.environ.get(AUTHKEY, "")
+    if text:
+        import multiprocessing
+
+        multiprocessing.current_process().authkey = bytes.fromhex(text)
 
 
 def _make_secret() -> str:

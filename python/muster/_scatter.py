@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import concurrent.futures as cf
 import time
-from typing import Any, Callable, Dict, Iterable, Iterator, List, Optional
+from typing import (Any, Callable, Dict, Iterable, Iterator, List, Optional,
+                    TypeVar)
 
 from . import _coordinators, _muster, _scope
 from .coordinator import ClusterCoordinator
 
 __all__ = ["gather", "map", "scatter"]
+
+T = TypeVar("T")
 
 
 def _same(value: Any) -> Any:
@@ -74,10 +77,10 @@ def _gathered(item: Any, end: Optional[float]) -> Any:
     return item
 
 
-def map(fn: Callable[..., Any], *iterables: Iterable[Any], cluster: Any = None,
+def map(fn: Callable[..., T], *iterables: Iterable[Any], cluster: Any = None,
         chunksize: int = 1, timeout: Optional[float] = None,
         buffersize: Optional[int] = None, progress: Any = None,
-        **options: Any) -> Iterator[Any]:
+        **options: Any) -> Iterator[T]:
     """The results of fn over the iterables on a cluster, in order: Executor.map() with an
     executor of its own, whose options may be given."""
     from .executor import Executor
@@ -86,8 +89,12 @@ def map(fn: Callable[..., Any], *iterables: Iterable[Any], cluster: Any = None,
     results = executor.map(fn, *iterables, timeout=timeout, chunksize=chunksize,
                            buffersize=buffersize, progress=progress)
 
-    def give() -> Iterator[Any]:
+    def give() -> Iterator[T]:
         with executor:
-            yield from results
+            try:
+                yield from results
+            except (KeyboardInterrupt, GeneratorExit):  # nobody takes the rest
+                executor._engine.interrupt()
+                raise
 
     return give()

@@ -24,6 +24,7 @@ _BACKOFF_FIRST = 0.05
 _BACKOFF_MAX = 5.0
 _STEADY = 30.0          # seconds after which a task's restarts are counted from 0
 _LINE_MAX = 1 << 20     # bytes
+_TERM_SECONDS = 3.0     # from SIGTERM to SIGKILL
 _USAGE = 2              # exit code of a usage error: the task is not restarted
 
 
@@ -83,9 +84,11 @@ class Supervisor:
         self._poll.register(self._wake_read, select.POLLIN)
         self._stop_at: Optional[float] = None
         self._killing = False
+        self._term_seconds = _TERM_SECONDS
         self._leaving = False
         self._call: Optional[Callable[[], Any]] = None
         self._started = threading.Event()
+        self._lock = threading.Lock()       # of closing _wake_write
         self._failure: Optional[BaseException] = None
         self._thread = threading.Thread(target=self._main, name="muster-supervisor",
                                         daemon=True)
@@ -107,16 +110,23 @@ class Supervisor:
         """Do not restart tasks any more."""
         self._leaving = True
 
-    def stop(self, grace: float) -> None:
-        """Wait `grace` seconds for the tasks to end, then kill them."""
+    def stop(self, grace: float, term_seconds: float = _TERM_SECONDS) -> None:
+        """Wait `grace` seconds for the tasks to end, then send them SIGTERM, and SIGKILL
+        term_seconds later."""
+        self._leaving = True
+        self._term_seconds = term_seconds
         self._stop_at = time.monotonic() + grace
         try:
-            os.write(self._wake_write, b"x")
+            with self._lock:
+                if self._wake_write >= 0:
+                    os.write(self._wake_write, b"x")
         except BrokenPipeError:
             pass    # all tasks had ended, and the thread has closed its end
         self._thread.join(grace + 10)
-        if not self._thread.is_alive():
-            os.close(self._wake_write)
+        with self._lock:
+            if not self._thread.is_alive() and self._wake_write >= 0:
+                os.close(self._wake_write)
+                self._wake_write = -1
 
     # ---- the thread ----
 
@@ -192,7 +202,7 @@ class Supervisor:
                     task.process.kill()
                 else:
                     task.process.terminate()
-        self._stop_at = now + (1.0 if self._killing else 3.0)
+        self._stop_at = now + (1.0 if self._killing else self._term_seconds)
         self._killing = True
 
     # ---- lines ----

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import collections
+import pickle
 import threading
 from typing import Any, Dict, Iterator, NamedTuple, Optional, Tuple
 
@@ -94,21 +95,22 @@ def _is_told_to_stop() -> bool:
         return False
 
 
-def failure(exception: BaseException) -> Tuple[int, int, bytes, bytes, bytes]:
-    """The parts of an exception that are sent: code, kind, message, detail, task."""
-    import traceback
-
-    lines = traceback.format_exception(type(exception), exception,
-                                       exception.__traceback__)
+def failure(exception: BaseException
+            ) -> Tuple[int, int, bytes, bytes, bytes, bytes]:
+    """The parts of an exception that are sent: code, kind, message, detail, task, and the
+    whole of it for Python."""
+    text = _traceback_of(exception)
     kind, task = 1, ""
     if isinstance(exception, errors.MusterError) and exception._of_call and \
             exception.kind == "server":
         kind, task = 4, exception.task
     stripped = exception.with_traceback(None)
-    detail = errors.pack_exception("".join(lines).rstrip(), stripped, _DETAIL_BYTES)
+    detail = errors.pack_exception(text, stripped, _DETAIL_BYTES)
+    whole = _failed(stripped, text)
     code = -2 if _must_be_final(exception) else _code(exception)
     return (code, kind, _cut(_words(exception), _MESSAGE_BYTES),
-            detail.encode("utf-8"), task.encode("utf-8"))
+            detail.encode("utf-8"), task.encode("utf-8"),
+            pickle.dumps((whole.data, whole.words, whole.text, whole.code), 4))
 
 
 class Failed:
@@ -182,14 +184,62 @@ class _Revived:
         return (errors.revive, self._fields)
 
 
-def failed(exception: BaseException) -> Failed:
-    """The result of a closure whose error only its future reports."""
+# Of an exception that is sent, in all and of its parts.
+_WHOLE_BYTES = 1 << 20
+_TEXT_BYTES = 256 << 10
+_WORDS_BYTES = 64 << 10
+
+
+def _traceback_of(exception: BaseException) -> str:
     import traceback
 
-    lines = traceback.format_exception(type(exception), exception,
-                                       exception.__traceback__)
-    data = _dump(exception.with_traceback(None))
-    return Failed(data, _words(exception), "".join(lines).rstrip(), -_code(exception))
+    return "".join(traceback.format_exception(type(exception), exception,
+                                              exception.__traceback__)).rstrip()
+
+
+def _end_of(text: str, room: int) -> str:
+    data = text.encode("utf-8", "replace")
+    if len(data) <= room:
+        return text
+    return (f"[the first {len(data) - room} bytes of the traceback were cut]\n"
+            + data[-room:].decode("utf-8", "ignore"))
+
+
+def _start_of(words: str, room: int) -> str:
+    data = words.encode("utf-8", "replace")
+    if len(data) <= room:
+        return words
+    return (data[:room].decode("utf-8", "ignore")
+            + f" [the last {len(data) - room} bytes of the message were cut]")
+
+
+class _OfClass:
+    """Pickles an exception that is too large as one of its class, with its message."""
+
+    def __init__(self, exception: BaseException, words: str) -> None:
+        cls = type(exception)
+        self._fields = (cls.__module__, cls.__qualname__, words)
+
+    def __reduce__(self) -> Any:
+        return (errors._of_class, self._fields)
+
+
+def _failed(exception: BaseException, text: str) -> Failed:
+    text = _end_of(text, _TEXT_BYTES)
+    words = _start_of(_words(exception), _WORDS_BYTES)
+    data = _dump(exception)
+    room = _WHOLE_BYTES - _TEXT_BYTES - _WORDS_BYTES
+    if data is not None and len(data) > room:
+        words += (f" [cut: the exception has {len(data)} bytes, and at most {room} are "
+                  "sent]")
+        data = _pickling.dumps_function(_OfClass(exception, words))
+    return Failed(data, words, text, -_code(exception))
+
+
+def failed(exception: BaseException) -> Failed:
+    """The result of a closure whose error only its future reports."""
+    text = _traceback_of(exception)
+    return _failed(exception.with_traceback(None), text)
 
 
 # Open variables by the id of their node and their name, the last used one at the end.

@@ -6,15 +6,21 @@ import atexit
 import functools
 import html
 import json
+import multiprocessing
 import os
 import sys
 import time
 import weakref
-from typing import Any, Callable, Dict, Iterable, List, Mapping, Optional, Union
+from typing import (TYPE_CHECKING, Any, Callable, Dict, Iterable, List, Mapping,
+                    Optional, Tuple, TypedDict, Union)
 
 from . import _muster, _scope, errors
 from ._folder import Folder
+from ._processes import AUTHKEY
 from ._supervisor import Supervisor, Task
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
 
 # Variables that identify a task, which are not passed on to the tasks.
 _OWN_VARIABLES = ("TF_CONFIG", "MUSTER_CLUSTER", "MUSTER_TASK", "MUSTER_TYPE",
@@ -26,6 +32,7 @@ _START = "import sys; del sys.path[0]; from muster.__main__ import main; main()"
 
 _open: "weakref.WeakSet[LocalCluster]" = weakref.WeakSet()
 
+_NOW_SECONDS = 0.3         # from SIGTERM to SIGKILL after Ctrl-C
 _DROPPED_SECONDS = 0.2     # interval of checking whether a node is still used
 
 
@@ -40,19 +47,34 @@ atexit.register(_close_all)
 def _end(node: "Optional[_muster.Node]", supervisor: Optional[Supervisor],
          folder: Optional[Folder], timeout: float) -> None:
     """End the job and all processes."""
-    if supervisor is not None:
-        supervisor.let_end()
-    if node is not None:
-        try:
-            node.job_done(timeout=max(0.0, min(timeout, 2.0)))
-        except errors.MusterError:
-            pass
-    if supervisor is not None:
-        supervisor.stop(timeout if node is not None else 0)
-    if node is not None:
-        node.close(timeout)
-    if folder is not None:
-        folder.close()
+    try:
+        if supervisor is not None:
+            supervisor.let_end()
+        if node is not None:
+            try:
+                node.job_done(timeout=max(0.0, min(timeout, 2.0)))
+            except errors.MusterError:
+                pass
+        if supervisor is not None:
+            supervisor.stop(timeout if node is not None else 0)
+        if node is not None:
+            node.close(timeout)
+    except BaseException:   # Ctrl-C while it waited
+        _end_now(node, supervisor)
+        raise
+    finally:
+        if folder is not None:
+            folder.close()
+
+
+def _end_now(node: "Optional[_muster.Node]", supervisor: Optional[Supervisor]) -> None:
+    """End all processes at once, whatever runs there."""
+    try:
+        if supervisor is not None:
+            supervisor.stop(0, _NOW_SECONDS)
+    finally:
+        if node is not None:
+            node.close(0)
 
 
 def _end_dropped(nodes: "List[_muster.Node]", supervisor: Supervisor,
@@ -73,6 +95,8 @@ _ONE = [object()]   # has the reference count of an object in one list only
 
 _KINDS: Dict[Any, str] = {int: "an int", str: "a str", Mapping: "a dict",
                           Iterable: "a list"}
+# Options of a node that say which task it is.
+_OF_ONE = {"task_type", "task_index", "bind_address", "advertise_address"}
 _LEVELS = {"error": 0, "warn": 1, "info": 2, "debug": 3}
 
 
@@ -87,19 +111,88 @@ def _flags(options: Mapping[str, Any]) -> List[str]:
     """Options of a node as flags of `muster node`; seconds become milliseconds."""
     flags = []
     times = {"resolve", "recovery", "start_delay", "start_delay_max", "server_lost",
-             "effect_wait", "watchdog", "heartbeat", "silence", "suspect", "dead",
-             "reconnect", "stuck", "leave", "lease", "plugin_timeout"}
+             "server_failures_window", "journal_keep_window", "effect_wait", "watchdog",
+             "heartbeat", "silence", "suspect", "dead", "reconnect", "stuck", "leave",
+             "lease", "orphan", "plugin_timeout"}
     for name, value in options.items():
         if value is None:
             continue
         if name in times:
             if not isinstance(value, (int, float)):
                 raise TypeError(f"{name} is {value!r}, expected seconds")
-            name, value = name + "_ms", int(round(value * 1000))
+            name = name.replace("_window", "") + "_ms"
+            value = int(round(value * 1000))
         if isinstance(value, bool):
             value = int(value)
         flags += ["--" + name.replace("_", "-"), str(value)]
     return flags
+
+
+class ClusterOptions(TypedDict, total=False):
+    """Of every node of a cluster; times are in seconds. muster/node.h says what each is
+    for."""
+
+    cluster_name: Optional[str]
+    resolve: Optional[float]
+    window: Optional[int]
+    queue_max: Optional[int]
+    attempts_max: Optional[int]
+    queue_bytes_max: Optional[int]
+    retries_max: Optional[int]
+    recovery: Optional[float]
+    start_delay: Optional[float]
+    start_delay_max: Optional[float]
+    server_failures: Optional[int]
+    server_failures_window: Optional[float]
+    server_lost: Optional[float]
+    effect_wait: Optional[float]
+    timeouts: Optional[int]
+    unknown_is_worker: Optional[bool]
+    backup_percent: Optional[int]
+    watchdog: Optional[float]
+    measure: Optional[bool]
+    journal: Optional[str]
+    journal_sync: Optional[bool]
+    heartbeat: Optional[float]
+    silence: Optional[float]
+    service_hosts: Optional[str]
+    store: Optional[str]
+    store_sync: Optional[bool]
+    run: Optional[str]
+    coordinated_jobs: Optional[str]
+    recoverable: Optional[str]
+    suspect: Optional[float]
+    dead: Optional[float]
+    reconnect: Optional[float]
+    stuck: Optional[float]
+    leave: Optional[float]
+    lease: Optional[float]
+    plugin_timeout: Optional[float]
+    worker_types: Optional[str]
+    spin_us: Optional[int]
+    orphan: Optional[float]
+    journal_keep: Optional[int]
+    journal_keep_window: Optional[float]
+    key_file: Optional[str]
+    tls_ca: Optional[str]
+    tls_certificate: Optional[str]
+    tls_private_key: Optional[str]
+    tls_any_task: Optional[bool]
+    insecure: Optional[bool]
+    wire: Optional[str]
+
+
+class NodeOptions(ClusterOptions, total=False):
+    """Of one node."""
+
+    task_type: Optional[str]
+    task_index: Optional[int]
+    bind_address: Optional[str]
+    advertise_address: Optional[str]
+    threads: Optional[int]
+    log_level: Optional[int]
+    processes: int
+    resolver: Any
 
 
 class LocalCluster:
@@ -119,7 +212,7 @@ class LocalCluster:
     transport: "ipc" (unix sockets) or "tcp" (ports on loopback).
     log_level: "error", "warn", "info" or "debug", of the tasks' logs, which go to the
     logger "muster".
-    options: options of every node, named as in Node(): heartbeat=0.2, server_lost=3.
+    of_nodes: options of every node, named as in Node(): heartbeat=0.2, server_lost=3.
 
     Returns at once: scheduled closures wait for workers. A context manager. The processes
     also end when the cluster is garbage collected, and when this process ends, even if it
@@ -133,7 +226,8 @@ class LocalCluster:
                  restarts_max: int = 20,
                  on_line: Optional[Callable[[str, str, str], Any]] = None,
                  transport: str = "ipc", log_level: str = "warn",
-                 **options: Any) -> None:
+                 **of_nodes: Unpack[ClusterOptions]) -> None:
+        options: Dict[str, Any] = dict(of_nodes)
         _check(workers=(workers, int), ps=(ps, int), threads=(threads, int),
                processes=(processes, int),
                restarts_max=(restarts_max, int), log_level=(log_level, str),
@@ -167,7 +261,7 @@ class LocalCluster:
         if processes and threads != 1:
             raise ValueError("threads and processes were given: a worker has one thread "
                              "for each of its processes")
-        unknown = set(options) - set(_muster.NODE_OPTIONS)
+        unknown = set(options) - set(_muster.NODE_OPTIONS) | set(options) & _OF_ONE
         if unknown:
             raise TypeError(f"LocalCluster() got unexpected options {sorted(unknown)}")
         if counts and "worker_types" not in options:
@@ -222,6 +316,8 @@ class LocalCluster:
         paths = [path or os.getcwd() for path in sys.path]
         variables["PYTHONPATH"] = os.pathsep.join(dict.fromkeys(paths))
         variables["MUSTER_PYTHON_PARENT"] = str(os.getpid())
+        # For proxies of a multiprocessing.Manager, as in children of multiprocessing.
+        variables[AUTHKEY] = multiprocessing.current_process().authkey.hex()
         variables.update(env or {})
         return variables
 
@@ -328,8 +424,23 @@ class LocalCluster:
     def close(self, timeout: float = 5.0) -> None:
         """End the job and all processes: those that have not ended after timeout seconds
         are killed. Does nothing in a forked child: the cluster belongs to the parent."""
+        if self._process == os.getpid():
+            node, supervisor, folder = self._leave()
+            _end(node, supervisor, folder, timeout)
+
+    def _close_now(self) -> None:
+        """After Ctrl-C: end all processes at once, whatever runs there."""
         if self._process != os.getpid():
             return
+        node, supervisor, folder = self._leave()
+        try:
+            _end_now(node, supervisor)
+        finally:
+            if folder is not None:
+                folder.close()
+
+    def _leave(self) -> "Tuple[Any, Optional[Supervisor], Optional[Folder]]":
+        """What is to be ended; there is nothing left of it here."""
         node, self._node = self._node, None
         supervisor, self._supervisor = self._supervisor, None
         if self._dropped is not None:
@@ -337,7 +448,7 @@ class LocalCluster:
         _open.discard(self)
         _scope.pop(self)
         folder, self._folder = self._folder, None
-        _end(node, supervisor, folder, timeout)
+        return node, supervisor, folder
 
     def __reduce__(self) -> Any:
         raise TypeError(
@@ -350,8 +461,11 @@ class LocalCluster:
         _scope.push(self)
         return self
 
-    def __exit__(self, *_: Any) -> None:
-        self.close()
+    def __exit__(self, kind: Optional[type] = None, *_: Any) -> None:
+        if kind is not None and issubclass(kind, KeyboardInterrupt):
+            self._close_now()
+        else:
+            self.close()
 
     # ---- for people ----
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import threading
 import weakref
-from typing import TYPE_CHECKING, Any, Callable, Dict, Iterable, Iterator, List, Optional
+from typing import (TYPE_CHECKING, Any, Callable, Dict, Iterable, Iterator, List,
+                    Optional, TypeVar)
 
 from . import _functions, _muster, _scope, errors
 
@@ -16,6 +17,7 @@ _known: "weakref.WeakValueDictionary[int, ClusterCoordinator]" = \
     weakref.WeakValueDictionary()
 _opening: Dict[int, threading.Lock] = {}    # of each node, held while it is opened
 
+T = TypeVar("T")
 RemoteValue = _muster.RemoteValue
 PerWorkerValues = _muster.PerWorkerValues
 
@@ -100,8 +102,8 @@ class ClusterCoordinator(_muster.Coordinator):
 
         return Executor(self, max_workers, **options)
 
-    def map(self, fn: Callable[..., Any], *iterables: Iterable[Any], chunksize: int = 1,
-            **options: Any) -> Iterator[Any]:
+    def map(self, fn: Callable[..., T], *iterables: Iterable[Any], chunksize: int = 1,
+            **options: Any) -> Iterator[T]:
         """fn over the iterables, chunksize calls in a closure; see muster.map()."""
         from . import _scatter
 

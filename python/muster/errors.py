@@ -367,10 +367,26 @@ def _unpack_exception(detail: str, message: str) -> Tuple[str, Optional[BaseExce
     return text, value if isinstance(value, BaseException) else None
 
 
+def _unpack_whole(data: bytes) -> Tuple[str, str, Optional[BaseException]]:
+    """Message, traceback and exception of muster._worker.failure()."""
+    packed, words, text, _ = pickle.loads(data)
+    try:
+        original = None if packed is None else pickle.loads(packed)
+    except Exception:  # its class is not importable here
+        original = None
+    return words, text, original if isinstance(original, BaseException) else None
+
+
 def _from_fields(code: int, message: str, kind: int, task: str, function: str,
-                 closure: int, attempt: int, detail: str) -> BaseException:
+                 closure: int, attempt: int, detail: str,
+                 data: Optional[bytes] = None) -> BaseException:
     """The exception of an error of the library: called by the extension."""
     text, original = _unpack_exception(detail, message)
+    if data is not None:
+        words, text, whole = _unpack_whole(data)
+        original = whole or original
+        if kind != 2:
+            message = words
     cls: Type[MusterError] = InputError if kind == 2 else class_of(code)
     error = cls(message, kind=KINDS[kind] if kind < len(KINDS) else "other", task=task,
                 function=function, closure=closure, attempt=attempt, detail=text,

@@ -13,19 +13,27 @@ import threading
 import time
 import types
 import weakref
-from typing import (Any, Callable, Deque, Dict, Iterable, Iterator, List, NoReturn,
-                    Optional, Tuple, cast)
+from typing import (TYPE_CHECKING, Any, Callable, Deque, Dict, Iterable, Iterator, List,
+                    NoReturn, Optional, Tuple, TypeVar, Union, cast)
 
-from . import _coordinators, _muster, errors
+from . import _coordinators, _muster, _pickling, _worker, errors
 from .cluster import LocalCluster
 from .coordinator import ClusterCoordinator
 from .futures import Future, Owner
 
+if TYPE_CHECKING:
+    from typing_extensions import ParamSpec
+
+    P = ParamSpec("P")
+
 __all__ = ["BrokenClusterExecutor", "Executor"]
+
+T = TypeVar("T")
 
 _LOGGER = logging.getLogger("concurrent.futures")
 
 _RETRY_SECONDS = 0.02
+_IDLE_SECONDS = 1.0     # interval of checking whether a cluster is still open
 _FUNCTIONS_MAX = 64
 
 _OPTIONS = frozenset({"priority", "deadline", "run_timeout", "attempts", "worker",
@@ -42,11 +50,24 @@ _engines: "weakref.WeakSet[_Engine]" = weakref.WeakSet()
 _interpreter_ends = False
 
 
+def _was_interrupted() -> bool:
+    """Whether the program ends by Ctrl-C, as nothing has caught the exception."""
+    kind = getattr(sys, "last_type", None)
+    return not hasattr(sys, "ps1") and isinstance(kind, type) and \
+        issubclass(kind, KeyboardInterrupt)
+
+
 def _at_exit() -> None:
     global _interpreter_ends
     _interpreter_ends = True
     for engine in list(_engines):
-        engine.shutdown(True, False)
+        try:
+            if _was_interrupted():
+                engine.interrupt()
+            else:
+                engine.shutdown(True, False)
+        except KeyboardInterrupt:   # then it was interrupted; so are the others
+            sys.last_type = KeyboardInterrupt
 
 
 if hasattr(threading, "_register_atexit"):
@@ -114,21 +135,34 @@ class _Globals:
                 self._values.update(assigned)
 
 
-def _with_value(value: Optional[_Globals], probe: Any, fn: Callable[..., Any],
-                args: Tuple[Any, ...], kwargs: Dict[str, Any]) -> Any:
+class _InitializerFailed(Exception):
+    """Raised by calls on a worker where the initializer has failed; its arguments are the
+    fields of the _worker.Failed."""
+
+
+def _with_value(value: Union[_Globals, _worker.Failed, None], probe: Any,
+                fn: Callable[..., Any], args: Tuple[Any, ...],
+                kwargs: Dict[str, Any]) -> Any:
     if value is None:
         return fn(*args, **kwargs)
+    if isinstance(value, _worker.Failed):
+        raise _InitializerFailed(value.data, value.words, value.text, value.code)
     return value.call(probe, fn, args, kwargs)
 
 
-def _initialize(probe: Any, initializer: Callable[..., Any],
-                initargs: Tuple[Any, ...]) -> Optional[_Globals]:
-    if probe is None:
-        initializer(*initargs)
-        return None
-    made = _Globals()
-    made.call(probe, initializer, initargs, {})
-    return made
+def _initialize(data: bytes) -> Union[_Globals, _worker.Failed, None]:
+    """Call the initializer on a worker. Its exception is a value, so that it differs from
+    the errors of a call's inputs."""
+    try:
+        probe, initializer, initargs = _pickling.loads(data)
+        if probe is None:
+            initializer(*initargs)
+            return None
+        made = _Globals()
+        made.call(probe, initializer, initargs, {})
+        return made
+    except BaseException as error:
+        return _worker.failed(error)
 
 
 class _Engine(_muster.Sender, Owner):
@@ -142,10 +176,11 @@ class _Engine(_muster.Sender, Owner):
     def __init__(self, coordinator: ClusterCoordinator, capacity: int, fixed: bool,
                  options: Dict[str, Any], cancel_running: bool) -> None:
         self.cancel_running = cancel_running
-        self.closes: List[Callable[..., Any]] = []
+        self.own: Optional[LocalCluster] = None     # closed with it
         self.initialized: Any = None
         self.probe: Any = None
         self.broken: Optional[BaseException] = None
+        self._words = ""                            # why it is broken
         self._lock = threading.Lock()
         self._idle = threading.Condition(self._lock)
         self._timer: Optional[threading.Timer] = None
@@ -215,28 +250,30 @@ class _Engine(_muster.Sender, Owner):
 
     def failed(self, future: "Future[Any]", error: BaseException,
                is_aborted: bool) -> bool:
-        if is_aborted and future._state == "RUNNING" and self.broken is None and \
-                future._fn is not None:
+        if is_aborted and future._state == "RUNNING" and self.broken is None:
             # Another program's error has cancelled everything on the coordinator.
             self._later(future)
             return False
-        if self.initialized is not None and isinstance(error, errors.InputError):
+        if isinstance(error, _InitializerFailed):
             if self.broken is None:
-                _LOGGER.critical("Exception in initializer:", exc_info=error)
-                self._break(error)
+                failed = _worker.Failed(*error.args)
+                cause = failed.exception()
+                _LOGGER.critical("Exception in initializer:", exc_info=cause)
+                self._break(cause, f"the initializer failed: {failed.words}")
             error = self._broken_error()
         return super().failed(future, error, is_aborted)
 
     # ---- shutdown ----
 
     def _broken_error(self) -> BaseException:
-        error = BrokenClusterExecutor(str(self.broken))
+        error = BrokenClusterExecutor(self._words)
         error.__cause__ = self.broken
         return error
 
-    def _break(self, error: BaseException) -> None:
+    def _break(self, error: BaseException, words: str = "") -> None:
         with self._lock:
             if self.broken is None:
+                self._words = words or str(error)
                 self.broken = error
         self.is_shut = True
         for future in self._take_all():
@@ -256,28 +293,48 @@ class _Engine(_muster.Sender, Owner):
             for future in self._take_all():
                 future._settle("CANCELLED_AND_NOTIFIED", None, None, False)
         if wait and threading.current_thread().name != "muster-notices":
-            with self._lock:
-                while not self.is_idle:
-                    self._idle.wait()
-            self._close()
+            try:
+                self._wait_until_idle()
+                self._close()
+            except KeyboardInterrupt:
+                self.interrupt()
+                raise
         else:
             self._closes_when_idle = True
             self._close_when_idle()
 
-    def abandon(self) -> None:
-        """Close it on a thread, although functions are running."""
-        self.is_shut = True
-        with self._lock:
-            if self._is_closed:
+    def _wait_until_idle(self) -> None:
+        while not self.is_idle:
+            with self._lock:
+                told = self.is_idle or self._idle.wait(_IDLE_SECONDS)
+            if not told and not self.coordinator._is_open():
+                # Nothing is left that would settle them.
+                self._break(errors.ClosedError("the executor's cluster was closed"))
+                self._settle_all(self._broken_error())
                 return
-            self._is_closed = True
 
-        def close_all() -> None:
-            for close in self.closes:
-                close(0)
-            _engines.discard(self)
+    def _settle_all(self, error: Optional[BaseException]) -> None:
+        """Settle all futures: cancelled, or with an error."""
+        state = "FINISHED" if error is not None else "CANCELLED_AND_NOTIFIED"
+        for future in self._take_all():
+            future._settle(state, None, error)
+        for future in self._flying():
+            if future._settle(state, None, error):
+                future._recall()
 
-        threading.Thread(target=close_all, name="muster-executor-close").start()
+    def interrupt(self) -> None:
+        """After Ctrl-C: cancel everything, and end its own cluster at once."""
+        self.is_shut = True
+        self._settle_all(None)
+        with self._lock:
+            was_closed, self._is_closed = self._is_closed, True
+        _engines.discard(self)
+        if self.own is not None and not was_closed:
+            self.own._close_now()
+
+    def abandon(self) -> None:
+        """End it on a thread, although functions are running."""
+        threading.Thread(target=self.interrupt, name="muster-executor-close").start()
 
     def _close_when_idle(self) -> None:
         with self._lock:
@@ -291,8 +348,8 @@ class _Engine(_muster.Sender, Owner):
                 return
             self._is_closed = True
         try:
-            for close in self.closes:
-                close()
+            if self.own is not None:
+                self.own.close()
         finally:
             _coordinators.forget_closed()
             _engines.discard(self)
@@ -316,6 +373,8 @@ class Executor(cf.Executor):
     run_timeout, attempts, worker, not_worker, worker_type, effect_once, no_backup. Other
     options are those of the LocalCluster: threads=2, or processes=2.
 
+    Function and arguments are packed by submit(): later changes of them have no effect.
+
     A function runs at least once: when its worker dies it runs on another one. Its
     exception is raised only by the future.
     """
@@ -333,14 +392,13 @@ class Executor(cf.Executor):
         if initializer is not None and not callable(initializer):
             raise TypeError("initializer must be a callable")
         closures = {key: options.pop(key) for key in list(options) if key in _OPTIONS}
-        closes: List[Callable[..., Any]] = []
+        own: Optional[LocalCluster] = None
         fixed = False
         if cluster is None:
             max_workers = max_workers or os.cpu_count() or 1
             threads = int(options.get("processes", 0)) or int(options.get("threads", 1))
             options.setdefault("on_line", _raw_line)
-            cluster = LocalCluster(workers=max_workers, **options)
-            closes.append(cluster.close)
+            cluster = own = LocalCluster(workers=max_workers, **options)
             capacity = max_workers * threads
         elif options:
             raise TypeError(f"Executor() got unexpected options {sorted(options)}: the "
@@ -352,14 +410,15 @@ class Executor(cf.Executor):
             coordinator = _coordinators.coordinator_of(cluster)
             capacity = capacity or _coordinators.capacity_of(coordinator, cluster)
             engine = _Engine(coordinator, capacity, fixed, closures, cancel_running)
-            engine.closes = closes
+            engine.own = own
             if initializer is not None:
                 engine.probe = _globals_probe(initializer)
                 engine.initialized = coordinator.create_per_worker_value(
-                    _initialize, (engine.probe, initializer, tuple(initargs)))
+                    _initialize, (_pickling.dumps_function(
+                        (engine.probe, initializer, tuple(initargs))),))
         except BaseException:
-            for close in closes:
-                close()
+            if own is not None:
+                own.close()
             raise
         self._engine = engine
         self._submit: Callable[..., "Future[Any]"] = engine.submit
@@ -379,8 +438,8 @@ class Executor(cf.Executor):
     def _broken(self) -> bool:
         return self._engine.broken is not None
 
-    def submit(self, fn: Callable[..., Any], /, *args: Any,
-               **kwargs: Any) -> "Future[Any]":
+    def submit(self, fn: "Callable[P, T]", /, *args: P.args,
+               **kwargs: P.kwargs) -> "Future[T]":
         """Run fn(*args, **kwargs) on a worker; returns its Future at once.
 
         RuntimeError after shutdown(), BrokenExecutor when the executor is broken. An
@@ -390,9 +449,9 @@ class Executor(cf.Executor):
             raise TypeError(f"fn is {fn!r}, expected a callable")
         return self._submit(fn, args, kwargs or None)
 
-    def map(self, fn: Callable[..., Any], *iterables: Iterable[Any],
+    def map(self, fn: Callable[..., T], *iterables: Iterable[Any],
             timeout: Optional[float] = None, chunksize: int = 1,
-            buffersize: Optional[int] = None, progress: Any = None) -> Iterator[Any]:
+            buffersize: Optional[int] = None, progress: Any = None) -> Iterator[T]:
         """The results of fn over the iterables, in order, as by map().
 
         timeout: seconds from now until the last result; TimeoutError. chunksize: calls in
@@ -440,6 +499,13 @@ class Executor(cf.Executor):
         to the cluster yet."""
         self._functions.clear()
         self._engine.shutdown(wait, cancel_futures)
+
+    def __exit__(self, kind: Any = None, *_: Any) -> None:
+        if kind is not None and issubclass(kind, KeyboardInterrupt):
+            self._functions.clear()
+            self._engine.interrupt()
+        else:
+            self.shutdown()
 
     def __reduce__(self) -> NoReturn:
         raise TypeError(

@@ -19,7 +19,7 @@ __all__ = ["ALL_COMPLETED", "FIRST_COMPLETED", "FIRST_EXCEPTION", "DoneAndNotDon
            "Future", "as_completed", "future_of", "wait"]
 
 T = TypeVar("T")
-Waitable = Union["cf.Future[Any]", "_muster.RemoteValue"]
+Waitable = Union["cf.Future[Any]", "_muster.RemoteValue[Any]"]
 
 _PENDING = "PENDING"
 _RUNNING = "RUNNING"
@@ -60,7 +60,7 @@ class Owner:
             future._settle(_FINISHED, None, error)
         return True
 
-    def recall(self, future: "Future[Any]", fn: Any) -> None:
+    def recall(self, future: "Future[Any]", source: Any) -> None:
         """A future of this owner was cancelled while it may be running."""
         future._recall()
 
@@ -172,9 +172,9 @@ class Future(_muster.FutureState, cf.Future, Generic[T]):  # type: ignore[type-a
 
     def cancel(self) -> bool:
         """Cancel it; False when it is too late: see the class."""
-        owner, fn = self._owner, self._fn
+        owner, source = self._owner, self._source
         if self._settle(owner.cancelled, None, None, owner.cancel_running):
-            owner.recall(self, fn)
+            owner.recall(self, source)
         return self.cancelled()
 
     def result(self, timeout: Optional[float] = None) -> T:
@@ -208,13 +208,37 @@ class Future(_muster.FutureState, cf.Future, Generic[T]):  # type: ignore[type-a
 
     def _refuse_fork(self) -> None:
         """Raise ClosedError in a forked child: only the parent gets the result."""
-        of = self._fn if isinstance(self._fn, _muster.RemoteValue) else self._owner
+        source = self._source
+        of = source if isinstance(source, _muster.RemoteValue) else self._owner
         coordinator = getattr(of, "coordinator", None)
         if coordinator is not None and not self.done():
             coordinator.counts()
 
     def __await__(self) -> Generator[Any, None, T]:
-        return asyncio.wrap_future(self).__await__()
+        # Not by asyncio.wrap_future(), which waits for ever for a StopIteration.
+        if not self.done():
+            loop = asyncio.get_running_loop()
+            arrived: "asyncio.Future[None]" = loop.create_future()
+
+            def finish() -> None:
+                if not arrived.done():
+                    arrived.set_result(None)
+
+            def tell(_: Any) -> None:
+                try:
+                    loop.call_soon_threadsafe(finish)
+                except RuntimeError:    # the loop was closed in the meantime
+                    pass
+
+            self.add_done_callback(tell)
+            try:
+                yield from arrived
+            except asyncio.CancelledError:  # of the waiting task
+                self.cancel()
+                raise
+        if self.cancelled():
+            raise asyncio.CancelledError
+        return self.result(0)
 
 
 class _Arrival:
@@ -225,7 +249,7 @@ class _Arrival:
     def __init__(self, future: "Future[Any]") -> None:
         self.future: "Optional[Future[Any]]" = future
 
-    def __call__(self, value: "_muster.RemoteValue") -> None:
+    def __call__(self, value: "_muster.RemoteValue[Any]") -> None:
         future, self.future = self.future, None
         if future is None:
             return
@@ -255,8 +279,8 @@ class _OfValue(Owner):
 
     cancel_running = True
 
-    def recall(self, future: "Future[Any]", fn: Any) -> None:
-        fn.cancel()
+    def recall(self, future: "Future[Any]", source: Any) -> None:
+        source.cancel()
 
 
 _OF_VALUE = _OfValue()

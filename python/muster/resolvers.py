@@ -210,7 +210,7 @@ class NamedClusterResolver(ClusterResolver):
     def resolve(self, timeout: Optional[float] = None) -> Dict[str, Any]:
         """All results of one query of the source: cluster, task_type, task_index,
         rpc_layer, environment, master, bind_address, visible_devices, partition,
-        accelerators, source (the resolver that found them)."""
+        accelerators, cluster_name, source (the resolver that found them)."""
         found = dict(self._resolve(timeout))
         found["cluster"] = (None if found["cluster"] is None
                             else ClusterSpec._wrap(found["cluster"]))
@@ -415,14 +415,16 @@ class SlurmClusterResolver(NamedClusterResolver):
     """The tasks of a Slurm step, from the variables that srun sets for each task.
 
     jobs: {"chief": 1, "ps": 2, "worker": "*"}, assigned to the tasks by rank; by default
-    all are workers. port_base: port of the first task of a node, or "auto".
+    all are workers. port_base: port of the first task of a node, by default
+    made of the job's id.
     gpus_per_node, gpus_per_task: by default detected. tasks_per_node: an int, or a dict
     of host to count. auto_set_gpu: cluster_spec() sets CUDA_VISIBLE_DEVICES of this
     process to its own GPUs.
     """
 
     def __init__(self, jobs: Optional[Mapping[str, Union[int, str]]] = None,
-                 port_base: Union[int, str] = 8888, gpus_per_node: Optional[int] = None,
+                 port_base: Union[int, str, None] = None,
+                 gpus_per_node: Optional[int] = None,
                  gpus_per_task: Optional[int] = None,
                  tasks_per_node: Union[int, Mapping[str, int], None] = None,
                  auto_set_gpu: bool = True, rpc_layer: str = "grpc", *,

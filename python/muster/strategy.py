@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import logging
-import threading
+import os
 from typing import Any, Callable, Dict, Generator, Iterable, List, Mapping, Optional
 
 from . import _muster, _scope
@@ -67,8 +67,8 @@ class ParameterServerStrategy:
                             "a function of shape and dtype")
         self._partitioner = variable_partitioner
         self._resolver: Optional[ClusterResolver] = None
+        self._node: Optional[_muster.Node] = None   # None: that of the function's run
         self._owned = False
-        self._lock = threading.Lock()
         if isinstance(cluster_resolver, ClusterResolver):
             self._resolver = cluster_resolver
             self._node = self._open(cluster_resolver, options)
@@ -90,12 +90,21 @@ class ParameterServerStrategy:
         _check_spec(spec, task_type)
         if task_type in (None, "chief"):
             options = {"task_type": "chief", "task_index": 0, **options}
+        name = (getattr(resolver, "_last", None) or {}).get("cluster_name")
+        if name and not os.environ.get("MUSTER_CLUSTER_NAME"):
+            options = {"cluster_name": name, **options}
         return _muster.Node(spec, **options)
+
+    def __reduce__(self) -> Any:
+        """In a function it is the strategy of the worker's node, without a resolver."""
+        own = ("_partitioner", "_resolver", "_node", "_owned")
+        rest = {name: value for name, value in self.__dict__.items() if name not in own}
+        return (_in_function, (type(self), self._partitioner), rest or None)
 
     @property
     def node(self) -> _muster.Node:
         """This process's node."""
-        return self._node
+        return _muster.current_run().node if self._node is None else self._node
 
     @property
     def cluster_resolver(self) -> Optional[ClusterResolver]:
@@ -105,12 +114,12 @@ class ParameterServerStrategy:
     @property
     def num_workers(self) -> int:
         """Number of workers in the cluster at present."""
-        return self._node.task_count("worker")
+        return self.node.task_count("worker")
 
     @property
     def num_ps(self) -> int:
         """Number of parameter servers."""
-        return self._node.task_count("ps")
+        return self.node.task_count("ps")
 
     @property
     def num_replicas_in_sync(self) -> int:
@@ -151,7 +160,7 @@ class ParameterServerStrategy:
 
     def close(self, timeout: Optional[float] = 5.0) -> None:
         """Close the node, if the strategy has opened it."""
-        if self._owned:
+        if self._owned and self._node is not None:
             self._node.close(timeout)
 
     def __enter__(self) -> ParameterServerStrategy:
@@ -173,6 +182,15 @@ class ParameterServerStrategy:
             raise ValueError(f"the partitioner returned {parts!r}: only the first "
                              "dimension can be cut, into at least 1 part")
         return max(1, min(int(parts[0]), shape[0]))
+
+
+def _in_function(cls: Any, partitioner: Any) -> Any:
+    """Unpickle a strategy."""
+    strategy = cls.__new__(cls)
+    strategy._partitioner = partitioner
+    strategy._resolver = strategy._node = None
+    strategy._owned = False
+    return strategy
 
 
 def _in_run() -> bool:

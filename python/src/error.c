@@ -1,5 +1,6 @@
-/* Errors of the library as Python exceptions: the classes are in muster/errors.py. */
-#include "extension.h"
+/* Errors of the library as Python exceptions, whose classes are in muster/errors.py, and
+ * the reverse. */
+#include "process/process.h"
 
 #include <stdarg.h>
 #include <string.h>
@@ -7,24 +8,58 @@
 
 static PyObject *from_fields;   /* muster.errors._from_fields */
 
-PyObject *mupy_exception(const mu_error *error, const char *function)
+static PyObject *bytes_of(mu_value *data)
+{
+    const void *bytes = NULL;
+    size_t size = 0;
+    PyObject *object;
+
+    if (data == NULL || mu_value_get_bytes(data, &bytes, &size) != 0)
+        Py_RETURN_NONE;
+    object = PyBytes_FromStringAndSize(bytes, (Py_ssize_t)size);
+    mu_value_free(data);
+    return object;
+}
+
+/* The message with the programs' own names of functions: f, not python.try:f. */
+static PyObject *words_of(const char *message)
+{
+    static const char *const prefixes[] = {"\"python.try:", "\"python.call:"};
+    char words[sizeof((mu_error *)NULL)->message];
+    char *at;
+
+    (void)snprintf(words, sizeof words, "%s", message);
+    for (size_t i = 0; i < sizeof prefixes / sizeof prefixes[0]; i++)
+        while ((at = strstr(words, prefixes[i])) != NULL)
+            memmove(at + 1, at + strlen(prefixes[i]),
+                    strlen(at + strlen(prefixes[i])) + 1);
+    return PyUnicode_DecodeUTF8(words, (Py_ssize_t)strlen(words), "replace");
+}
+
+PyObject *mupy_exception_with(const mu_error *error, const char *function, mu_value *data)
 {
     PyObject *make = mupy_import(&from_fields, "muster.errors", "_from_fields");
 
-    if (make == NULL)
+    if (make == NULL) {
+        mu_value_free(data);
         return NULL;
+    }
     if (function == NULL && strncmp(error->function, "python.", 7) == 0)
         function = strchr(error->function, ':');
     if (function != NULL && *function == ':')
         function++;
     return PyObject_CallFunction(
-        make, "iNissKIN", -error->code,
-        PyUnicode_DecodeUTF8(error->message, (Py_ssize_t)strlen(error->message),
-                             "replace"),
-        error->kind, error->task, function != NULL ? function : error->function,
+        make, "iNissKINN", -error->code, words_of(error->message), error->kind,
+        error->task, function != NULL ? function : error->function,
         (unsigned long long)error->closure, (unsigned)error->attempt,
         PyUnicode_DecodeUTF8(error->detail, (Py_ssize_t)strlen(error->detail),
-                             "replace"));
+                             "replace"),
+        bytes_of(data));
+}
+
+PyObject *mupy_exception(const mu_error *error, const char *function)
+{
+    return mupy_exception_with(error, function, NULL);
 }
 
 void mupy_error_waited(mu_error *error, int64_t waited_ms)
@@ -46,15 +81,20 @@ void mupy_error_waited(mu_error *error, int64_t waited_ms)
     memcpy(error->message, words, sizeof words);
 }
 
-PyObject *mupy_raise(const mu_error *error, const char *function)
+PyObject *mupy_raise_with(const mu_error *error, const char *function, mu_value *data)
 {
-    PyObject *exception = mupy_exception(error, function);
+    PyObject *exception = mupy_exception_with(error, function, data);
 
     if (exception == NULL)
         return NULL;
     PyErr_SetObject((PyObject *)Py_TYPE(exception), exception);
     Py_DECREF(exception);
     return NULL;
+}
+
+PyObject *mupy_raise(const mu_error *error, const char *function)
+{
+    return mupy_raise_with(error, function, NULL);
 }
 
 PyObject *mupy_fail(int code, const char *format, ...)
@@ -66,6 +106,58 @@ PyObject *mupy_fail(int code, const char *format, ...)
     (void)vsnprintf(error.message, sizeof error.message, format, args);
     va_end(args);
     return mupy_raise(&error, NULL);
+}
+
+/* ---- exceptions as errors ---- */
+
+/* Uses muster._worker.failure(exception). */
+void mupy_run_exception(mu_error *ret_error, mu_value **ret_data)
+{
+    static PyObject *failure;
+    PyObject *type;
+    PyObject *exception;
+    PyObject *traceback;
+    PyObject *told = NULL;
+    mu_error error = {.code = -MU_EUNKNOWN};
+    const char *message = "an exception that cannot be told";
+    const char *detail = "";
+    const char *task = "";
+    const char *data = NULL;
+    Py_ssize_t size = 0;
+
+    PyErr_Fetch(&type, &exception, &traceback);
+    PyErr_NormalizeException(&type, &exception, &traceback);
+    if (traceback != NULL && exception != NULL)
+        (void)PyException_SetTraceback(exception, traceback);
+    if (exception != NULL && mupy_import(&failure, "muster._worker", "failure") != NULL)
+        told = PyObject_CallFunctionObjArgs(failure, exception, NULL);
+    if (told == NULL || !PyArg_ParseTuple(told, "iiyyyy#", &error.code, &error.kind,
+                                          &message, &detail, &task, &data, &size)) {
+        PyErr_Clear();
+        error.code = -MU_EUNKNOWN;
+    }
+    (void)strncpy(error.message, message, sizeof error.message - 1);
+    (void)strncpy(error.detail, detail, sizeof error.detail - 1);
+    (void)strncpy(error.task, task, sizeof error.task - 1);
+    *ret_data = size == 0 ? NULL : mu_value_bytes(data, (size_t)size);
+    Py_XDECREF(told);
+    Py_XDECREF(type);
+    Py_XDECREF(exception);
+    Py_XDECREF(traceback);
+    *ret_error = error;
+}
+
+int mupy_run_fail(mu_run *run, const mu_error *error, const mu_value *data)
+{
+    const void *bytes;
+    size_t size;
+
+    if (data != NULL && mu_value_get_bytes(data, &bytes, &size) == 0)
+        (void)mu_run_set_error_data(run, bytes, size);  /* if not: the error without it */
+    if (error->kind == MU_ERROR_SERVER)
+        return mu_run_fail_with(run, error);
+    mu_run_set_stack_trace(run, error->detail);
+    return mu_run_fail(run, error->code, "%s", error->message);
 }
 
 /* Add the table of codes of muster/error.h to the module. */

@@ -42,6 +42,7 @@ int mupy_remote_value_init(PyObject *module);
 int mupy_future_init(PyObject *module);
 int mupy_sender_init(PyObject *module);
 int mupy_per_worker_init(PyObject *module);
+int mupy_content_init(PyObject *module);
 int mupy_function_init(PyObject *module);
 int mupy_coordinator_init(PyObject *module);
 int mupy_schedule_init(PyObject *module);
@@ -68,6 +69,12 @@ PyObject *mupy_import(PyObject **cache, const char *module, const char *name);
 /* Raise the exception of an error; `function` (NULL: the error's own) is the name of the
  * Python function that it is about. Returns NULL. */
 PyObject *mupy_raise(const mu_error *error, const char *function);
+
+/* The same with the bytes that the function gave with the error (NULL: none), which are
+ * taken. */
+PyObject *mupy_raise_with(const mu_error *error, const char *function, mu_value *data);
+PyObject *mupy_exception_with(const mu_error *error, const char *function,
+                              mu_value *data);
 
 /* Correct the message of a wait that was cut into pieces: it names the timeout of the
  * last piece, and the caller waited `waited_ms` (-1: leave it unchanged). */
@@ -442,17 +449,23 @@ int mupy_decode_call(const mu_value *args, size_t first, mu_run *run,
  * being pickled. */
 PyObject *mupy_reduce(PyObject *object);
 
+/* ---- coordinator/content.c ---- */
+
+/* Whether what a Content describes is unchanged. */
+bool mupy_content_holds(PyObject *content);
+
 /* ---- coordinator/coordinator.c ---- */
 
 struct mupy_coordinator {
     PyObject_HEAD
     struct mupy_handle handle;      /* of a mu_coordinator; see mupy_coordinator_begin */
     PyObject *node;
-    PyObject *functions;            /* dict: function -> entry, the newest last */
+    PyObject *functions;            /* dict: function -> (entry, Content), the newest
+                                       last */
     PyObject *by_hash;              /* dict: content hash -> entry */
     PyObject *last_callable;        /* the function that was scheduled last; NULL; this
                                        and the next field are guarded by MUPY_LOCK() */
-    struct mupy_function *last_function;
+    PyObject *last_known;           /* its item of `functions` */
 };
 
 extern PyTypeObject *mupy_coordinator_type;
@@ -466,9 +479,10 @@ void mupy_coordinator_end(PyObject *object);
 struct mupy_call *mupy_coordinator_call(PyObject *object,
                                         void (*run)(struct mupy_call *call));
 
-/* Remember the function that was scheduled last (NULL: none); takes new references. */
+/* Remember the function that was scheduled last (NULL: none), and its item of
+ * `functions`; takes new references. */
 void mupy_coordinator_remember(struct mupy_coordinator *self, PyObject *callable,
-                               PyObject *function);
+                               PyObject *known);
 
 /* Raise an error of one of its calls. Returns NULL. */
 PyObject *mupy_coordinator_raise(struct mupy_coordinator *self, const mu_error *error,
@@ -479,13 +493,19 @@ PyObject *mupy_schedule(PyObject *object, PyObject *const *args, Py_ssize_t coun
                         PyObject *names);
 PyObject *mupy_fetch(PyObject *object, PyObject *args, PyObject *kwargs);
 
-/* coordinator/schedule.c, for futures: schedule(fn, args, kwargs, own_error=True,
- * timeout=0), with `notify` as on_ready of mu_closure_options. `names` are the names of
- * the options args[3], args[4] and so on; NULL: none. *ret_function is a new reference.
- * -1 with an exception. */
-int mupy_schedule_future(PyObject *object, PyObject *const *args, PyObject *names,
+/* coordinator/schedule.c, for futures: schedule() in two steps. Pack the call (fn, args,
+ * kwargs) as it is now; *ret_function is a new reference to its mupy_function. NULL with
+ * an exception. */
+mu_value *mupy_schedule_pack(PyObject *object, PyObject *const *call,
+                             PyObject **ret_function);
+
+/* Then schedule it with own_error=True and timeout=0, and with `notify` as on_ready of
+ * mu_closure_options. `names` are those of the options; NULL: none. -1 with an
+ * exception. */
+int mupy_schedule_packed(PyObject *object, const mu_value *packed, PyObject *function,
+                         PyObject *const *options, PyObject *names,
                          void (*notify)(mu_remote_value *value, void *user), void *user,
-                         mu_remote_value **ret_value, PyObject **ret_function);
+                         mu_remote_value **ret_value);
 
 /* ---- process/held.c: Python objects that stay on a worker ---- */
 

@@ -13,6 +13,7 @@ static int (*const objects[])(PyObject *module) = {
     mupy_future_init,
     mupy_sender_init,
     mupy_per_worker_init,
+    mupy_content_init,
     mupy_function_init,
     mupy_coordinator_init,
     mupy_schedule_init,

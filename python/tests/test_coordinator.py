@@ -3,6 +3,7 @@
 import concurrent.futures
 import time
 
+import numpy as np
 import pytest
 
 import jobs
@@ -273,3 +274,75 @@ def test_lists_that_contain_themselves_are_refused(coordinator):
         coordinator.schedule("name", loop)
     with pytest.raises(RecursionError):
         coordinator.fetch(loop)
+
+
+# ---- exceptions come whole ----
+
+class Detailed(Exception):
+    def __init__(self, first, second, *, extra):
+        super().__init__(first)
+        self.second, self.extra = second, extra
+
+
+def raise_as(how):
+    import json
+    import subprocess
+
+    def deep(level):
+        if level == 0:
+            raise ValueError("x" * 3000 + " the end")
+        deep(level - 1)
+
+    if how == "called":
+        raise subprocess.CalledProcessError(7, ["cmd", "-x"], output=b"out" * 500)
+    if how == "json":
+        json.loads('{"a": 1' + " " * 2002 + "x}")
+    if how == "own":
+        raise Detailed("message", {"k": list(range(500))}, extra=np.arange(100))
+    if how == "deep":
+        deep(100)
+    raise ValueError("y" * (3 << 20))
+
+
+def check_whole(how, error):
+    if how == "called":
+        assert (error.returncode, error.cmd) == (7, ["cmd", "-x"])
+        assert error.output == b"out" * 500
+    elif how == "json":
+        assert error.pos == 2009 and error.doc.startswith('{"a"') and error.lineno == 1
+    elif how == "own":
+        assert type(error) is Detailed and error.args == ("message",)
+        assert error.second == {"k": list(range(500))} and error.extra.sum() == 4950
+    elif how == "deep":
+        assert str(error) == "x" * 3000 + " the end"
+        text = str(error.__cause__)
+        assert "Traceback" in text and "in raise_as" in text and "the end" in text
+    else:
+        assert type(error) is ValueError and str(error).startswith("yyy")
+        assert "were cut" in str(error) and len(str(error)) < 1 << 20
+
+
+@pytest.fixture(scope="module", params=[0, 1], ids=["threads", "processes"])
+def whole_coordinator(request):
+    with muster.LocalCluster(workers=1, processes=request.param) as cluster:
+        yield muster.ClusterCoordinator(cluster, timeout=60)
+
+
+@pytest.mark.parametrize("how", ["called", "json", "own", "deep", "huge"])
+def test_exceptions_come_whole(whole_coordinator, how):
+    value = whole_coordinator.schedule(raise_as, (how,))
+    with pytest.raises(Exception) as caught:
+        value.fetch(60)
+    check_whole(how, caught.value)
+    dependent = whole_coordinator.schedule(len, (value,), own_error=True)
+    with pytest.raises(muster.InputError) as of_input:
+        dependent.fetch(60)
+    check_whole(how, of_input.value.__cause__)
+    with pytest.raises(Exception) as raised:
+        whole_coordinator.join(60)
+    check_whole(how, raised.value)
+    check_whole(how, whole_coordinator.errors()[0])
+    own = whole_coordinator.schedule(raise_as, (how,), own_error=True)
+    with pytest.raises(Exception) as caught:
+        own.fetch(60)
+    check_whole(how, caught.value)

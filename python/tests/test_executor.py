@@ -96,6 +96,35 @@ def test_what_cannot_be_pickled_is_an_error_of_its_future(executor):
     assert isinstance(error, (TypeError, pickle.PicklingError))
 
 
+def test_what_cannot_be_pickled_is_named(coordinator):
+    lock = threading.Lock()
+
+    def locked():
+        return lock
+
+    holder = jobs.Thing()
+    holder.lock = lock
+    for fn, args, kwargs, place in (
+            (locked, (), None, "variable 'lock' of function '"),
+            (abs, (1, lock), None, "(in argument 2)"),
+            (abs, ({"a": [0, lock]},), None, "(in argument 1, key 'a', item 1)"),
+            (abs, (holder,), None, "(in argument 1, attribute 'lock')"),
+            (abs, (locked,), None, "(in argument 1, variable 'lock' of function '"),
+            (abs, (), {"x": lock}, "(in argument 'x')")):
+        with pytest.raises(TypeError) as info:
+            coordinator.schedule(fn, args, kwargs)
+        assert "cannot pickle '_thread.lock' object" in str(info.value)
+        assert place in str(info.value)
+
+
+def test_a_function_has_its_own_name_in_errors(own_cluster):
+    coordinator = muster.ClusterCoordinator(own_cluster(workers=1))
+    with muster.Executor(coordinator, attempts=1) as executor:
+        error = executor.submit(jobs.end_process, "kill").exception(60)
+    assert isinstance(error, errors.AbortedError)
+    assert 'function "end_process" lost its worker' in str(error)
+
+
 def test_functions_of_many_kinds(executor):
     k = 3
     calls = [(jobs.Multiplier(4), 12), (functools.partial(pow, 2), 8),
@@ -110,6 +139,39 @@ def test_a_callable_with_a_state_is_sent_as_it_is_now(executor):
     first = executor.submit(multiplier, 10).result(20)
     multiplier.k = 7
     assert (first, executor.submit(multiplier, 10).result(20)) == (20, 70)
+
+
+def test_what_waits_is_computed_as_it_was_submitted(coordinator, tmp_path):
+    path = tmp_path / "go"
+    data, items, factor = np.zeros(100_000), [0], 1
+
+    def scaled(x):
+        return x * factor
+
+    with muster.Executor(coordinator, max_workers=1) as executor:
+        executor.submit(jobs.wait_for, str(path))
+        futures = []
+        for i in range(5):
+            data[:], items[0], factor = i, i, i
+            futures.append([executor.submit(call, *args) for call, *args in (
+                (jobs.give, data), (jobs.give, items), (scaled, 10))])
+        data[:], items[0], factor = -1, -1, -1
+        assert not any(future.done() for three in futures for future in three)
+        path.touch()
+        for i, (array, given, product) in enumerate(futures):
+            assert (array.result(20) == i).all()
+            assert (given.result(20), product.result(20)) == ([i], 10 * i)
+
+
+def test_what_waits_and_cannot_be_pickled_fails_at_once(coordinator, tmp_path):
+    path = tmp_path / "go"
+    with muster.Executor(coordinator, max_workers=1) as executor:
+        first = executor.submit(jobs.wait_for, str(path))
+        error = executor.submit(abs, threading.Lock()).exception(0)
+        assert isinstance(error, (TypeError, pickle.PicklingError))
+        assert not first.done()
+        path.touch()
+        assert executor.submit(abs, -1).result(20) == 1
 
 
 @pytest.mark.parametrize("chunksize", [1, 3, 100])
@@ -250,6 +312,21 @@ def test_futures_are_awaited(executor, coordinator):
             await executor.submit(jobs.divide, 1, 0)
 
     asyncio.run(main())
+
+
+def raise_stop():
+    raise StopIteration(5)
+
+
+def test_a_future_of_a_stop_iteration_is_awaited(executor):
+    async def main():
+        await executor.submit(raise_stop)
+
+    async def limited():
+        await asyncio.wait_for(main(), 60)
+
+    with pytest.raises(RuntimeError, match="StopIteration"):
+        asyncio.run(limited())
 
 
 def test_cancelling_goes_both_ways(coordinator):
@@ -410,10 +487,25 @@ def test_functions_of_main_see_the_globals_that_an_initializer_assigns(tmp_path)
 def test_a_failing_initializer_breaks_the_executor(own_cluster):
     cluster = own_cluster(workers=1)
     with muster.Executor(cluster, initializer=jobs.fail, initargs=("no",)) as executor:
-        with pytest.raises(BrokenClusterExecutor):
+        with pytest.raises(BrokenClusterExecutor, match="the initializer failed") as info:
             executor.submit(abs, 1).result(30)
+        assert "no" in str(info.value)
+        assert isinstance(info.value.__cause__, ValueError)
         with pytest.raises(cf.BrokenExecutor):
             executor.submit(abs, 1)
+
+
+@pytest.mark.parametrize("processes", [0, 1])
+def test_a_failed_input_breaks_no_executor_with_an_initializer(own_cluster, processes):
+    cluster = own_cluster(workers=1, **({"processes": 1} if processes else {}))
+    coordinator = muster.ClusterCoordinator(cluster)
+    failed = [coordinator.schedule(jobs.divide, (1, 0), own_error=True),
+              coordinator.create_per_worker_value(jobs.divide, (1, 0))]
+    with muster.Executor(cluster, initializer=jobs.initialize, initargs=(5,)) as executor:
+        for value in failed:
+            assert isinstance(executor.submit(jobs.give, value).exception(30),
+                              errors.InputError)
+            assert executor.submit(jobs.initialized).result(30) == 5
 
 
 def test_one_that_is_dropped_ends_when_its_work_is_done():
@@ -527,3 +619,30 @@ def test_map_of_the_module_and_its_progress(coordinator):
     with coordinator.executor() as executor:
         futures = [executor.submit(jobs.square, i) for i in range(4)]
         assert {future.result() for future in muster.progress(futures)} == {0, 1, 4, 9}
+
+
+# ---- on workers ----
+
+def outer(kind):
+    """Calls inside of a function on a worker, with an executor of its own."""
+    coordinator = muster.ClusterCoordinator(muster.current_run().node)
+    if kind == "map":
+        return list(muster.map(jobs.square, range(40), cluster=coordinator))
+    if kind == "joblib":
+        import joblib
+
+        from muster import joblib as _  # noqa: F401  (registers the backend)
+
+        with joblib.parallel_config("muster", cluster=coordinator):
+            return joblib.Parallel()(joblib.delayed(jobs.square)(i) for i in range(40))
+    with muster.Executor(coordinator) as executor:
+        return [future.result() for future in
+                [executor.submit(jobs.square, i) for i in range(40)]]
+
+
+@pytest.mark.parametrize("kind", ["submit", "map", "joblib"])
+def test_an_executor_inside_of_a_function_ends(own_cluster, kind):
+    if kind == "joblib":
+        pytest.importorskip("joblib", reason="joblib is not installed")
+    with muster.Executor(own_cluster(workers=3)) as executor:
+        assert executor.submit(outer, kind).result(60) == [i * i for i in range(40)]

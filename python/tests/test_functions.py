@@ -248,17 +248,31 @@ def test_what_cannot_be_pickled_of_an_exception_stays_behind(coordinator,
             assert not hasattr(caught.value, "lock")
 
 
-def test_an_exception_that_cannot_be_pickled_is_an_unknown_error(coordinator):
-    unknown = muster.errors.UnknownError
-    with pytest.raises(unknown, match="Local: of a function") as caught:
+def test_an_exception_of_a_class_inside_of_a_function_comes_by_content(coordinator):
+    with pytest.raises(Exception, match="of a function") as caught:
         coordinator.schedule(jobs.fail_unpicklable).fetch(30)
+    assert type(caught.value).__qualname__.endswith("Local")
+    assert "Traceback" in str(caught.value.__cause__)
+
+
+def test_an_exception_that_cannot_be_pickled_is_an_unknown_error(coordinator):
+    def fail():
+        import threading as of_worker
+
+        class Held(Exception):
+            lock = of_worker.Lock()     # in the class, which is sent by content
+
+        raise Held("words")
+
+    with pytest.raises(muster.errors.UnknownError, match="Held: words") as caught:
+        coordinator.schedule(fail).fetch(30)
     assert "Traceback" in str(caught.value.__cause__)
 
 
 def test_a_very_long_exception_keeps_its_class(coordinator):
     with pytest.raises(ValueError, match="^xxx") as caught:
-        coordinator.schedule(jobs.fail, ("x" * 100000,)).fetch(30)
-    assert len(str(caught.value)) < 1024
+        coordinator.schedule(jobs.fail, ("x" * (2 << 20),)).fetch(30)
+    assert "were cut" in str(caught.value) and len(str(caught.value)) < 100000
     assert caught.value.muster_error.function == "fail"
 
 
@@ -305,7 +319,7 @@ def test_an_exception_of_main_comes_back_as_its_class(tmp_path):
                           timeout=120)
     lines = done.stdout.splitlines()
     assert lines[:1] == ["Own 7 (7, 'short') RemoteTraceback"], done.stderr
-    assert lines[1].startswith("Own None (7, 'long"), done.stderr
+    assert lines[1].startswith("Own 7 (7, 'long"), done.stderr
 
 
 @pytest.mark.parametrize("name", [
@@ -435,3 +449,24 @@ def test_arrays_of_numpy_2_are_read_where_numpy_1_is(monkeypatch):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         assert (_pickling.loads(data)[0] == array).all()
+
+
+# ---- proxies of multiprocessing ----
+
+def count_up(shared, lock):
+    with lock:
+        shared["count"] = shared.get("count", 0) + 1
+    return shared["count"]
+
+
+@pytest.mark.parametrize("processes", [0, 1])
+def test_proxies_of_a_manager_are_arguments(own_cluster, processes):
+    import multiprocessing
+
+    with own_cluster(workers=1, processes=processes) as cluster, \
+            multiprocessing.Manager() as manager:
+        coordinator = muster.ClusterCoordinator(cluster, timeout=60)
+        shared, lock = manager.dict(), manager.Lock()
+        values = [coordinator.schedule(count_up, (shared, lock)) for _ in range(5)]
+        assert sorted(coordinator.fetch(values, timeout=60)) == [1, 2, 3, 4, 5]
+        assert shared["count"] == 5

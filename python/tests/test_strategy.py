@@ -128,6 +128,35 @@ def test_run_here_warns_and_reduce_is_of_one_replica(shared_cluster, caplog):
         strategy.reduce("MAX", 1)
 
 
+@pytest.mark.parametrize("processes", [0, 1])
+def test_a_step_function_uses_the_strategy(own_cluster, processes, caplog):
+    with own_cluster(workers=1, ps=2, processes=processes) as cluster:
+        strategy = ParameterServerStrategy(cluster, FixedShardsPartitioner(2))
+        coordinator = muster.ClusterCoordinator(strategy, timeout=60)
+        with strategy.scope():
+            weights = muster.Variable(np.zeros((4, 2), np.float32), name="weights")
+
+        def step():
+            def replica(amount):
+                weights.assign_add(np.full((4, 2), amount, np.float32))
+                return np.array([amount, amount])
+
+            value = strategy.run(replica, (2.0,))
+            assert (strategy.num_workers, strategy.num_replicas_in_sync) == (1, 1)
+            with strategy.scope():
+                made = muster.Variable(np.zeros((4, 2)), name="made", node=strategy)
+            return strategy.reduce("SUM", value, axis=0), made.name
+
+        class Named(ParameterServerStrategy):
+            words = ""
+
+        named = Named(cluster)
+        named.words = "kept"
+        assert coordinator.schedule(step).fetch(60) == (4.0, "made")
+        assert coordinator.schedule(lambda s: s.words, (named,)).fetch(60) == "kept"
+        assert np.array_equal(weights.read(), np.full((4, 2), 2, np.float32))
+
+
 # ---- a program that is written as for tf.distribute ----
 
 def train_step(weights, iterator):

@@ -16,7 +16,8 @@ def name(request):
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64", "int8", "int16", "int32",
-                                   "int64", "uint8", "bool"])
+                                   "int64", "uint8", "float16", "uint16", "uint32",
+                                   "uint64", "bool"])
 def test_a_variable_is_read_and_written(shared_cluster, name, dtype):
     initial = (np.arange(12).reshape(3, 4) % 2).astype(dtype)
     variable = muster.Variable(initial, name=name, node=shared_cluster)
@@ -30,6 +31,50 @@ def test_a_variable_is_read_and_written(shared_cluster, name, dtype):
         variable.assign_sub(1)
         assert (variable.numpy() == 1 - initial.astype("i1")).all()
         assert variable.version() == 4
+
+
+@pytest.mark.parametrize("dtype, value, shown", [
+    ("int32", 2**40 + 7, "1099511627783"), ("int8", [1000, -1000], "-1000"),
+    ("int8", np.array([5, 128]), "128"), ("uint8", -1, "-1"), ("uint8", [0, 256], "256"),
+    ("int64", 2**63, "9223372036854775808"), ("int64", [2**70, 1], str(2**70)),
+    ("uint16", 1 << 16, "65536"), ("uint32", -1, "-1"), ("uint64", -5, "-5"),
+    ("uint64", 1 << 64, str(1 << 64)), ("float16", 65520.0, "65520"), ("bool", 2, "2"),
+    ("float32", 1e300, "1e\\+300"),
+    ("float32", [0.0, -1e39], "-1e\\+39"),
+])
+def test_numbers_out_of_range_are_errors(shared_cluster, name, dtype, value, shown):
+    shape = np.shape(value)
+    variable = muster.Variable(shape=shape, dtype=dtype, name=name, node=shared_cluster)
+    for call in (variable.assign, variable.assign_add, variable.assign_sub):
+        if dtype != "bool" or call == variable.assign:
+            with pytest.raises(OverflowError, match=f"{dtype}.*{shown}.*out of range"):
+                call(value)
+    with pytest.raises(OverflowError, match="out of"):
+        muster.Variable(value, dtype=dtype, name=name + "2", node=shared_cluster)
+    assert not variable.read().any()
+
+
+def test_initial_values_of_another_kind_are_converted_exactly(shared_cluster, name):
+    variable = muster.Variable(np.zeros(3), dtype="int32", name=name, node=shared_cluster)
+    assert variable.read().tolist() == [0, 0, 0]
+    for number in (0.5, float("nan"), float("inf")):
+        with pytest.raises(ValueError, match=f"{number} is no int32"):
+            muster.Variable([1.0, number], dtype="int32", name=name + "2",
+                            node=shared_cluster)
+
+
+def test_numbers_at_the_end_of_the_range_are_kept(shared_cluster, name):
+    for dtype in ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32",
+                  "uint64"):
+        info = np.iinfo(dtype)
+        variable = muster.Variable([0, 0], dtype=dtype, name=name + dtype,
+                                   node=shared_cluster)
+        variable.assign([info.min, info.max])
+        assert variable.read().tolist() == [info.min, info.max]
+    variable = muster.Variable(np.zeros(3), dtype="float32", name=name,
+                               node=shared_cluster)
+    variable.assign([float("inf"), float("nan"), np.finfo("f4").max])
+    assert np.isinf(variable.read()[0]) and np.isnan(variable.read()[1])
 
 
 def test_a_scalar_and_a_large_variable(shared_cluster, name):

@@ -75,6 +75,7 @@ static int check(const struct mu__own_kind *own, mu_resolution *resolution,
     text_end(resolution->bind_address, sizeof resolution->bind_address);
     text_end(resolution->visible_devices, sizeof resolution->visible_devices);
     text_end(resolution->accelerator, sizeof resolution->accelerator);
+    text_end(resolution->cluster_name, sizeof resolution->cluster_name);
     if (resolution->task_type[0] == '\0' ||
         mu__task_type_check(resolution->task_type, &inner) == 0)
         return 0;

@@ -77,6 +77,7 @@ static int check_texts(const mu_resolution *resolution, mu_error *ret_error)
         {"address to listen at", resolution->bind_address},
         {"visible devices", resolution->visible_devices},
         {"accelerator", resolution->accelerator},
+        {"cluster name", resolution->cluster_name},
     };
 
     for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++) {

@@ -8,7 +8,16 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { AUTO_PORT = 61440, AUTO_PORTS = 4096, PORT_MAX = 65535 };
+/* Both ranges are outside of the ports that Linux gives to outgoing connections, 32768 to
+ * 60999, and the second one below those of Kubernetes's node ports. */
+enum {
+    LONE_PORT = 61440,          /* of jobs with one task a node: JAX's ports */
+    LONE_PORTS = 4096,
+    RANGE_PORT = 10000,         /* of the others */
+    RANGE_PORTS = 20000,
+    RANGE_STEP = 32,            /* a job has whole multiples of it */
+    PORT_MAX = 65535,
+};
 
 /* ---- Numbers ---- */
 
@@ -73,6 +82,18 @@ int mu__rank_jobs(const struct mu__pass *pass, unsigned setting, unsigned tasks,
     return mu__jobs_parse(mu__setting(pass, setting), origin, tasks, ret_error, ret_jobs);
 }
 
+/* 0: there are too many tasks. */
+static unsigned auto_port(uint64_t job, unsigned node_tasks)
+{
+    uint64_t size = ((uint64_t)node_tasks + RANGE_STEP - 1) / RANGE_STEP * RANGE_STEP;
+
+    if (node_tasks <= 1)
+        return LONE_PORT + (unsigned)(job % LONE_PORTS);
+    if (size > RANGE_PORTS)
+        return 0;
+    return RANGE_PORT + (unsigned)(job % (RANGE_PORTS / size) * size);
+}
+
 int mu__rank_port(const struct mu__pass *pass, unsigned setting, uint64_t job,
                   unsigned node_tasks, mu_error *ret_error, unsigned *ret_port)
 {
@@ -85,8 +106,8 @@ int mu__rank_port(const struct mu__pass *pass, unsigned setting, uint64_t job,
         (strcmp(text, "auto") != 0 && !read_whole(text, 1, PORT_MAX, &port)))
         return bad_number(origin, text == NULL ? "" : text, 1, PORT_MAX, ", or \"auto\"",
                           ret_error);
-    if (port == 0 && node_tasks <= AUTO_PORTS)
-        port = AUTO_PORT + (unsigned)(job % (AUTO_PORTS - (uint64_t)node_tasks + 1));
+    if (port == 0)
+        port = auto_port(job, node_tasks);
     if (port == 0 || node_tasks > PORT_MAX - port + 1)
         return mu_error_set(
             ret_error, -MU_EINVALID,

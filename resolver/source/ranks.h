@@ -23,10 +23,11 @@ int mu__rank_own(struct mu__requests *requests, const char *variable, const char
 int mu__rank_jobs(const struct mu__pass *pass, unsigned setting, unsigned tasks,
                   mu_error *ret_error, struct mu__jobs *ret_jobs);
 
-/* The port of local task 0, from a setting that is a number or "auto": 61440 and a number
- * made of `job`, the same for all tasks of a job and most likely another for the next
- * one. For one task a node it is the port that JAX takes. All ports of a node, with
- * `node_tasks` tasks, are at most 65535. */
+/* The port of local task 0, from a setting that is a number or "auto": made of `job`, the
+ * same for all tasks of a job. With one task a node it is the port that JAX takes, one of
+ * 4096 from 61440 on; with up to 32 tasks a node the first of 32 that are this job's, one
+ * of 625 such ranges from 10000 on. So jobs whose ids are that close have no port in
+ * common. All ports of a node, with `node_tasks` tasks, are at most 65535. */
 int mu__rank_port(const struct mu__pass *pass, unsigned setting, uint64_t job,
                   unsigned node_tasks, mu_error *ret_error, unsigned *ret_port);
 

@@ -18,7 +18,7 @@ static const struct mu__setting_spec settings_of[] = {
     MU__SETTING(MU__SLURM_JOBS, "jobs", "MUSTER_SLURM_JOBS", NULL,
                 "what the tasks are, by rank: \"chief=1,ps=2,worker=*\"; without it all "
                 "are workers"),
-    MU__SETTING(MU__SLURM_PORT_BASE, "port_base", "MUSTER_SLURM_PORT_BASE", "8888",
+    MU__SETTING(MU__SLURM_PORT_BASE, "port_base", "MUSTER_SLURM_PORT_BASE", "auto",
                 "port of the first task of a node, the next ones follow; \"auto\": made "
                 "of the job's id"),
     MU__SETTING_WITHIN(MU__SLURM_GPUS_PER_NODE, "gpus_per_node",
@@ -322,11 +322,24 @@ static int read_step(struct slurm_step *step)
 
 /* ---- The cluster ---- */
 
+/* 0: it is unknown. The components of a heterogeneous job have an id each; the job's is
+ * that of the first one. */
 static uint64_t job_of(struct mu__requests *requests)
 {
-    const char *text = mu__request_variable(requests, "SLURM_JOB_ID");
+    const char *text = mu__request_variable(requests, "SLURM_JOB_ID_HET_GROUP_0");
 
+    if (text == NULL)
+        text = mu__request_variable(requests, "SLURM_JOB_ID");
     return text == NULL ? 0 : strtoull(text, NULL, 10);
+}
+
+/* Tasks of one user have one key: by its cluster's name a task refuses those of another
+ * job. */
+static void name_cluster(uint64_t job, mu_resolution *resolution)
+{
+    if (job != 0)
+        (void)snprintf(resolution->cluster_name, sizeof resolution->cluster_name,
+                       "slurm-%llu", (unsigned long long)job);
 }
 
 static int conclude(const struct slurm_step *step, mu_resolution *resolution)
@@ -334,6 +347,7 @@ static int conclude(const struct slurm_step *step, mu_resolution *resolution)
     static const struct mu__rank_settings settings = {MU__SLURM_JOBS, MU__SLURM_PORT_BASE,
                                                       MU__SLURM_RPC_LAYER};
     uint32_t node = step->layout.nodes[step->rank];
+    uint64_t job = job_of(step->requests);
     struct mu__ranks ranks = {
         .source = step->names.hosts,
         .hosts = &step->hosts,
@@ -341,11 +355,12 @@ static int conclude(const struct slurm_step *step, mu_resolution *resolution)
         .rank = step->rank,
         .host_suffix = mu__setting(step->pass, MU__SLURM_HOST_SUFFIX),
     };
-    int rv = mu__ranks_resolve(step->pass, &settings, &ranks, job_of(step->requests),
-                               NULL, step->error, resolution);
+    int rv = mu__ranks_resolve(step->pass, &settings, &ranks, job, NULL, step->error,
+                               resolution);
 
     if (rv != 0)
         return rv;
+    name_cluster(job, resolution);
     return mu__slurm_gpus(step->pass, step->layout.locals[step->rank], step->counts[node],
                           step->layout.node_tasks_max, step->error, resolution);
 }

@@ -1,4 +1,6 @@
-/* The inbox. A push publishes the message with its release, the drain's acquire sees it.
+/* The inbox. A push publishes the message with its release, the drain's acquire sees it;
+ * that both it and the look are sequentially consistent is for a consumer that says when
+ * it sleeps.
  * The consumer takes whole lists and never single messages, so a message that is pushed
  * again at the same address (the ABA case) does no harm: the push only compares. */
 #include "runtime/kernel/inbox.h"
@@ -25,7 +27,7 @@ int mu__inbox_push(struct mu__inbox *inbox, struct mu__msg *msg)
             return -MU_ECLOSED;
         msg->next = newest;
     } while (!atomic_compare_exchange_weak_explicit(
-        &inbox->newest, &newest, msg, memory_order_release, memory_order_relaxed));
+        &inbox->newest, &newest, msg, memory_order_seq_cst, memory_order_relaxed));
     return newest == NULL ? 1 : 0;
 }
 
@@ -52,6 +54,11 @@ struct mu__msg *mu__inbox_drain(struct mu__inbox *inbox)
     newest = atomic_exchange_explicit(&inbox->newest, NULL, memory_order_acquire);
     assert(newest != &closed_mark);
     return reverse(newest);
+}
+
+bool mu__inbox_is_empty(const struct mu__inbox *inbox)
+{
+    return atomic_load(&inbox->newest) == NULL;
 }
 
 struct mu__msg *mu__inbox_close(struct mu__inbox *inbox)

@@ -9,6 +9,7 @@
 #include "runtime/message/message.h"
 
 #include <stdatomic.h>
+#include <stdbool.h>
 
 struct mu__inbox {
     _Atomic(struct mu__msg *) newest;
@@ -25,6 +26,10 @@ int mu__inbox_push(struct mu__inbox *inbox, struct mu__msg *msg);
 /* All messages pushed so far, linked by `next`, the oldest first; NULL when there are
  * none. Consumer's thread only. */
 struct mu__msg *mu__inbox_drain(struct mu__inbox *inbox);
+
+/* Whether a drain now would find nothing. Pushes and this are in one order that all
+ * threads agree on (seq_cst). Consumer's thread only. */
+bool mu__inbox_is_empty(const struct mu__inbox *inbox);
 
 /* The last drain: every push from now on is refused. Once, by the consumer. */
 struct mu__msg *mu__inbox_close(struct mu__inbox *inbox);

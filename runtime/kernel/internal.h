@@ -1,5 +1,5 @@
 /* Shared by the files of the kernel: kernel.c has actors, mailboxes and turns, watching.c
- * the notifications of ended actors and nodes. */
+ * the notifications of ended actors and nodes, reads.c what waits for a slow reader. */
 #ifndef MU_RUNTIME_KERNEL_INTERNAL_H
 #define MU_RUNTIME_KERNEL_INTERNAL_H
 
@@ -46,6 +46,19 @@ struct node {
     struct mu__buf *words;      /* memory of the two below; NULL: the node is lost */
     struct mu__view type;
     struct mu__view address;
+    struct reads_waiting *reads;    /* NULL: it has never been behind */
+};
+
+/* The reads of a node that is behind: it has not read earlier answers yet. */
+struct reads_waiting {
+    bool is_behind;             /* too much waits in its link */
+    bool is_full;               /* its link is not to be read */
+    bool is_full_reported;          /* by mu__kernel_next_full */
+    uint64_t owed;              /* bytes of answers that actors keep back */
+    struct mu__msg *first;
+    struct mu__msg *last;
+    uint32_t count;
+    uint64_t bytes;             /* of the frames that hold them */
 };
 
 struct mu__kernel {
@@ -65,6 +78,9 @@ struct mu__kernel {
     size_t nodes_count;
     size_t nodes_lost;          /* of these, lost and not removed from the array yet */
     size_t nodes_capacity;
+    uint32_t behind_count;      /* nodes with `reads` */
+    uint32_t reads_count;       /* that wait, of all of them */
+    bool has_full_news;         /* for mu__kernel_next_full */
     struct mu__list remote_monitors;
     struct mu__kernel_counters counters;
     uint16_t kinds_end;
@@ -93,7 +109,29 @@ static inline void mu__kernel_wake(struct mu__kernel *kernel, uint64_t due_ms)
         kernel->world->ops->wake_at(kernel->world, due_ms);
 }
 
+/* Handle one message of an actor now. The actor may end with it. */
+void mu__kernel_handle(struct mu__kernel *kernel, struct actor *actor,
+                       struct mu__msg *msg);
+
+/* ---- reads.c ---- */
+
+/* Whether a message about to be handled is a read whose node is behind: it was taken. */
+bool mu__reads_hold(struct mu__kernel *kernel, struct mu__msg *msg);
+
+/* Handle reads of nodes that have caught up; returns how many. */
+int mu__reads_run(struct mu__kernel *kernel);
+
+/* Whether there are any. */
+bool mu__reads_are_due(const struct mu__kernel *kernel);
+
+/* The node is lost. */
+void mu__reads_free(struct mu__kernel *kernel, struct node *node);
+
 /* ---- watching.c ---- */
+
+/* A peer that is up; NULL: there is none of this number. Valid until the next one comes
+ * or goes. */
+struct node *mu__kernel_find_node(const struct mu__kernel *kernel, uint32_t number);
 
 /* Send each monitor's DOWN message and free the monitors. */
 void mu__monitors_notify(struct mu__kernel *kernel, struct mu__list *monitors);

@@ -362,7 +362,10 @@ static int run_actor(struct mu__kernel *kernel, struct actor *actor, int budget)
 
     kernel->running = actor;
     while (count < budget && actor->first != NULL && !actor->stopping) {
-        handle(kernel, actor, take(kernel, actor));
+        struct mu__msg *msg = take(kernel, actor);
+
+        if (kernel->behind_count == 0 || !mu__reads_hold(kernel, msg))
+            handle(kernel, actor, msg);
         count++;
     }
     kernel->running = NULL;
@@ -372,6 +375,20 @@ static int run_actor(struct mu__kernel *kernel, struct actor *actor, int budget)
     else if (actor->first != NULL)
         make_ready(kernel, actor);
     return count;
+}
+
+void mu__kernel_handle(struct mu__kernel *kernel, struct actor *actor,
+                       struct mu__msg *msg)
+{
+    kernel->running = actor;
+    handle(kernel, actor, msg);
+    kernel->running = NULL;
+    if (!actor->stopping)
+        return;
+    if (actor->ready)
+        mu__list_remove(&kernel->ready, &actor->ready_node);
+    actor->ready = false;
+    end_actor(kernel, actor);
 }
 
 static void fire_timers(struct mu__kernel *kernel)
@@ -384,6 +401,11 @@ static void fire_timers(struct mu__kernel *kernel)
         mu__kernel_post(kernel, msg);
 }
 
+bool mu__kernel_is_in_turn(const struct mu__kernel *kernel)
+{
+    return kernel->in_turn;
+}
+
 void mu__kernel_turn(struct mu__kernel *kernel)
 {
     int budget = MU__TURN_MESSAGES;
@@ -393,6 +415,7 @@ void mu__kernel_turn(struct mu__kernel *kernel)
     kernel->in_turn = true;
     kernel->counters.turns++;
     fire_timers(kernel);
+    budget -= mu__reads_run(kernel);
     while (budget > 0 && !mu__list_is_empty(&kernel->ready)) {
         struct actor *actor =
             MU__LIST_ENTRY(mu__list_pop(&kernel->ready), struct actor, ready_node);
@@ -403,7 +426,7 @@ void mu__kernel_turn(struct mu__kernel *kernel)
     kernel->in_turn = false;
 
     next_ms = mu__timers_next_ms(&kernel->timers);
-    if (!mu__list_is_empty(&kernel->ready))
+    if (!mu__list_is_empty(&kernel->ready) || mu__reads_are_due(kernel))
         next_ms = kernel->world->ops->now_ms(kernel->world);
     if (next_ms != UINT64_MAX)
         kernel->world->ops->wake_at(kernel->world, next_ms);

@@ -49,7 +49,9 @@ enum {
     MU__TURN_MESSAGES = 2,
     MU__ACTOR_BATCH = 1,
     MU__ACTORS_MAX = 64,
-    MU__TIMERS_MAX = 64
+    MU__TIMERS_MAX = 64,
+    MU__READS_FULL = 8,
+    MU__READS_MAX = 1 << 10
 };
 #else
 enum {
@@ -57,7 +59,10 @@ enum {
     MU__TURN_MESSAGES = 4096,   /* handled in one turn, over all actors */
     MU__ACTOR_BATCH = 64,       /* handled of one actor before the next one runs */
     MU__ACTORS_MAX = 1 << 20,
-    MU__TIMERS_MAX = 1 << 20
+    MU__TIMERS_MAX = 1 << 20,
+    MU__READS_FULL = 1024,      /* with so many reads of a node that is behind, or frames
+                                   of MU__READS_BYTES, its link is not read, */
+    MU__READS_MAX = 1 << 16     /* and further ones are dropped: the wire reads on */
 };
 #endif
 
@@ -66,6 +71,11 @@ enum {
 #define MU__MAILBOX_BY_SENDERS UINT32_MAX
 
 enum { MU__QUEUED_PAUSE = 1 << 16 };
+
+enum {
+    MU__READS_BYTES = 16 << 20,
+    MU__OWED_BYTES = 4 << 20    /* a node to which actors owe more is behind */
+};
 
 /* Numbers below this one are for actors that other nodes address by number. */
 enum { MU__ACTOR_NAMED_MAX = 16 };
@@ -87,6 +97,9 @@ int mu__kernel_new(struct mu__world *world, const struct mu__schema *schema,
  * Work that is still with the executor must have come back before. */
 void mu__kernel_free(struct mu__kernel *kernel);
 
+/* Whether this is inside of a turn: no other one can be taken. Loop thread. */
+bool mu__kernel_is_in_turn(const struct mu__kernel *kernel);
+
 /* Handle what is due: timers first, then at most MU__TURN_MESSAGES messages round robin.
  * Asks the world for another turn when work or timers are left. A timer set inside a
  * handler never fires in the same turn. */
@@ -107,9 +120,23 @@ void mu__kernel_node_down(struct mu__kernel *kernel, uint32_t node, const char *
 void mu__kernel_node_right(struct mu__kernel *kernel, uint32_t node,
                            enum mu__right right);
 
+/* A node is behind: more waits to be sent to it than is good. Its reads, by the column of
+ * the message table, are not handled until it has caught up, and then in their order; so
+ * who asks for more than it reads takes no memory but for what it asks. */
+void mu__kernel_node_behind(struct mu__kernel *kernel, uint32_t node, bool is_behind);
+
+/* After a turn: the next node whose link is not to be read from now on, or is again.
+ * False: there is none. */
+bool mu__kernel_next_full(struct mu__kernel *kernel, uint32_t *ret_node,
+                          bool *ret_is_full);
+
 /* Notify the same actors of a task that cannot be reached (it refused us, it does not
  * answer). */
 void mu__kernel_node_trouble(struct mu__kernel *kernel, const char *type, uint32_t index,
+                             const char *reason);
+
+/* The same of a task that has refused this node for good. */
+void mu__kernel_node_refused(struct mu__kernel *kernel, const char *type, uint32_t index,
                              const char *reason);
 
 void mu__kernel_counters(const struct mu__kernel *kernel,
@@ -155,6 +182,16 @@ bool mu__send_is_forbidden(const struct mu__ctx *ctx, uint32_t node, uint16_t ki
  * with mu__msg_free. At most once in a handler. */
 struct mu__msg *mu__claim(struct mu__ctx *ctx);
 void mu__msg_free(struct mu__ctx *ctx, struct mu__msg *msg);
+
+/* This actor keeps back so many bytes of answers to a node (negative: not any longer).
+ * They count as if they waited in its link. */
+void mu__owe(struct mu__ctx *ctx, uint32_t node, int64_t bytes);
+
+/* Whether nothing more should be sent to a node for now (mu__kernel_node_behind). */
+bool mu__is_behind(const struct mu__ctx *ctx, uint32_t node);
+
+/* Handle a claimed message later once more, with its sender. Takes it. */
+void mu__handle_again(struct mu__ctx *ctx, struct mu__msg *msg);
 
 /* One TIMER message with `token` after `delay_ms` (0: in the next turn). Returns a number
  * for mu__timer_cancel, 0 when there are MU__TIMERS_MAX timers already. */

@@ -9,6 +9,8 @@
 #include "muster/error.h"
 #include "runtime/message/buf.h"
 
+#include <stdbool.h>
+
 struct mu__storage {
     const struct mu__storage_ops *ops;
     const char *name;       /* for messages: the path; lives as long as the storage */
@@ -34,9 +36,29 @@ struct mu__storage_ops {
                    mu_error *ret_error);
 
     /* Reserve space, so that `bytes` more can be appended and flushed, now or later.
- * Where * the system cannot reserve, 0 promises nothing. -MU_EEXHAUSTED when there is
- * no room. * May be NULL. */
+     * Where the system cannot reserve, 0 promises nothing. -MU_EEXHAUSTED when there is
+     * no room. May be NULL. */
     int (*reserve)(struct mu__storage *storage, uint64_t bytes, mu_error *ret_error);
+
+    /* Write another content beside the present one, which is used as before, and put it
+     * in its place in the end: replace() in pieces that do not wait for the disk. A
+     * renewal that is under way is dropped. After a failure nothing has changed. */
+    int (*renew)(struct mu__storage *storage, mu_error *ret_error);
+    int (*renew_append)(struct mu__storage *storage, const void *data, size_t size,
+                        mu_error *ret_error);
+
+    /* Much of it is not written yet: what can wait should not be appended now. */
+    bool (*renew_is_busy)(struct mu__storage *storage);
+
+    /* As replace() with all that was appended to the renewal. MU__STORAGE_NOT_YET: call
+     * it again in some milliseconds; more may be appended until then. After a failure
+     * the renewal is dropped. */
+    int (*renew_commit)(struct mu__storage *storage, mu_error *ret_error);
+
+    /* None under way is fine. A crash does the same. */
+    void (*renew_drop)(struct mu__storage *storage);
 };
+
+enum { MU__STORAGE_NOT_YET = 1 };
 
 #endif

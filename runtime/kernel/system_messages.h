@@ -34,10 +34,12 @@ struct mu__work_done {
     struct mu__work *work;
 };
 
+/* `final`: that node has refused this one for good. */
 struct mu__node_trouble {
     struct mu__view type;
     uint32_t index;
     struct mu__view reason;
+    bool final;
 };
 
 /* From the actor's own node: end, once the messages before this one have been handled.

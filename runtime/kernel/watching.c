@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static struct node *find_node(const struct mu__kernel *kernel, uint32_t number)
+struct node *mu__kernel_find_node(const struct mu__kernel *kernel, uint32_t number)
 {
     size_t low = 0;
     size_t high = kernel->nodes_count;
@@ -84,7 +84,8 @@ static struct mu__list *monitors_of(struct mu__kernel *kernel, mu__pid pid)
     struct actor *actor;
 
     if (pid.node != MU__NODE_SELF)
-        return find_node(kernel, pid.node) == NULL ? NULL : &kernel->remote_monitors;
+        return mu__kernel_find_node(kernel, pid.node) == NULL ? NULL
+                                                              : &kernel->remote_monitors;
     actor = mu__kernel_find(kernel, pid.actor);
     return actor == NULL || actor->stopping ? NULL : &actor->monitors;
 }
@@ -241,7 +242,7 @@ void mu__kernel_node_up(struct mu__kernel *kernel, uint32_t node, const char *ty
 void mu__kernel_node_right(struct mu__kernel *kernel, uint32_t node,
                            enum mu__right right)
 {
-    struct node *known = find_node(kernel, node);
+    struct node *known = mu__kernel_find_node(kernel, node);
 
     if (known == NULL)
         return;
@@ -251,7 +252,8 @@ void mu__kernel_node_right(struct mu__kernel *kernel, uint32_t node,
 
 bool mu__kernel_lacks_right(const struct mu__kernel *kernel, uint32_t node, uint16_t kind)
 {
-    const struct node *known = kernel->has_limits ? find_node(kernel, node) : NULL;
+    const struct node *known =
+        kernel->has_limits ? mu__kernel_find_node(kernel, node) : NULL;
 
     return known != NULL && known->own_right < kernel->schema->rows[kind].right;
 }
@@ -268,7 +270,8 @@ bool mu__send_is_forbidden(const struct mu__ctx *ctx, uint32_t node, uint16_t ki
                        "certificate for \"%s\"",
                        mu__schema_name(schema, kind),
                        mu__right_name(schema->rows[kind].right),
-                       mu__right_name(find_node(ctx->kernel, node)->own_right));
+                       mu__right_name(
+                           mu__kernel_find_node(ctx->kernel, node)->own_right));
     return true;
 }
 
@@ -289,13 +292,14 @@ static void remote_monitors_down(struct mu__kernel *kernel, uint32_t node)
 
 void mu__kernel_node_down(struct mu__kernel *kernel, uint32_t node, const char *reason)
 {
-    struct node *lost = find_node(kernel, node);
+    struct node *lost = mu__kernel_find_node(kernel, node);
     struct mu__node_down body = {.node = node};
     struct mu__view none;
     struct mu__buf *words;
 
     if (lost == NULL)
         return;
+    mu__reads_free(kernel, lost);
     mu__buf_unref(lost->words);
     lost->words = NULL;
     kernel->nodes_lost++;
@@ -306,19 +310,33 @@ void mu__kernel_node_down(struct mu__kernel *kernel, uint32_t node, const char *
     mu__buf_unref(words);
 }
 
-void mu__kernel_node_trouble(struct mu__kernel *kernel, const char *type, uint32_t index,
-                             const char *reason)
+static void notify_trouble(struct mu__kernel *kernel, const char *type, uint32_t index,
+                           const char *reason, bool final)
 {
-    struct mu__node_trouble body = {.index = index};
+    struct mu__node_trouble body = {.index = index, .final = final};
     struct mu__buf *words = join(type, reason, &body.type, &body.reason);
 
     notify_watchers(kernel, MU__NODE_TROUBLE, &body, words);
     mu__buf_unref(words);
 }
 
+void mu__kernel_node_trouble(struct mu__kernel *kernel, const char *type, uint32_t index,
+                             const char *reason)
+{
+    notify_trouble(kernel, type, index, reason, false);
+}
+
+void mu__kernel_node_refused(struct mu__kernel *kernel, const char *type, uint32_t index,
+                             const char *reason)
+{
+    notify_trouble(kernel, type, index, reason, true);
+}
+
 void mu__kernel_free_nodes(struct mu__kernel *kernel)
 {
-    for (size_t i = 0; i < kernel->nodes_count; i++)
+    for (size_t i = 0; i < kernel->nodes_count; i++) {
+        mu__reads_free(kernel, &kernel->nodes[i]);
         mu__buf_unref(kernel->nodes[i].words);
+    }
     free(kernel->nodes);
 }

@@ -78,6 +78,7 @@ struct mu__row {
     uint16_t body_size;
     uint8_t right;          /* enum mu__right that its sender needs */
     uint8_t by_chief;       /* 1: and to be the chief */
+    uint8_t is_read;        /* 1: its answer may be far larger than itself */
 };
 
 /* One local message. */
@@ -155,7 +156,8 @@ struct mu__msg {
     [number] = {#name, name##_fields,                                       \
                 sizeof name##_fields / sizeof name##_fields[0],             \
                 0 FIELDS(MU__COUNT_REQUIRED, name),                         \
-                sizeof(struct mu__##name), MU__RIGHT_##RIGHT, MU__BY_CHIEF_##RIGHT},
+                sizeof(struct mu__##name), MU__RIGHT_##RIGHT, MU__BY_CHIEF_##RIGHT, \
+                MU__IS_READ_##RIGHT},
 #define MU__DESCRIBE_LOCAL(number, NAME, name)                              \
     [(number) - MU__LOCAL_KINDS_BEGIN] = {#name, sizeof(struct mu__##name)},
 

@@ -15,7 +15,9 @@ enum mu__right {
     MU__RIGHT_ALL,     /* the cluster key itself: make other keys, too */
     MU__RIGHTS_END,
     MU__RIGHT_STORED = MU__RIGHTS_END,  /* of records in files: no peer has it */
-    MU__RIGHT_CHIEF = MU__RIGHT_TASK    /* of messages that only the chief sends */
+    MU__RIGHT_CHIEF = MU__RIGHT_TASK,   /* of messages that only the chief sends */
+    MU__RIGHT_OBSERVE_READ = MU__RIGHT_OBSERVE, /* of reads, */
+    MU__RIGHT_USE_READ = MU__RIGHT_USE
 };
 
 /* For each column of the message table: whether only the chief sends that. */
@@ -26,7 +28,23 @@ enum {
     MU__BY_CHIEF_OPERATE = 0,
     MU__BY_CHIEF_TASK = 0,
     MU__BY_CHIEF_STORED = 0,
-    MU__BY_CHIEF_CHIEF = 1
+    MU__BY_CHIEF_CHIEF = 1,
+    MU__BY_CHIEF_OBSERVE_READ = 0,
+    MU__BY_CHIEF_USE_READ = 0
+};
+
+/* And whether it is a read: a request whose answer may be far larger than itself, or one
+ * that must not overtake a read. The reads of who does not read its answers wait. */
+enum {
+    MU__IS_READ_NONE,
+    MU__IS_READ_OBSERVE = 0,
+    MU__IS_READ_USE = 0,
+    MU__IS_READ_OPERATE = 0,
+    MU__IS_READ_TASK = 0,
+    MU__IS_READ_STORED = 0,
+    MU__IS_READ_CHIEF = 0,
+    MU__IS_READ_OBSERVE_READ = 1,
+    MU__IS_READ_USE_READ = 1
 };
 
 /* The task types of processes that are no tasks: a client, and a node that only offers a

@@ -1,11 +1,16 @@
 /* One lock, one queue, threads that sleep. The lock guards everything that is not
  * constant after the start.
  *
+ * One of the threads without work may spin, for which it lets go of the lock. Until it is
+ * back it counts as one that was woken already: the first work that is queued meanwhile
+ * wakes nobody.
+ *
  * The wake is sent while holding the lock, so that after mu__executor_abandon has cleared
  * `wake` under the lock, no thread can be about to touch the owner. */
 #include "runtime/uv/executor.h"
 
 #include "muster/error.h"
+#include "runtime/uv/spin.h"
 #include "runtime/uv/thread.h"
 
 #include <assert.h>
@@ -17,11 +22,14 @@
 #include <sys/prctl.h>
 #endif
 
+enum { LOCK_LOOKS = 200 };
+
 struct thread {
     struct mu__executor *executor;
     pthread_t id;
     unsigned number;
     bool ended;
+    struct mu__work *work;      /* while it runs some; for the thread itself */
 };
 
 struct mu__executor {
@@ -33,6 +41,10 @@ struct mu__executor {
     void *owner;
     unsigned idle;              /* threads that wait for work */
     unsigned woken;             /* of these, signalled and not running yet */
+    struct mu__spin spin;
+    bool spins;                 /* a thread does, and takes work when it is back; */
+    bool claimed;               /* there is work for it */
+    atomic_bool has_work;       /* for that thread, which does not have the lock */
     unsigned alive;             /* threads that have not ended */
     bool stopping;
     bool abandoned;             /* the last thread frees this */
@@ -65,17 +77,63 @@ static void name_thread(unsigned number)
 #endif
 }
 
+/* The lock is held for moments: whoever spins does not sleep for it. */
+static void lock_soon(struct mu__executor *executor)
+{
+    for (int i = 0; i < LOCK_LOOKS; i++) {
+        if (pthread_mutex_trylock(&executor->lock) == 0)
+            return;
+        mu__spin_relax();
+    }
+    (void)pthread_mutex_lock(&executor->lock);
+}
+
+static bool has_work(void *arg)
+{
+    return atomic_load_explicit(&((struct mu__executor *)arg)->has_work,
+                                memory_order_relaxed);
+}
+
+/* Without work, and with the lock held, which is let go of meanwhile. */
+static void spin_for_work(struct mu__executor *executor, uint64_t *ret_begun_ns)
+{
+    executor->spins = true;
+    executor->claimed = false;
+    atomic_store_explicit(&executor->has_work, false, memory_order_relaxed);
+    (void)pthread_mutex_unlock(&executor->lock);
+    (void)mu__spin_wait(&executor->spin, has_work, executor, ret_begun_ns);
+    lock_soon(executor);
+    executor->spins = false;
+}
+
+static void sleep_for_work(struct mu__executor *executor)
+{
+    executor->idle++;
+    (void)pthread_cond_wait(&executor->work_ready, &executor->lock);
+    executor->idle--;
+    if (executor->woken > 0)
+        executor->woken--;
+}
+
+static bool has_to_wait(const struct mu__executor *executor)
+{
+    return mu__list_is_empty(&executor->queued) && !executor->stopping;
+}
+
 /* The next piece of work, or NULL when the thread has to end. With the lock held. */
 static struct mu__work *wait_for_work(struct mu__executor *executor)
 {
+    uint64_t begun_ns = 0;
     struct mu__work *work;
 
-    while (mu__list_is_empty(&executor->queued) && !executor->stopping) {
-        executor->idle++;
-        (void)pthread_cond_wait(&executor->work_ready, &executor->lock);
-        executor->idle--;
-        if (executor->woken > 0)
-            executor->woken--;
+    if (has_to_wait(executor) && !executor->spins && executor->spin.length_ns != 0)
+        spin_for_work(executor, &begun_ns);
+    if (has_to_wait(executor)) {
+        do
+            sleep_for_work(executor);
+        while (has_to_wait(executor));
+        if (begun_ns != 0)
+            mu__spin_slept(&executor->spin, begun_ns);
     }
     if (executor->stopping)
         return NULL;
@@ -98,41 +156,86 @@ static void run_one(struct mu__work *work)
     work->ran_us = ran_us < UINT32_MAX ? (uint32_t)ran_us : UINT32_MAX;
 }
 
-static void run_until_stopped(struct mu__executor *executor)
+/* With the lock held. */
+static void give_back(struct mu__executor *executor, struct mu__work *work)
 {
-    struct mu__work *work;
+    bool first = mu__list_is_empty(&executor->done);
 
-    while ((work = wait_for_work(executor)) != NULL) {
-        bool first;
+    mu__list_append(&executor->done, &work->node);
+    if (first)
+        wake_owner(executor);
+}
 
+static void run_until_stopped(struct thread *thread)
+{
+    struct mu__executor *executor = thread->executor;
+
+    while ((thread->work = wait_for_work(executor)) != NULL) {
         (void)pthread_mutex_unlock(&executor->lock);
-        run_one(work);
+        run_one(thread->work);
         (void)pthread_mutex_lock(&executor->lock);
-
-        first = mu__list_is_empty(&executor->done);
-        mu__list_append(&executor->done, &work->node);
-        if (first)
-            wake_owner(executor);
+        give_back(executor, thread->work);
     }
+}
+
+/* The thread's last step. Releases the lock. */
+static void end(struct thread *thread)
+{
+    struct mu__executor *executor = thread->executor;
+    bool last;
+
+    thread->ended = true;
+    executor->alive--;
+    last = executor->abandoned && executor->alive == 0;
+    wake_owner(executor);
+    (void)pthread_mutex_unlock(&executor->lock);
+    if (last)
+        destroy(executor);
+}
+
+static void *thread_main(void *arg);
+
+/* Another thread takes the place of this one, which ends. With the lock held. */
+static void replace(struct thread *thread)
+{
+    pthread_t id;
+
+    if (mu__thread_start(thread_main, thread, &id) != 0) {
+        (void)fputs("muster: a function has ended its thread, and no other thread can be "
+                    "started\n", stderr);
+        abort();
+    }
+    (void)pthread_detach(thread->id);
+    thread->id = id;
+}
+
+/* The work has ended its thread, by pthread_exit. */
+static void on_exit_of_thread(void *arg)
+{
+    struct thread *thread = arg;
+    struct mu__executor *executor = thread->executor;
+
+    (void)pthread_mutex_lock(&executor->lock);
+    give_back(executor, thread->work);
+    if (executor->stopping) {
+        end(thread);
+        return;
+    }
+    replace(thread);
+    (void)pthread_mutex_unlock(&executor->lock);
 }
 
 static void *thread_main(void *arg)
 {
     struct thread *thread = arg;
     struct mu__executor *executor = thread->executor;
-    bool last;
 
     name_thread(thread->number);
     (void)pthread_mutex_lock(&executor->lock);
-    run_until_stopped(executor);
-    thread->ended = true;
-    executor->alive--;
-    last = executor->abandoned && executor->alive == 0;
-    wake_owner(executor);
-    (void)pthread_mutex_unlock(&executor->lock);
-
-    if (last)
-        destroy(executor);
+    pthread_cleanup_push(on_exit_of_thread, thread);
+    run_until_stopped(thread);
+    pthread_cleanup_pop(0);
+    end(thread);
     return NULL;
 }
 
@@ -169,6 +272,8 @@ int mu__executor_new(unsigned threads, void (*wake)(void *owner), void *owner,
         return -MU_ENOMEM;
     executor->wake = wake;
     executor->owner = owner;
+    mu__spin_init(&executor->spin, 0);
+    atomic_init(&executor->has_work, false);
     rv = -MU_EEXHAUSTED;
     if (pthread_mutex_init(&executor->lock, NULL) != 0)
         goto err_executor;
@@ -190,20 +295,39 @@ err_executor:
     return rv;
 }
 
+/* With the lock held: whether a sleeping thread is to be signalled for one more piece. */
+static bool wakes_one(struct mu__executor *executor)
+{
+    if (executor->spins && !executor->claimed) {
+        executor->claimed = true;
+        return false;
+    }
+    if (executor->idle <= executor->woken)
+        return false;
+    executor->woken++;
+    return true;
+}
+
+void mu__executor_spin(struct mu__executor *executor, uint32_t spin_us)
+{
+    (void)pthread_mutex_lock(&executor->lock);
+    mu__spin_init(&executor->spin, spin_us);
+    (void)pthread_mutex_unlock(&executor->lock);
+}
+
 void mu__executor_submit(struct mu__executor *executor, struct mu__work *work)
 {
     bool wakes;
 
     assert(work->run != NULL);
     atomic_store_explicit(&work->begun_ms, 0, memory_order_relaxed);
-    (void)pthread_mutex_lock(&executor->lock);
+    lock_soon(executor);
     assert(!executor->stopping);
     mu__list_append(&executor->queued, &work->node);
     work->queued = true;
-    wakes = executor->idle > executor->woken;
-    if (wakes)
-        executor->woken++;
+    wakes = wakes_one(executor);
     (void)pthread_mutex_unlock(&executor->lock);
+    atomic_store_explicit(&executor->has_work, true, memory_order_relaxed);
     if (wakes)
         (void)pthread_cond_signal(&executor->work_ready);
 }
@@ -226,7 +350,7 @@ struct mu__list mu__executor_take_done(struct mu__executor *executor)
 {
     struct mu__list done;
 
-    (void)pthread_mutex_lock(&executor->lock);
+    lock_soon(executor);
     done = executor->done;
     executor->done = (struct mu__list){NULL, NULL};
     (void)pthread_mutex_unlock(&executor->lock);
@@ -239,6 +363,7 @@ struct mu__list mu__executor_stop(struct mu__executor *executor)
 
     (void)pthread_mutex_lock(&executor->lock);
     executor->stopping = true;
+    atomic_store_explicit(&executor->has_work, true, memory_order_relaxed);
     given_back = executor->queued;
     executor->queued = (struct mu__list){NULL, NULL};
     (void)pthread_cond_broadcast(&executor->work_ready);

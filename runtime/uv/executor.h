@@ -17,6 +17,10 @@ struct mu__executor;
 int mu__executor_new(unsigned threads, void (*wake)(void *owner), void *owner,
                      struct mu__executor **ret_executor);
 
+/* Let threads without work spin before they sleep, as mu__spin_init has it. Before work
+ * is submitted. */
+void mu__executor_spin(struct mu__executor *executor, uint32_t spin_us);
+
 /* The work belongs to the executor until it comes back from mu__executor_take_done. */
 void mu__executor_submit(struct mu__executor *executor, struct mu__work *work);
 

@@ -11,10 +11,16 @@
  * is cut back to `length`, and the next flush writes all of them again. That also holds
  * for a failed sync, after which pages count as clean though they are not on the disk.
  *
+ * A file that was removed, or replaced by another one, would take what is written with it
+ * when this process ends: so a flush checks that the file still has its name, and fails
+ * until it has it again.
+ *
  * Reserved space stays allocated behind `length`, also when the process has ended, and is
  * not part of the file's size. */
 #define _GNU_SOURCE     /* fallocate */
 #include "runtime/uv/file_storage.h"
+
+#include "runtime/uv/renewal.h"
 
 #include <uv.h>
 
@@ -49,6 +55,8 @@ struct storage {
     bool folder_unsynced;   /* after a power cut the old file could be back */
     uint64_t length;
     uint64_t reserved;      /* the disk has room for the file up to here */
+    struct mu__renewal *renewal;    /* the last one, which may have ended; or NULL */
+    int renewed;            /* the file that it writes; -1: none is under way */
     size_t pending_size;
     uint8_t pending[PENDING_BYTES_MAX];
 };
@@ -202,6 +210,11 @@ static int open_locked(const char *path, mu_error *error, int *ret_file,
     return 0;
 }
 
+static bool is_same(const struct stat *a, const struct stat *b)
+{
+    return a->st_dev == b->st_dev && a->st_ino == b->st_ino;
+}
+
 /* Open and lock the file that has the name: nobody else can lock it from here on. */
 static int open_ours(const char *path, mu_error *error, int *ret_file)
 {
@@ -212,8 +225,7 @@ static int open_ours(const char *path, mu_error *error, int *ret_file)
 
         if (rv != 0)
             return rv;
-        if (stat(path, &named) == 0 && named.st_dev == opened.st_dev &&
-            named.st_ino == opened.st_ino)
+        if (stat(path, &named) == 0 && is_same(&named, &opened))
             return 0;
         (void)close(*ret_file);
     }
@@ -272,6 +284,24 @@ static int file_load(struct mu__storage *base, mu_error *ret_error,
     return 0;
 }
 
+static int check_name(const struct storage *s, mu_error *error)
+{
+    struct stat opened;
+    struct stat named;
+    bool has_name = stat(s->path, &named) == 0;
+
+    if ((!has_name && errno != ENOENT && errno != ENOTDIR) ||
+        fstat(s->file, &opened) != 0)
+        return refuse(error, s->path, errno, "look at it", "");
+    if (has_name && is_same(&named, &opened))
+        return 0;
+    return mu_error_set(error, -MU_EUNAVAILABLE,
+                        "%s: the file was %s while it is in use, and nothing is kept any "
+                        "more; expected it back under its name, or this process started "
+                        "again with what is there",
+                        s->path, has_name ? "replaced by another one" : "removed");
+}
+
 /* Append all bytes to the file, or none. */
 static int write_behind(struct storage *s, const void *data, size_t size,
                         mu_error *error)
@@ -310,7 +340,10 @@ static int flush_pending(struct storage *s, mu_error *error)
 static int file_flush(struct mu__storage *base, mu_error *ret_error)
 {
     struct storage *s = storage_of(base);
+    int rv = check_name(s, ret_error);
 
+    if (rv != 0)
+        return rv;
     if (s->folder_unsynced) {
         int number = sync_folder(s->path);
 
@@ -342,17 +375,22 @@ static int file_append(struct mu__storage *base, const void *data, size_t size,
     return 0;
 }
 
-/* Write and sync the new content to `file`, locked and with the permissions of the old
- * file, and rename it. Returns 0 or an errno. */
-static int put_in_place(struct storage *s, int file, const void *data, size_t size)
+/* A new file, locked and with the permissions of the old one. Returns 0 or an errno. */
+static int dress(struct storage *s, int file)
 {
     struct stat old;
-    int number;
 
-    if (flock(file, LOCK_EX | LOCK_NB) != 0 || fstat(s->file, &old) != 0 ||
-        fchmod(file, old.st_mode & (S_IRWXU | S_IRWXG | S_IRWXO)) != 0)
-        return errno;
-    number = write_at(file, data, size, 0);
+    return flock(file, LOCK_EX | LOCK_NB) != 0 || fstat(s->file, &old) != 0 ||
+           fchmod(file, old.st_mode & (S_IRWXU | S_IRWXG | S_IRWXO)) != 0 ? errno : 0;
+}
+
+/* Write and sync the new content to `file` and rename it. Returns 0 or an errno. */
+static int put_in_place(struct storage *s, int file, const void *data, size_t size)
+{
+    int number = dress(s, file);
+
+    if (number == 0)
+        number = write_at(file, data, size, 0);
     if (number == 0 && (fsync(file) != 0 || rename(s->path_new, s->path) != 0))
         number = errno;
     return number;
@@ -371,33 +409,134 @@ static int put_in_room(struct storage *s, int file, const void *data, size_t siz
     return put_in_place(s, file, data, size);
 }
 
+static int open_new(struct storage *s, mu_error *error, int *ret_file)
+{
+    int rv = check_name(s, error);
+
+    if (rv != 0)
+        return rv;
+    *ret_file = open(s->path_new, O_RDWR | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC,
+                     S_IRUSR | S_IWUSR);
+    return *ret_file >= 0 ? 0 : refuse(error, s->path_new, errno, "open it",
+                                       "; the old content stays");
+}
+
 /* From the rename on the new content counts: if the folder cannot be synced, the next
  * flush tries again and reports it. */
-static int file_replace(struct mu__storage *base, const void *data, size_t size,
-                        mu_error *ret_error)
+static void take_new(struct storage *s, int file, uint64_t size)
 {
-    struct storage *s = storage_of(base);
-    int file = open(s->path_new, O_RDWR | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC,
-                    S_IRUSR | S_IWUSR);
-    int number;
-
-    if (file < 0)
-        return refuse(ret_error, s->path_new, errno, "open it",
-                      "; the old content stays");
-    number = put_in_room(s, file, data, size);
-    if (number != 0) {
-        (void)unlink(s->path_new);
-        (void)close(file);
-        return refuse(ret_error, s->path_new, number, "put it in place",
-                      "; the old content stays");
-    }
-    (void)close(s->file);
     s->file = file;
     s->length = size;
     s->reserved = 0;
     s->torn = false;
     s->pending_size = 0;
     s->folder_unsynced = sync_folder(s->path) != 0 && s->sync;
+}
+
+static int refuse_new(struct storage *s, int file, int number, mu_error *error)
+{
+    (void)unlink(s->path_new);
+    (void)close(file);
+    return refuse(error, s->path_new, number, "put it in place",
+                  "; the old content stays");
+}
+
+static void file_renew_drop(struct mu__storage *base)
+{
+    struct storage *s = storage_of(base);
+
+    mu__renewal_free(s->renewal);
+    s->renewal = NULL;
+    if (s->renewed < 0)
+        return;
+    (void)unlink(s->path_new);
+    (void)close(s->renewed);
+    s->renewed = -1;
+}
+
+static int file_replace(struct mu__storage *base, const void *data, size_t size,
+                        mu_error *ret_error)
+{
+    struct storage *s = storage_of(base);
+    int number;
+    int file;
+    int rv;
+
+    file_renew_drop(base);
+    rv = open_new(s, ret_error, &file);
+    if (rv != 0)
+        return rv;
+    number = put_in_room(s, file, data, size);
+    if (number != 0)
+        return refuse_new(s, file, number, ret_error);
+    (void)close(s->file);
+    take_new(s, file, size);
+    return 0;
+}
+
+/* ---- Renewals ---- */
+
+static int file_renew(struct mu__storage *base, mu_error *ret_error)
+{
+    struct storage *s = storage_of(base);
+    int number;
+    int file;
+    int rv;
+
+    file_renew_drop(base);
+    rv = open_new(s, ret_error, &file);
+    if (rv != 0)
+        return rv;
+    number = dress(s, file);
+    if (number == 0)
+        number = mu__renewal_start(file, &s->renewal);
+    if (number != 0)
+        return refuse_new(s, file, number, ret_error);
+    s->renewed = file;
+    return 0;
+}
+
+static int file_renew_append(struct mu__storage *base, const void *data, size_t size,
+                             mu_error *ret_error)
+{
+    struct storage *s = storage_of(base);
+    int number = mu__renewal_append(s->renewal, data, size);
+
+    return number == 0 ? 0 : refuse(ret_error, s->path_new, number, "write it",
+                                    "; the old content stays");
+}
+
+static bool file_renew_is_busy(struct mu__storage *base)
+{
+    return mu__renewal_is_busy(storage_of(base)->renewal);
+}
+
+/* The old file is closed on the renewal's thread: the last descriptor of a large one
+ * takes long. */
+static int file_renew_commit(struct mu__storage *base, mu_error *ret_error)
+{
+    struct storage *s = storage_of(base);
+    uint64_t length = 0;
+    int number = mu__renewal_finish(s->renewal, s->sync, &length);
+    int rv;
+
+    if (number == EAGAIN)
+        return MU__STORAGE_NOT_YET;
+    rv = check_name(s, ret_error);
+    if (rv != 0) {
+        file_renew_drop(base);
+        return rv;
+    }
+    if (number == 0 && rename(s->path_new, s->path) != 0)
+        number = errno;
+    if (number != 0) {
+        file_renew_drop(base);
+        return refuse(ret_error, s->path_new, number, "put it in place",
+                      "; the old content stays");
+    }
+    mu__renewal_stop(s->renewal, s->file);
+    take_new(s, s->renewed, length);
+    s->renewed = -1;
     return 0;
 }
 
@@ -444,6 +583,11 @@ static const struct mu__storage_ops file_ops = {
     .flush = file_flush,
     .replace = file_replace,
     .reserve = file_reserve,
+    .renew = file_renew,
+    .renew_append = file_renew_append,
+    .renew_is_busy = file_renew_is_busy,
+    .renew_commit = file_renew_commit,
+    .renew_drop = file_renew_drop,
 };
 
 /* ---- Open and close ---- */
@@ -460,7 +604,7 @@ int mu__storage_uv_open(const char *path, bool sync, mu_error *ret_error,
         return mu_error_set(ret_error, -MU_ENOMEM, "%s: no memory for it", path);
     s->base.ops = &file_ops;
     s->sync = sync;
-    s->file = -1;
+    s->file = s->renewed = -1;
     rv = open_ours(path, ret_error, &s->file);
     if (rv != 0) {
         free(s);
@@ -486,6 +630,7 @@ void mu__storage_uv_close(struct mu__storage *storage)
     if (storage == NULL)
         return;
     s = storage_of(storage);
+    file_renew_drop(storage);
     (void)close(s->file);
     free(s->path_new);
     free(s->path);

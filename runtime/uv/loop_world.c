@@ -9,7 +9,14 @@
  * and the async handle must not go away between the two. Each list taken from the inbox
  * that was not empty had exactly one such push, so the loop counts those lists, the
  * threads count the wakes they have sent, and closing waits until the numbers agree: a
- * matter of nanoseconds, once in the life of a world. */
+ * matter of nanoseconds, once in the life of a world.
+ *
+ * Wakes. A loop of the node's own says in `asleep` whether it may sleep, and nobody
+ * writes to the async handle's descriptor while it does not: the prepare handle, which
+ * runs last before the poll phase, looks at what other threads have left. Whoever leaves
+ * something does so before it reads `asleep`, the loop sets `asleep` before it looks;
+ * both are sequentially consistent, so one of the two sees the other. A program that
+ * drives its loop itself may sleep outside of it: there `asleep` is always true. */
 #include "runtime/uv/loop_world.h"
 
 #include "muster/error.h"
@@ -18,8 +25,10 @@
 #include "runtime/message/block_pool.h"
 #include "runtime/message/pool.h"
 #include "runtime/uv/executor.h"
+#include "runtime/uv/spin.h"
 
 #include <assert.h>
+#include <poll.h>
 #include <sched.h>
 #include <stdlib.h>
 #include <string.h>
@@ -33,7 +42,17 @@ struct turn_handles {
     uv_timer_t trim;            /* of mu__blocks, while anything is cached there */
     uv_timer_t timer;
     uv_idle_t idle;
+    uv_prepare_t prepare;
     uv_check_t check;
+};
+
+/* The waits of the loop, in its poll phase. */
+struct loop_sleep {
+    atomic_bool asleep;         /* it may wait there, or is out of our hands */
+    bool owned;                 /* by this world: it is never out of our hands */
+    struct mu__spin spin;       /* before a wait */
+    bool slept;                 /* it has waited since begun_ns: to be noted in `spin` */
+    uint64_t begun_ns;
 };
 
 struct mu__world_uv {
@@ -46,6 +65,7 @@ struct mu__world_uv {
     struct mu__inbox inbox;
     uv_async_t wake;
     _Atomic(uint64_t) wakes_sent;
+    atomic_bool has_finished;   /* work or a thread of the executor has ended */
 
     uint64_t bursts_taken;      /* lists taken from the inbox that were not empty */
     struct mu__msg *posted;     /* taken from the inbox, not delivered yet */
@@ -54,6 +74,7 @@ struct mu__world_uv {
     struct mu__list finished;   /* works taken from the executor, not delivered yet */
     unsigned busy;
 
+    struct loop_sleep sleep;
     struct turn_handles handles;
     uint64_t due_ms;            /* of the next turn, or NO_TURN */
     uint64_t timer_due_ms;      /* what the timer is set to, when it is active */
@@ -115,9 +136,18 @@ static void on_idle(uv_idle_t *idle)
     (void)idle; /* that it is active keeps the poll phase from waiting */
 }
 
+/* After the poll phase: what woke the loop has been served. */
 static void on_check(uv_check_t *check)
 {
-    step(check->data);
+    struct mu__world_uv *world = check->data;
+
+    if (world->sleep.owned)
+        atomic_store_explicit(&world->sleep.asleep, false, memory_order_relaxed);
+    if (world->sleep.slept)
+        mu__spin_slept(&world->sleep.spin, world->sleep.begun_ns);
+    world->sleep.slept = false;
+    if (world->due_ms <= uv_now(world->loop))
+        step(world);
 }
 
 static void on_timer(uv_timer_t *timer)
@@ -148,13 +178,10 @@ static void arm(struct mu__world_uv *world)
     bool soon = world->due_ms <= now_ms;
     bool later = !soon && world->due_ms != NO_TURN;
 
-    if (soon) {
+    if (soon)
         (void)uv_idle_start(&world->handles.idle, on_idle);
-        (void)uv_check_start(&world->handles.check, on_check);
-    } else {
+    else
         (void)uv_idle_stop(&world->handles.idle);
-        (void)uv_check_stop(&world->handles.check);
-    }
     if (!later) {
         (void)uv_timer_stop(&world->handles.timer);
     } else if (!uv_is_active((uv_handle_t *)&world->handles.timer) ||
@@ -196,11 +223,20 @@ static void deliver_posted(struct mu__world_uv *world)
     }
 }
 
+static void take_finished(struct mu__world_uv *world)
+{
+    struct mu__list done;
+
+    if (!atomic_load_explicit(&world->has_finished, memory_order_relaxed))
+        return;
+    (void)atomic_exchange(&world->has_finished, false);
+    done = mu__executor_take_done(world->executor);
+    mu__list_append_all(&world->finished, &done);
+}
+
 static void deliver_finished(struct mu__world_uv *world)
 {
-    struct mu__list done = mu__executor_take_done(world->executor);
-
-    mu__list_append_all(&world->finished, &done);
+    take_finished(world);
     while (!mu__list_is_empty(&world->finished) && !world->closing) {
         struct mu__work *work = MU__LIST_FIRST(&world->finished, struct mu__work, node);
         struct mu__msg *msg = mu__msg_heap(MU__WORK_DONE, sizeof(struct mu__work_done));
@@ -236,11 +272,21 @@ static void step(struct mu__world_uv *world)
         arm(world);
 }
 
+bool mu__world_uv_turn(struct mu__world_uv *world)
+{
+    if (world->stepping || world->closing)
+        return false;
+    step(world);
+    return true;
+}
+
 static void wake_from_executor(void *owner)
 {
     struct mu__world_uv *world = owner;
 
-    (void)uv_async_send(&world->wake);
+    atomic_store(&world->has_finished, true);
+    if (atomic_load(&world->sleep.asleep))
+        (void)uv_async_send(&world->wake);
 }
 
 int mu__world_uv_post(struct mu__world_uv *world, struct mu__msg *msg)
@@ -250,11 +296,48 @@ int mu__world_uv_post(struct mu__world_uv *world, struct mu__msg *msg)
     if (rv < 0)
         return rv;
     if (rv == 1) {
-        (void)uv_async_send(&world->wake);
+        if (atomic_load(&world->sleep.asleep))
+            (void)uv_async_send(&world->wake);
         /* The last access: from here on the world may be freed. */
         atomic_fetch_add_explicit(&world->wakes_sent, 1, memory_order_release);
     }
     return 0;
+}
+
+/* ---- Before the loop sleeps ---- */
+
+static bool has_posts(struct mu__world_uv *world)
+{
+    return !mu__inbox_is_empty(&world->inbox) || atomic_load(&world->has_finished);
+}
+
+/* Posts, or events of the loop's descriptors. */
+static bool has_anything(void *arg)
+{
+    struct mu__world_uv *world = arg;
+    struct pollfd events = {.fd = uv_backend_fd(world->loop), .events = POLLIN};
+
+    return has_posts(world) || poll(&events, 1, 0) != 0;
+}
+
+/* The last before the poll phase. Where that may wait, this is the moment to spin, and to
+ * look once more. */
+static void on_prepare(uv_prepare_t *prepare)
+{
+    struct mu__world_uv *world = prepare->data;
+    bool ready = false;
+
+    if (uv_backend_timeout(world->loop) == 0)
+        return;
+    if (!has_posts(world)) {
+        ready = mu__spin_wait(&world->sleep.spin, has_anything, world,
+                              &world->sleep.begun_ns);
+        world->sleep.slept = !ready;
+    }
+    if (!ready)
+        atomic_store(&world->sleep.asleep, true);
+    if (has_posts(world))
+        op_wake_at(&world->door, 0);
 }
 
 /* ---- The other operations ---- */
@@ -373,6 +456,7 @@ static void end(struct mu__world_uv *world)
     uv_close((uv_handle_t *)&world->handles.trim, on_handle_closed);
     uv_close((uv_handle_t *)&world->handles.timer, on_handle_closed);
     uv_close((uv_handle_t *)&world->handles.idle, on_handle_closed);
+    uv_close((uv_handle_t *)&world->handles.prepare, on_handle_closed);
     uv_close((uv_handle_t *)&world->handles.check, on_handle_closed);
 }
 
@@ -396,7 +480,9 @@ void mu__world_uv_close(struct mu__world_uv *world, void (*closed)(void *arg), v
     (void)uv_timer_stop(&world->handles.trim);
     (void)uv_timer_stop(&world->handles.timer);
     (void)uv_idle_stop(&world->handles.idle);
+    (void)uv_prepare_stop(&world->handles.prepare);
     (void)uv_check_stop(&world->handles.check);
+    atomic_store(&world->sleep.asleep, true);
     close_inbox(world);
     count_off(world, world->finished);
     world->finished = (struct mu__list){NULL, NULL};
@@ -437,20 +523,24 @@ static int seed(struct mu__world_uv *world)
     return 0;
 }
 
-/* None of the four calls fails. */
+/* None of these calls fails. */
 static void init_turn_handles(struct mu__world_uv *world)
 {
     (void)uv_timer_init(world->loop, &world->handles.trim);
     uv_unref((uv_handle_t *)&world->handles.trim);
     (void)uv_timer_init(world->loop, &world->handles.timer);
     (void)uv_idle_init(world->loop, &world->handles.idle);
+    (void)uv_prepare_init(world->loop, &world->handles.prepare);
     (void)uv_check_init(world->loop, &world->handles.check);
     world->handles.trim.data = world;
     world->handles.timer.data = world;
     world->handles.idle.data = world;
+    world->handles.prepare.data = world;
     world->handles.check.data = world;
     world->wake.data = world;
-    world->open_handles = 5;
+    world->open_handles = 6;
+    (void)uv_prepare_start(&world->handles.prepare, on_prepare);
+    (void)uv_check_start(&world->handles.check, on_check);
 }
 
 int mu__world_uv_open(uv_loop_t *loop, unsigned threads,
@@ -468,6 +558,9 @@ int mu__world_uv_open(uv_loop_t *loop, unsigned threads,
     world->loop = loop;
     world->due_ms = NO_TURN;
     atomic_init(&world->wakes_sent, 0);
+    atomic_init(&world->sleep.asleep, true);
+    atomic_init(&world->has_finished, false);
+    mu__spin_init(&world->sleep.spin, 0);
     mu__inbox_init(&world->inbox);
     rv = seed(world);
     if (rv != 0)
@@ -490,6 +583,17 @@ err_executor:
 err_world:
     free(world);
     return rv;
+}
+
+void mu__world_uv_own_loop(struct mu__world_uv *world)
+{
+    world->sleep.owned = true;
+}
+
+void mu__world_uv_spin(struct mu__world_uv *world, uint32_t spin_us)
+{
+    mu__spin_init(&world->sleep.spin, spin_us);
+    mu__executor_spin(world->executor, spin_us);
 }
 
 struct mu__world *mu__world_uv_world(struct mu__world_uv *world)

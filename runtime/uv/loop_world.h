@@ -27,6 +27,14 @@ int mu__world_uv_open(uv_loop_t *loop, unsigned threads,
                       const struct mu__world_hooks *hooks, mu__world_uv_log_fn log,
                       struct mu__world_uv **ret_world);
 
+/* The loop is run by uv_run(UV_RUN_DEFAULT) and nothing else until the world is closed,
+ * so posts need not wake it while it does not sleep. Before it runs. */
+void mu__world_uv_own_loop(struct mu__world_uv *world);
+
+/* Let the loop and the executor's threads spin before they sleep, as mu__spin_init has
+ * it. Without this they do not. Before the loop runs. */
+void mu__world_uv_spin(struct mu__world_uv *world, uint32_t spin_us);
+
 /* The operations for the kernel. Valid until `closed` is called. */
 struct mu__world *mu__world_uv_world(struct mu__world_uv *world);
 
@@ -37,6 +45,11 @@ struct mu__world *mu__world_uv_world(struct mu__world_uv *world);
  * Returns: 0; -MU_ECLOSED once closing has begun.
  * Thread:  any. */
 int mu__world_uv_post(struct mu__world_uv *world, struct mu__msg *msg);
+
+/* Take a turn now, with all that was posted, for a caller on the loop's thread that waits
+ * for it. False: nothing was done, since this is inside a turn, or the world is being
+ * closed. */
+bool mu__world_uv_turn(struct mu__world_uv *world);
 
 /* How much work was submitted and has not come back as WORK_DONE. While closing: how much
  * still runs on a thread, or has ended and was not yet noticed. */

@@ -278,7 +278,7 @@ static void test_leave(void **state)
     mu__member_leave(&cluster->workers[0]->member, "the machine is needed");
     assert_int_equal(join(cluster->chief), 0);
     expect_trace(cluster,
-        "[  410] chief/0 links: /job:worker/task:0 is lost: it left: the machine "
+        "[  410] chief/0 links: /job:worker/task:0 is gone: it left: the machine "
           "is needed\n"
         "[  410] chief/0 supervisor: /job:worker/task:0 is lost with 1 closure "
           "in flight: it runs again elsewhere\n"

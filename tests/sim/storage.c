@@ -6,7 +6,7 @@
 #include <string.h>
 
 static const char *const op_names[SIM_STORAGE_OPS] = {"read", "write", "flush",
-                                                      "replace"};
+                                                      "replace", "renew"};
 
 static struct sim_storage *storage_of(struct mu__storage *base)
 {
@@ -48,16 +48,22 @@ static int check_room(struct sim_storage *s, size_t size, mu_error *error,
                         s->base.name);
 }
 
-static void add(struct sim_storage *s, const void *data, size_t size)
+static void add_to(uint8_t **content, size_t *content_size, size_t *capacity,
+                   const void *data, size_t size)
 {
-    if (s->size + size > s->capacity) {
-        s->capacity = 2 * (s->size + size);
-        s->content = realloc(s->content, s->capacity);
-        assert(s->content != NULL);
+    if (*content_size + size > *capacity) {
+        *capacity = 2 * (*content_size + size);
+        *content = realloc(*content, *capacity);
+        assert(*content != NULL);
     }
     if (size > 0)
-        memcpy(s->content + s->size, data, size);
-    s->size += size;
+        memcpy(*content + *content_size, data, size);
+    *content_size += size;
+}
+
+static void add(struct sim_storage *s, const void *data, size_t size)
+{
+    add_to(&s->content, &s->size, &s->capacity, data, size);
 }
 
 void sim_storage_set(struct sim_storage *s, const void *data, size_t size)
@@ -127,6 +133,65 @@ static int sim_replace(struct mu__storage *base, const void *data, size_t size,
     return rv;
 }
 
+static void sim_renew_drop(struct mu__storage *base)
+{
+    struct sim_storage *s = storage_of(base);
+
+    s->renews = false;
+    s->renewed_size = 0;
+}
+
+static int sim_renew(struct mu__storage *base, mu_error *ret_error)
+{
+    struct sim_storage *s = storage_of(base);
+    bool happens;
+    int rv = begin(s, SIM_STORAGE_RENEW, ret_error, &happens);
+
+    sim_renew_drop(base);
+    s->renews = rv == 0;
+    return rv;
+}
+
+static int sim_renew_append(struct mu__storage *base, const void *data, size_t size,
+                            mu_error *ret_error)
+{
+    struct sim_storage *s = storage_of(base);
+    bool happens;
+    int rv;
+
+    assert(s->renews);
+    rv = begin(s, SIM_STORAGE_RENEW, ret_error, &happens);
+    if (rv == 0)
+        rv = check_room(s, s->renewed_size + size, ret_error, &happens);
+    if (happens)
+        add_to(&s->renewed, &s->renewed_size, &s->renewed_capacity, data, size);
+    return rv;
+}
+
+static bool sim_renew_is_busy(struct mu__storage *base)
+{
+    struct sim_storage *s = storage_of(base);
+
+    assert(s->renews);
+    return sim_chance(&s->renew_random, 50);
+}
+
+static int sim_renew_commit(struct mu__storage *base, mu_error *ret_error)
+{
+    struct sim_storage *s = storage_of(base);
+    bool happens;
+    int rv;
+
+    assert(s->renews);
+    if (sim_chance(&s->renew_random, 50))
+        return MU__STORAGE_NOT_YET;
+    rv = begin(s, SIM_STORAGE_REPLACE, ret_error, &happens);
+    if (happens)
+        sim_storage_set(s, s->renewed, s->renewed_size);
+    sim_renew_drop(base);
+    return rv;
+}
+
 static int sim_reserve(struct mu__storage *base, uint64_t bytes, mu_error *ret_error)
 {
     struct sim_storage *s = storage_of(base);
@@ -141,6 +206,11 @@ static const struct mu__storage_ops sim_storage_ops = {
     .flush = sim_flush,
     .replace = sim_replace,
     .reserve = sim_reserve,
+    .renew = sim_renew,
+    .renew_append = sim_renew_append,
+    .renew_is_busy = sim_renew_is_busy,
+    .renew_commit = sim_renew_commit,
+    .renew_drop = sim_renew_drop,
 };
 
 /* ---- Its life ---- */
@@ -152,6 +222,7 @@ struct sim_storage *sim_storage_new(const char *name, uint64_t seed)
     assert(s != NULL);
     s->base = (struct mu__storage){&sim_storage_ops, name};
     s->random = sim_stream(seed, UINT64_C(0x53544F52));
+    s->renew_random = sim_stream(seed, UINT64_C(0x52454E57));
     s->hurt_random = sim_stream(seed, UINT64_C(0x48555254));
     return s;
 }
@@ -161,6 +232,7 @@ void sim_storage_free(struct sim_storage *storage)
     if (storage == NULL)
         return;
     free(storage->content);
+    free(storage->renewed);
     free(storage->whole);
     free(storage->damaged);
     free(storage);
@@ -249,6 +321,7 @@ void sim_storage_crash(struct sim_storage *s)
         pending = sim_chance(&s->random, 40)
             ? 0 : (size_t)sim_between(&s->random, 0, pending);
     s->size = s->flushed += pending;
+    sim_renew_drop(&s->base);
     memset(s->faults, 0, sizeof s->faults);
     s->dies = s->dead = false;
     hurt_after_crash(s, flushed);

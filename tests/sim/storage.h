@@ -1,4 +1,5 @@
-/* The other storage: bytes in memory that belong to no process.
+/* The other storage: bytes in memory that belong to no process. A renewal is busy half of
+ * the times, and not ready for its end half of the times, by the seed.
  *
  * It outlives the process that writes to it; whoever takes the process away calls
  * sim_storage_crash. Then what was flushed is there, and of what was appended since any
@@ -14,7 +15,8 @@ enum sim_storage_op {
     SIM_STORAGE_LOAD,
     SIM_STORAGE_APPEND,
     SIM_STORAGE_FLUSH,
-    SIM_STORAGE_REPLACE,
+    SIM_STORAGE_REPLACE,        /* and the commit of a renewal */
+    SIM_STORAGE_RENEW,          /* its begin and its appends */
     SIM_STORAGE_OPS
 };
 
@@ -33,6 +35,11 @@ struct sim_storage {
     size_t limit;               /* the disk has room for so many bytes; 0: for all */
     struct sim_storage_fault faults[SIM_STORAGE_OPS];
     uint64_t counts[SIM_STORAGE_OPS];   /* operations that were asked for */
+    bool renews;
+    uint8_t *renewed;           /* the content of a renewal */
+    size_t renewed_size;
+    size_t renewed_capacity;
+    struct sim_random renew_random;     /* of its own, as the next one */
     struct sim_random hurt_random;      /* of its own: it changes no other draw */
     unsigned hurt_percent;      /* of crashes that damage what was flushed */
     unsigned hurt;              /* how often that was */

@@ -202,6 +202,11 @@ static int take_flush(struct mu__storage *storage, mu_error *ret_error)
     return 0;
 }
 
+static int refuse_renewal(struct mu__storage *storage, mu_error *ret_error)
+{
+    return mu_error_set(ret_error, -MU_EEXHAUSTED, "%s: full", storage->name);
+}
+
 /* The storage hears of each death of the chief, before and after. */
 static void test_journal_outlives_its_chief(void **state)
 {
@@ -210,8 +215,9 @@ static void test_journal_outlives_its_chief(void **state)
         .append = take_bytes,
         .flush = take_flush,
         .replace = take_bytes,
+        .renew = refuse_renewal,
     };
-    struct notes notes = {.storage.ops = &ops};
+    struct notes notes = {.storage = {&ops, "notes"}};
     struct cluster *cluster = cluster_new(1, &(struct cluster_options){.workers = 1});
     char ends[16] = "";
 

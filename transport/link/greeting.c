@@ -67,8 +67,8 @@ static void come_up(struct mu__links *links, struct mu__link *link)
     links->counters.links_up++;
     mu__link_is_back(links, link);
     mu__link_move(links, link, MU__LINK_UP);
-    mu__links_log(links, MU__LOG_INFO, "/job:%s/task:%" PRIu32 " is up at %s", link->type,
-                  link->index,
+    mu__links_log(links, mu__link_news_level(link), "/job:%s/task:%" PRIu32 " is up at "
+                  "%s", link->type, link->index,
                   link->retry.detour == NULL ? link->url : link->retry.detour);
     links->upcalls.up(links->upcalls.owner, node, link->type, link->index,
                       link->peer.incarnation, link->url);
@@ -400,6 +400,30 @@ static void note_taken(struct mu__links *links, struct mu__link *link, const cha
         links->upcalls.taken(links->upcalls.owner, type, index, why);
 }
 
+/* Whether a client is refused for good: for its cluster's name or its version, by the
+ * task that it dials. Another task at that address may go, and one that is unknown waits
+ * to be told its cluster; tasks start in any order, so who is no client always waits. */
+static bool is_final(const struct mu__links *links, const struct mu__link *link,
+                     const struct mu__refuse *refusal)
+{
+    if (refusal->taken || mu__view_is(refusal->type, MU__LINK_UNKNOWN) ||
+        !mu__link_is_client(mu__view_str(links->own.task_type)))
+        return false;
+    return link->origin == MU__LINK_RETAINED_ANY ||
+           (refusal->index == link->index && mu__view_is(refusal->type, link->type));
+}
+
+static void report_refusal(struct mu__links *links, const struct mu__link *link,
+                           const struct mu__refuse *refusal, const char *why)
+{
+    const struct mu__links_upcalls *up = &links->upcalls;
+
+    if (up->refused != NULL && is_final(links, link, refusal))
+        up->refused(up->owner, link->type, link->index, why);
+    else
+        up->trouble(up->owner, link->type, link->index, why);
+}
+
 static bool is_for_another(const struct mu__links *links,
                            const struct mu__frame_header *header)
 {
@@ -432,7 +456,7 @@ void mu__links_refusal(struct mu__links *links, uint32_t in,
                   refusal->taken && link->missing.taken_since_ms != 0 ? MU__LOG_DEBUG
                                                                       : MU__LOG_WARN,
                   "/job:%s/task:%" PRIu32 ": %s", link->type, link->index, why);
-    links->upcalls.trouble(links->upcalls.owner, link->type, link->index, why);
+    report_refusal(links, link, refusal, why);
     if (!refusal->taken) {
         link->missing.taken_since_ms = 0;
         mu__link_try_elsewhere(links, link, why, MU__LINK_RETRY_MAX_MS);

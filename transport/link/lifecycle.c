@@ -156,6 +156,7 @@ static void hang_up(struct mu__links *links, struct mu__link *link)
     mu__outbox_clear(&link->outbox);
     mu__buf_unref(link->assembling.record);
     link->assembling.record = NULL;
+    link->backlog = (struct mu__link_backlog){0};
     link->peer.incarnation = 0;
     link->peer.epoch = 0;
     link->peer.pid = 0;
@@ -331,8 +332,9 @@ void mu__link_go_down(struct mu__links *links, struct mu__link *link, const char
         links->counters.links_up--;
         link->node = 0;
         note_loss(links, link);
-        mu__links_log(links, MU__LOG_INFO, "/job:%s/task:%" PRIu32 " is lost: %s",
-                      link->type, link->index, reason);
+        mu__links_log(links, link->left ? mu__link_news_level(link) : MU__LOG_INFO,
+                      "/job:%s/task:%" PRIu32 " is %s: %s", link->type, link->index,
+                      link->left ? "gone" : "lost", reason);
     }
     hang_up(links, link);
     begin_missing(links, link);

@@ -95,6 +95,12 @@ struct mu__link_missing {
     uint32_t step_ms;           /* from that line to the one after it */
 };
 
+/* While it is up. */
+struct mu__link_backlog {
+    bool is_behind;             /* as the owner knows */
+    bool is_unread;             /* mu__links_read */
+};
+
 /* A large record whose pieces are coming in. */
 struct mu__link_assembling {
     struct mu__buf *record;     /* NULL: none */
@@ -108,6 +114,7 @@ struct mu__link {
     enum mu__link_state state;      /* set by mu__link_move alone */
     enum mu__link_origin origin;
     bool dirty;                 /* in links->dirty */
+    struct mu__link_backlog backlog;
     bool left;                  /* the peer said goodbye: not logged as missing */
     char type[16];
     uint32_t index;
@@ -127,6 +134,12 @@ struct mu__link {
     struct mu__outbox outbox;
     struct mu__link_assembling assembling;
 };
+
+/* Clients come and go, some for one look at the status: no news but for who debugs. */
+static inline enum mu__log_level mu__link_news_level(const struct mu__link *link)
+{
+    return strcmp(link->type, "client") == 0 ? MU__LOG_DEBUG : MU__LOG_INFO;
+}
 
 static inline bool mu__link_is_retained(const struct mu__link *link)
 {

@@ -59,6 +59,14 @@ struct mu__links_upcalls {
     /* A peer has refused this node for `claim_ms` because another process plays this
      * node's task; may be NULL, and is called at each further refusal by that peer. */
     void (*taken)(void *owner, const char *type, uint32_t index, const char *reason);
+
+    /* More than MU__LINK_BEHIND_BYTES wait to be sent to a node that is up; or less than
+     * MU__LINK_CAUGHT_UP_BYTES again. May be NULL. */
+    void (*behind)(void *owner, uint32_t node, bool is_behind);
+
+    /* Instead of `trouble`: the task that this client dials has refused it for good, so
+     * that to wait is of no use; may be NULL, and is called at each further refusal. */
+    void (*refused)(void *owner, const char *type, uint32_t index, const char *reason);
 };
 
 struct mu__links_counters {
@@ -82,6 +90,8 @@ enum {
     MU__LINK_QUEUE_BYTES_MAX = 64 << 20, /* with more unsent, and nothing taken for half
                                             of silence_ms, the peer does not read: link
                                             down. A single larger message may wait */
+    MU__LINK_BEHIND_BYTES = 4 << 20,
+    MU__LINK_CAUGHT_UP_BYTES = 1 << 20,
     MU__LINK_MESSAGE_BYTES_MAX = (1 << 30) + (1 << 20),
     MU__LINK_CLIENTS_LARGE_MAX = 4,     /* so many times that may clients' unfinished
                                            large messages have together; tasks are as
@@ -138,6 +148,10 @@ int mu__links_move(struct mu__links *links, const char *type, uint32_t index,
 /* Put a message into the frame for msg->to.node. Takes msg. -MU_EUNAVAILABLE when no link
  * to that node is up. */
 int mu__links_transmit(struct mu__links *links, struct mu__msg *msg);
+
+/* Whether what a node sends is read. While it is not, the node counts as silent when it
+ * takes nothing. Everything is read of a wire that cannot leave one connection unread. */
+void mu__links_read(struct mu__links *links, uint32_t node, bool is_read);
 
 /* What this node has proven to a node that is up. */
 enum mu__right mu__links_own_right(const struct mu__links *links, uint32_t node);

@@ -113,10 +113,13 @@ static bool is_stuck(const struct mu__links *links, const struct mu__link *link)
     const struct mu__outbox *outbox = &link->outbox;
     uint64_t now_ms = mu__links_now(links);
     uint32_t most_ms = links->config.silence_ms / 2;
+    uint64_t most_bytes = link->peer.right < MU__RIGHT_USE
+                              ? 2 * (uint64_t)MU__LINK_QUEUE_BYTES_MAX
+                              : 2 * (uint64_t)MU__LINK_MESSAGE_BYTES_MAX;
 
     if (outbox->waiting_bytes <= MU__LINK_QUEUE_BYTES_MAX || mu__outbox_has_one(outbox))
         return false;
-    return outbox->waiting_bytes > 2 * (uint64_t)MU__LINK_MESSAGE_BYTES_MAX ||
+    return outbox->waiting_bytes > most_bytes ||
            (now_ms >= link->times.taken_ms + most_ms &&
             now_ms < links->tick_ms + most_ms);
 }
@@ -131,6 +134,19 @@ static void give_up(struct mu__links *links, struct mu__link *link)
                    link->outbox.waiting_bytes,
                    mu__links_now(links) - link->times.taken_ms);
     mu__link_go_down(links, link, why);
+}
+
+static void note_backlog(struct mu__links *links, struct mu__link *link)
+{
+    uint64_t bytes = link->outbox.waiting_bytes;
+    bool is_behind = bytes > (link->backlog.is_behind ? MU__LINK_CAUGHT_UP_BYTES
+                                              : MU__LINK_BEHIND_BYTES);
+
+    if (is_behind == link->backlog.is_behind || link->state != MU__LINK_UP ||
+        links->upcalls.behind == NULL)
+        return;
+    link->backlog.is_behind = is_behind;
+    links->upcalls.behind(links->upcalls.owner, link->node, is_behind);
 }
 
 static void send_waiting(struct mu__links *links, struct mu__link *link)
@@ -155,6 +171,8 @@ static void send_waiting(struct mu__links *links, struct mu__link *link)
         mu__link_go_down(links, link, "out of memory");
     else if (is_stuck(links, link))
         give_up(links, link);
+    else
+        note_backlog(links, link);
 }
 
 /* Send closed frames while the turn goes on. Errors are ignored here, and come again in
@@ -185,6 +203,18 @@ void mu__links_flush(struct mu__links *links)
     }
 }
 
+void mu__links_read(struct mu__links *links, uint32_t node, bool is_read)
+{
+    struct mu__link *link = mu__map_get(&links->index.by_node, node);
+
+    if (link == NULL || link->backlog.is_unread == !is_read ||
+        links->wire->ops->hold == NULL)
+        return;
+    link->backlog.is_unread = !is_read;
+    link->times.heard_ms = mu__links_now(links);
+    links->wire->ops->hold(links->wire, link->in, !is_read);
+}
+
 int mu__links_transmit(struct mu__links *links, struct mu__msg *msg)
 {
     struct mu__link *link = mu__map_get(&links->index.by_node, msg->to.node);
@@ -198,6 +228,7 @@ int mu__links_transmit(struct mu__links *links, struct mu__msg *msg)
         mark_dirty(links, link);
         if (mu__outbox_may_send_early(&link->outbox))
             send_early(links, link, &route);
+        note_backlog(links, link);
     }
     mu__pool_put(links->config.pool, msg);
     return rv;

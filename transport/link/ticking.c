@@ -24,6 +24,17 @@ static uint64_t next_look_ms(const struct mu__link *link, uint64_t now_ms,
     return now_ms < answer_ms && answer_ms < next_ms ? answer_ms : next_ms;
 }
 
+/* When a peer showed last that it lives: by what it sent, or, while that is not read, by
+ * what it took. */
+static uint64_t alive_ms(const struct mu__link *link)
+{
+    const struct mu__link_times *times = &link->times;
+
+    return link->backlog.is_unread && times->taken_ms > times->heard_ms
+               ? times->taken_ms
+               : times->heard_ms;
+}
+
 /* Returns when the link is to be checked next. The link may be freed. */
 static uint64_t tick_link(struct mu__links *links, struct mu__link *link, uint64_t now_ms)
 {
@@ -34,9 +45,12 @@ static uint64_t tick_link(struct mu__links *links, struct mu__link *link, uint64
         mu__link_note_waiting(links, link, now_ms);
     switch (link->state) {
     case MU__LINK_UP:
-        if (now_ms >= link->times.heard_ms + config->silence_ms) {
-            (void)snprintf(why, sizeof why, "silent for %" PRIu64 " ms",
-                           now_ms - link->times.heard_ms);
+        if (now_ms >= alive_ms(link) + config->silence_ms) {
+            (void)snprintf(why, sizeof why, "%s for %" PRIu64 " ms",
+                           link->backlog.is_unread
+                               ? "it does not read what it asked for: silent"
+                               : "silent",
+                           now_ms - alive_ms(link));
             mu__link_go_silent(links, link, why);
             return now_ms;
         }

@@ -99,17 +99,60 @@ bool mu__unproven_admits(struct mu__unproven *unproven, const struct mu__source 
     return true;
 }
 
-static void give_back(struct mu__unproven *unproven, const struct mu__source *source)
+/* NULL: the address is not limited, or not remembered. */
+static struct mu__source_tokens *tokens_of(struct mu__unproven *unproven,
+                                           const struct mu__source *source)
 {
-    struct mu__source_tokens *tokens;
     uint8_t bytes[16];
 
     if (!source->is_limited)
-        return;
+        return NULL;
     network_of(source, bytes);
-    tokens = find_tokens(unproven, bytes);
-    if (tokens != NULL && tokens->thousandths <= FULL - TOKEN)
-        tokens->thousandths += TOKEN;
+    return find_tokens(unproven, bytes);
+}
+
+static uint32_t thousandths_of(uint64_t us)
+{
+    uint64_t thousandths = us * TOKEN / MU__UNPROVEN_TOKEN_US;
+
+    return thousandths > FULL ? FULL : (uint32_t)thousandths;
+}
+
+/* Of one that has proven itself. */
+static void give_back(struct mu__unproven *unproven,
+                      const struct mu__unproven_entry *entry)
+{
+    struct mu__source_tokens *tokens = tokens_of(unproven, &entry->source);
+    uint32_t more = TOKEN + thousandths_of(entry->spent_us);
+
+    if (tokens != NULL)
+        tokens->thousandths =
+            more >= FULL - tokens->thousandths ? FULL : tokens->thousandths + more;
+    unproven->spent_us -= entry->spent_us < unproven->spent_us ? entry->spent_us
+                                                               : unproven->spent_us;
+}
+
+/* ---- processor time ---- */
+
+bool mu__unproven_has_time(struct mu__unproven *unproven, uint64_t now_ms)
+{
+    uint64_t less = (now_ms - unproven->spent_at_ms) * (MU__UNPROVEN_SECOND_US / 1000);
+
+    unproven->spent_at_ms = now_ms;
+    unproven->spent_us -= less < unproven->spent_us ? less : unproven->spent_us;
+    return unproven->spent_us < MU__UNPROVEN_BURST_US;
+}
+
+void mu__unproven_spend(struct mu__unproven *unproven, struct mu__unproven_entry *entry,
+                        uint64_t us)
+{
+    struct mu__source_tokens *tokens = tokens_of(unproven, &entry->source);
+    uint32_t less = thousandths_of(us);
+
+    entry->spent_us += us;
+    unproven->spent_us += us;
+    if (tokens != NULL)
+        tokens->thousandths -= less < tokens->thousandths ? less : tokens->thousandths;
 }
 
 /* ---- entries ---- */
@@ -157,7 +200,7 @@ void mu__unproven_prove(struct mu__unproven *unproven, struct mu__unproven_entry
 {
     if (!entry->is_listed)
         return;
-    give_back(unproven, &entry->source);
+    give_back(unproven, entry);
     mu__unproven_remove(unproven, entry);
 }
 

@@ -5,7 +5,8 @@
  * When there are too many, the oldest goes, so that a member, which proves itself at
  * once, gets in however many others there are. A connection that ends unproven costs its
  * address a token; one that proves itself gives the token back, so that only those that
- * do not are counted.
+ * do not are counted. So is the processor time of their TLS handshakes, and that of all
+ * of them together, wherever they come from, this machine included.
  *
  * Pure: plain data. Who ends a connection removes it here. */
 #ifndef MU_TRANSPORT_UNPROVEN_H
@@ -27,6 +28,12 @@ enum {
      * are few: probes of health, people's mistakes. */
     MU__UNPROVEN_BURST = 256,
     MU__UNPROVEN_PER_SECOND = 8,
+    MU__UNPROVEN_TOKEN_US = 2000,   /* of processor time also take a token */
+
+    /* Of processor time that all of them may take at once, and in each second. */
+    MU__UNPROVEN_BURST_US = 500000,
+    MU__UNPROVEN_SECOND_US = 250000,
+
     MU__UNPROVEN_SOURCES = 512      /* addresses that are remembered; of each group of
                                        eight the one used last the longest ago goes */
 };
@@ -43,6 +50,7 @@ struct mu__unproven_entry {
     struct mu__list_node in_session;
     struct mu__source source;
     uint64_t since_ms;
+    uint64_t spent_us;      /* of processor time */
     bool is_listed;
     bool has_session;
 };
@@ -60,6 +68,8 @@ struct mu__unproven {
     unsigned count;
     unsigned sessions_count;
     uint64_t seed;
+    uint64_t spent_us;          /* of processor time, less what time has given back */
+    uint64_t spent_at_ms;
     struct mu__source_tokens sources[MU__UNPROVEN_SOURCES];
 };
 
@@ -81,6 +91,14 @@ struct mu__unproven_entry *mu__unproven_add(struct mu__unproven *unproven,
  * ended because of it, or NULL. */
 struct mu__unproven_entry *mu__unproven_add_session(struct mu__unproven *unproven,
                                                     struct mu__unproven_entry *entry);
+
+/* Whether one more handshake may begin now, by the processor time that the former ones
+ * have taken. */
+bool mu__unproven_has_time(struct mu__unproven *unproven, uint64_t now_ms);
+
+/* The handshake of `entry`, which may have ended, has taken processor time. */
+void mu__unproven_spend(struct mu__unproven *unproven, struct mu__unproven_entry *entry,
+                        uint64_t us);
 
 /* It has ended; also for one that has proven itself. */
 void mu__unproven_remove(struct mu__unproven *unproven, struct mu__unproven_entry *entry);

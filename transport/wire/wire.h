@@ -58,6 +58,10 @@ struct mu__wire_ops {
     /* Break an incoming connection. No event of it follows. */
     void (*drop)(struct mu__wire *wire, uint32_t in);
 
+    /* Read nothing of an incoming connection until it is called with false. Frames that
+     * were read already may still come. NULL on a wire that cannot. */
+    void (*hold)(struct mu__wire *wire, uint32_t in, bool is_held);
+
     /* The HELLO that came on `in` was accepted. Before that a connection may send frames
      * of at most a few kilobytes, and is ended when it takes too long, or too many others
      * come. NULL on a wire without such bounds. */

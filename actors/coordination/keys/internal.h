@@ -25,7 +25,10 @@ enum {
     COORD_SNAPSHOT_BYTES = 1 << 18
 };
 #endif
-enum { COORD_SNAPSHOT_PAGES = 8 };  /* of all watches in one tick */
+enum {
+    COORD_SNAPSHOT_PAGES = 8,   /* of all watches in one tick, */
+    COORD_SNAPSHOT_LOOKS = 64   /* after looking at so many */
+};
 
 struct coord_wait;
 struct coord_reads;
@@ -207,8 +210,9 @@ void mu__coord_key_refuse_watch(struct mu__ctx *ctx, struct coordination *c,
 void mu__coord_key_refuse_list(struct mu__ctx *ctx, struct coordination *c, uint32_t node,
                                uint64_t token, const mu_error *error);
 
-/* Send the next page of the watch that has waited longest for it. */
-void mu__coord_key_next_page(struct mu__ctx *ctx, struct coordination *c);
+/* Send a page to each of the watches that have waited longest for one, up to
+ * COORD_SNAPSHOT_PAGES, and whose nodes are not behind. False: to none. */
+bool mu__coord_key_next_pages(struct mu__ctx *ctx, struct coordination *c);
 
 /* KEY_WATCH; a repeated one begins anew, with a new snapshot. */
 void mu__coord_key_watch(struct mu__ctx *ctx, struct coordination *c,

@@ -320,10 +320,13 @@ void mu__coord_key_end(struct mu__ctx *ctx, struct coordination *c,
                        struct coord_change *a, uint64_t done, int code)
 {
     a->result.code = code;
-    mu__results_add(a->agent, &a->result);
-    note_records(c);
-    if (is_written(ctx, c, code))
-        mu__coord_key_write_result(ctx, c, a->task->incarnation, done, &a->result);
+    /* A refusal for want of room takes none: if it is asked again, it is tried again. */
+    if (code != -MU_EEXHAUSTED) {
+        mu__results_add(a->agent, &a->result);
+        note_records(c);
+        if (is_written(ctx, c, code))
+            mu__coord_key_write_result(ctx, c, a->task->incarnation, done, &a->result);
+    }
     send_result(ctx, c, a);
 }
 

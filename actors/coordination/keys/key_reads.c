@@ -5,9 +5,9 @@
  * for changes, and in the map of its node, for cancels. Waits are forgotten when the link
  * of the node is down or the service does not lead any more: agents repeat them.
  *
- * The snapshot of a large directory is sent in pages, one in a tick, so that it does not
- * fill a link. A change of a key behind the last page is not sent by itself: a later page
- * will have it.
+ * The snapshot of a large directory is sent in pages, one in a tick, and only to who has
+ * read the former ones, so that it does not fill a link. A change of a key behind the
+ * last page is not sent by itself: a later page will have it.
  *
  * While it is not certain that this node holds the store, reads are held, in order. */
 #include "actors/coordination/keys/internal.h"
@@ -19,7 +19,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { HELD_AGAIN_MS = 50 };
+enum { HELD_AGAIN_MS = 50, BEHIND_AGAIN_MS = 20 };
 
 /* ---- Gets ---- */
 
@@ -247,8 +247,7 @@ static void release_held(struct mu__ctx *ctx, struct coordination *c)
         if (r->held == NULL)
             r->held_end = &r->held;
         r->held_count--;
-        do_read(ctx, c, msg);
-        mu__msg_free(ctx, msg);
+        mu__handle_again(ctx, msg);
     }
 }
 
@@ -271,28 +270,16 @@ static void drop_held(struct coord_reads *r, uint32_t node, uint64_t token)
     r->held_end = link;
 }
 
-/* One page for each watch, up to COORD_SNAPSHOT_PAGES. */
-static unsigned pages_due(const struct coord_reads *r)
-{
-    unsigned count = 0;
-
-    for (const struct mu__list_node *at = r->pages.first;
-         at != NULL && count < COORD_SNAPSHOT_PAGES; at = at->next)
-        count++;
-    return count;
-}
-
 void mu__coord_reads_tick(struct mu__ctx *ctx, struct coordination *c)
 {
     struct coord_reads *r = c->keys->reads;
     uint64_t now_ms = mu__coord_clock(ctx, c);
+    bool sent;
 
     release_held(ctx, c);
-    for (unsigned pages = pages_due(r); pages > 0 && !mu__list_is_empty(&r->pages);
-         pages--)
-        mu__coord_key_next_page(ctx, c);
+    sent = mu__coord_key_next_pages(ctx, c);
     if (!mu__list_is_empty(&r->pages))
-        mu__coord_wake_at(ctx, c, now_ms + 1);
+        mu__coord_wake_at(ctx, c, now_ms + (sent ? 1 : BEHIND_AGAIN_MS));
     else if (r->held != NULL)
         mu__coord_wake_at(ctx, c, now_ms + HELD_AGAIN_MS);
 }

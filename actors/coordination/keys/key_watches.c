@@ -307,10 +307,10 @@ static void begin_below(struct mu__ctx *ctx, struct coordination *c,
     mu__coord_wake_at(ctx, c, mu__coord_clock(ctx, c) + 1);
 }
 
-void mu__coord_key_next_page(struct mu__ctx *ctx, struct coordination *c)
+static void next_page(struct mu__ctx *ctx, struct coordination *c,
+                      struct coord_wait *wait)
 {
     struct coord_reads *r = c->keys->reads;
-    struct coord_wait *wait = MU__LIST_FIRST(&r->pages, struct coord_wait, page_link);
     struct mu__view last;
     int rv = send_page(ctx, c, wait,
                        (struct mu__view){wait->cursor, wait->cursor_size}, &last);
@@ -327,6 +327,31 @@ void mu__coord_key_next_page(struct mu__ctx *ctx, struct coordination *c)
     (void)set_cursor(wait, last);
     mu__list_remove(&r->pages, &wait->page_link);
     mu__list_append(&r->pages, &wait->page_link);
+}
+
+/* Who is behind goes to the end of the list. */
+bool mu__coord_key_next_pages(struct mu__ctx *ctx, struct coordination *c)
+{
+    struct coord_reads *r = c->keys->reads;
+    const struct mu__list_node *last = r->pages.last;
+    const struct mu__list_node *at = NULL;
+    unsigned pages = 0;
+
+    for (unsigned looks = 0; looks < COORD_SNAPSHOT_LOOKS &&
+                             pages < COORD_SNAPSHOT_PAGES && at != last &&
+                             !mu__list_is_empty(&r->pages); looks++) {
+        struct coord_wait *wait = MU__LIST_FIRST(&r->pages, struct coord_wait, page_link);
+
+        at = &wait->page_link;
+        if (!mu__is_behind(ctx, wait->reader->node)) {
+            next_page(ctx, c, wait);
+            pages++;
+            continue;
+        }
+        mu__list_remove(&r->pages, &wait->page_link);
+        mu__list_append(&r->pages, &wait->page_link);
+    }
+    return pages > 0;
 }
 
 void mu__coord_key_watch(struct mu__ctx *ctx, struct coordination *c,

@@ -31,10 +31,13 @@ struct mu__journal {
     struct mu__buf *content;    /* of the rewrite under way */
     int rewrite_rv;             /* why it cannot be committed */
     bool rewriting;
+    bool renewing;
+    mu_error renew_error;       /* code 0: none */
+    uint64_t renew_bytes;       /* of the renewal */
     bool unflushed;
     uint64_t bytes;
     uint64_t number;            /* of the next record */
-    uint64_t content_number;    /* the same of the rewrite */
+    uint64_t content_number;    /* the same of the rewrite, or of the renewal */
     uint64_t skipped;
     struct mu__crc32c crc;
 };
@@ -103,6 +106,14 @@ static void end_rewrite(struct mu__journal *journal)
     journal->content = NULL;
     journal->rewriting = false;
     journal->rewrite_rv = 0;
+}
+
+static void end_renewal(struct mu__journal *journal)
+{
+    if (journal->renewing)
+        journal->storage->ops->renew_drop(journal->storage);
+    journal->renewing = false;
+    journal->renew_error = (mu_error){.code = 0};
 }
 
 /* ---- Reading ---- */
@@ -357,6 +368,7 @@ void mu__journal_close(struct mu__journal *journal)
     if (journal == NULL)
         return;
     end_rewrite(journal);
+    end_renewal(journal);
     mu__buf_unref(journal->record);
     free(journal);
 }
@@ -401,7 +413,7 @@ static int record_room(struct mu__journal *journal, size_t bytes)
 }
 
 static int pack(struct mu__journal *journal, const struct mu__msg *msg, uint64_t number,
-                const uint8_t **ret_record, size_t *ret_size)
+                uint8_t **ret_record, size_t *ret_size)
 {
     size_t bound = mu__encode_bound(journal->schema, msg);
     struct mu__buf *buf;
@@ -460,21 +472,55 @@ static int add_to_storage(struct mu__journal *journal, const void *data, size_t 
     return 0;
 }
 
+/* A packed record, under the number that it has in the renewal. */
+static int add_to_renewal(struct mu__journal *journal, uint8_t *record, size_t size)
+{
+    struct mu__storage *storage = journal->storage;
+    int rv;
+
+    if (journal->renew_error.code != 0)
+        return journal->renew_error.code;
+    if (journal->renew_bytes + size > UINT32_MAX)
+        return mu_error_set(&journal->renew_error, -MU_EEXHAUSTED, "%s: there is more "
+                            "than %" PRIu32 " bytes to keep", storage->name, UINT32_MAX);
+    mu__journal_put_frame(&journal->crc, record, journal->content_number,
+                          (uint32_t)(size - HEAD_BYTES - FOOT_BYTES));
+    rv = storage->ops->renew_append(storage, record, size, &journal->renew_error);
+    if (rv != 0)
+        return rv;
+    journal->content_number++;
+    journal->renew_bytes += size;
+    return 0;
+}
+
 static int append(struct mu__journal *journal, const struct mu__msg *msg,
                   mu_error *error)
 {
-    const uint8_t *record = NULL;
+    uint8_t *record = NULL;
     size_t size = 0;
     uint64_t number = journal->rewriting ? journal->content_number : journal->number;
     int rv = pack(journal, msg, number, &record, &size);
 
-    if (rv == 0 && !journal->rewriting)
-        return add_to_storage(journal, record, size, error);
-    if (rv == 0)
-        rv = add_to_content(journal, record, size);
+    if (rv != 0)
+        return refuse_message(journal, msg, rv, error);
+    if (!journal->rewriting) {
+        rv = add_to_storage(journal, record, size, error);
+        if (journal->renewing)
+            (void)add_to_renewal(journal, record, size);    /* its commit fails */
+        return rv;
+    }
+    rv = add_to_content(journal, record, size);
     if (rv == 0)
         journal->content_number++;
     return rv == 0 ? 0 : refuse_message(journal, msg, rv, error);
+}
+
+static void drop_large_record(struct mu__journal *journal)
+{
+    if (journal->record == NULL || journal->record->capacity <= RECORD_RETAINED_MAX)
+        return;
+    mu__buf_unref(journal->record);
+    journal->record = NULL;
 }
 
 int mu__journal_append(struct mu__journal *journal, const struct mu__msg *msg,
@@ -484,10 +530,7 @@ int mu__journal_append(struct mu__journal *journal, const struct mu__msg *msg,
 
     if (rv != 0 && journal->rewriting && journal->rewrite_rv == 0)
         journal->rewrite_rv = rv;
-    if (journal->record != NULL && journal->record->capacity > RECORD_RETAINED_MAX) {
-        mu__buf_unref(journal->record);
-        journal->record = NULL;
-    }
+    drop_large_record(journal);
     return rv;
 }
 
@@ -509,6 +552,7 @@ void mu__journal_rewrite_begin(struct mu__journal *journal)
     uint8_t header[HEADER_BYTES];
 
     end_rewrite(journal);
+    end_renewal(journal);
     journal->rewriting = true;
     journal->content_number = 1;
     mu__journal_put_header(header);
@@ -533,5 +577,72 @@ int mu__journal_rewrite_commit(struct mu__journal *journal, mu_error *ret_error)
         journal->unflushed = false;
     }
     end_rewrite(journal);
+    return rv;
+}
+
+/* ---- Renewing ---- */
+
+int mu__journal_renew_begin(struct mu__journal *journal, mu_error *ret_error)
+{
+    struct mu__storage *storage = journal->storage;
+    uint8_t header[HEADER_BYTES];
+    int rv;
+
+    end_renewal(journal);
+    rv = storage->ops->renew(storage, ret_error);
+    if (rv != 0)
+        return rv;
+    journal->renewing = true;
+    journal->content_number = 1;
+    journal->renew_bytes = sizeof header;
+    mu__journal_put_header(header);
+    rv = storage->ops->renew_append(storage, header, sizeof header, ret_error);
+    if (rv != 0)
+        end_renewal(journal);
+    return rv;
+}
+
+int mu__journal_renew_append(struct mu__journal *journal, const struct mu__msg *msg,
+                             mu_error *ret_error)
+{
+    uint8_t *record = NULL;
+    size_t size = 0;
+    int rv = pack(journal, msg, journal->content_number, &record, &size);
+
+    assert(journal->renewing);
+    if (rv == 0)
+        rv = add_to_renewal(journal, record, size);
+    else if (journal->renew_error.code == 0)
+        (void)refuse_message(journal, msg, rv, &journal->renew_error);
+    if (rv != 0)
+        *ret_error = journal->renew_error;
+    drop_large_record(journal);
+    return rv;
+}
+
+bool mu__journal_renew_is_busy(const struct mu__journal *journal)
+{
+    return journal->storage->ops->renew_is_busy(journal->storage);
+}
+
+int mu__journal_renew_commit(struct mu__journal *journal, mu_error *ret_error)
+{
+    struct mu__storage *storage = journal->storage;
+    int rv = journal->renew_error.code;
+
+    assert(journal->renewing);
+    if (rv != 0)
+        *ret_error = journal->renew_error;
+    else
+        rv = storage->ops->renew_commit(storage, ret_error);
+    if (rv == MU__STORAGE_NOT_YET)
+        return rv;
+    journal->renewing = journal->renew_error.code != 0;
+    if (rv == 0) {
+        journal->bytes = journal->renew_bytes;
+        journal->number = journal->content_number;
+        journal->unflushed = false;
+    }
+    end_renewal(journal);
     return rv;
 }

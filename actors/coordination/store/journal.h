@@ -71,6 +71,20 @@ int mu__journal_flush(struct mu__journal *journal, mu_error *ret_error);
 void mu__journal_rewrite_begin(struct mu__journal *journal);
 int mu__journal_rewrite_commit(struct mu__journal *journal, mu_error *ret_error);
 
+/* The same beside the use of the journal, for one that is large: between begin and the
+ * end of commit, appends go to the old content and the new one, those of
+ * mu__journal_renew_append to the new one alone. So who renews a journal writes down what
+ * there is, in any order with the appends. No call waits for the disk.
+ *
+ * mu__journal_renew_commit returns MU__STORAGE_NOT_YET until it is done: call it again. A
+ * failure, also of an append in between, drops the renewal. An append counts as failed
+ * when the old content has not got it; the new one may have. */
+int mu__journal_renew_begin(struct mu__journal *journal, mu_error *ret_error);
+int mu__journal_renew_append(struct mu__journal *journal, const struct mu__msg *msg,
+                             mu_error *ret_error);
+bool mu__journal_renew_is_busy(const struct mu__journal *journal);
+int mu__journal_renew_commit(struct mu__journal *journal, mu_error *ret_error);
+
 /* Bytes of the journal, unflushed ones included, without a rewrite under way. */
 uint64_t mu__journal_bytes(const struct mu__journal *journal);
 

@@ -55,7 +55,10 @@ struct closure_extra {
     struct backup_attempt backup;
     uint16_t returns;           /* attempts that a worker gave back */
     uint16_t processes_lost;    /* of its runs, while the worker lived on */
+    uint16_t avoided;           /* number of a worker that is cut off from a server of
+                                   the closure's; 0: none */
     uint8_t failed_code;        /* of the attempt that failed last, for status requests */
+    uint8_t stuck;              /* of its runs, given up at their limit; at most 255 */
 };
 
 _Static_assert(sizeof(struct closure_extra) <= 120, "a queued closure of Python has one");

@@ -13,6 +13,8 @@ struct live_node {
     char type[16];
     char address[256];
     bool is_refused;            /* as a worker: REGISTER_REFUSED was sent */
+    uint64_t status_cost;       /* of what it has asked for, less what time gives back */
+    uint64_t status_ms;         /* when that was last */
 };
 
 /* In no order. Zeroed memory is empty. */

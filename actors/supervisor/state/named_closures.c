@@ -67,7 +67,7 @@ struct named_closure *mu__named_closures_add(struct named_closures *named,
 
     if (named->count >= named->size && !grow(named))
         return NULL;
-    if (!mu__grow_array((void **)&closure, 1, sizeof *closure))
+    if (!mu__grow_array((void **)&closure, 1, sizeof *closure + name.size + 1))
         return NULL;
     *closure = (struct named_closure){
         .number = number,
@@ -75,12 +75,13 @@ struct named_closure *mu__named_closures_add(struct named_closures *named,
         .name_size = name.size,
         .function = MU__NAME_NONE,
     };
-    mu__view_copy(name, closure->name, sizeof closure->name);
+    mu__view_copy(name, closure->name, name.size + 1);
     if (mu__map_set(&named->by_number, number, closure) != 0) {
         mu__free_array(closure);
         return NULL;
     }
     link_closure(named, closure);
+    mu__list_append(&named->all, &closure->node);
     named->count++;
     return closure;
 }
@@ -109,7 +110,6 @@ void mu__named_closure_forget_joined(struct named_closure *closure)
 static void free_closure(struct named_closure *closure)
 {
     mu__named_closure_forget_joined(closure);
-    mu__buf_unref(closure->backing);
     mu__free_array(closure);
 }
 
@@ -121,6 +121,7 @@ void mu__named_closures_remove(struct named_closures *named,
     while (*at != closure)
         at = &(*at)->next;
     *at = closure->next;
+    mu__list_remove(&named->all, &closure->node);
     named->count--;
     (void)mu__map_remove(&named->by_number, closure->number);
     mu__names_release(named->functions, closure->function);

@@ -1,10 +1,12 @@
-/* The closures that a journal knows by name: under way, or finished with their result.
- * Found by name and by their number in the journal. Plain data. */
+/* The closures that a journal knows by name and that are under way. Found by name and by
+ * their number in the journal; those that have finished are in finished_closures.h.
+ * Plain data. */
 #ifndef MU_ACTORS_SUPERVISOR_NAMED_CLOSURES_H
 #define MU_ACTORS_SUPERVISOR_NAMED_CLOSURES_H
 
 #include "actors/messages.h"
 #include "actors/supervisor/state/names.h"
+#include "runtime/base/list.h"
 #include "runtime/base/map.h"
 #include "runtime/kernel/kernel.h"
 
@@ -17,16 +19,16 @@ struct joined_client {
 
 struct named_closure {
     struct named_closure *next;
+    struct mu__list_node node;  /* in `all` */
     uint64_t number;
-    uint64_t closure;           /* its id; 0: it has finished */
+    uint64_t closure;           /* its id; 0 while the journal is read: there is none */
     uint32_t function;          /* held in `functions`, or MU__NAME_NONE */
     uint32_t hash;
+    uint32_t compaction;        /* the last one whose new file has it */
     bool is_late;               /* written down when it has finished, and not before */
-    struct mu__buf *backing;    /* of the result; NULL: nil */
-    struct mu__packed result;
     struct joined_client *joined;
     uint32_t name_size;
-    char name[MU__CLOSURE_NAME_MAX + 1];
+    char name[];                /* with a NUL */
 };
 
 /* `functions` is set before use and outlives the table; all else zeroed is empty. */
@@ -35,6 +37,7 @@ struct named_closures {
     struct named_closure **buckets;
     uint32_t size;
     uint32_t count;
+    struct mu__list all;
     struct mu__map by_number;
 };
 
@@ -47,7 +50,7 @@ struct named_closure *mu__named_closures_find(const struct named_closures *named
 struct named_closure *mu__named_closures_numbered(const struct named_closures *named,
                                                   uint64_t number);
 
-/* The name and the number are new. NULL: out of memory. */
+/* The name and the number are new; the last of the list. NULL: out of memory. */
 struct named_closure *mu__named_closures_add(struct named_closures *named,
                                              struct mu__view name, uint64_t number);
 

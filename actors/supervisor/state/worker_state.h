@@ -35,6 +35,8 @@ struct worker_state {
     uint32_t abandoned_count;
     uint32_t abandoned_size;
     bool drained_by_itself;
+    uint32_t cut_off_server;    /* that it reported last, task index + 1; 0: none */
+    uint64_t cut_off_ms;        /* when */
     struct drain_requester drain_requesters[MU__DRAIN_REQUESTERS_MAX];
 };
 
@@ -42,6 +44,8 @@ struct worker_state {
 struct worker_states {
     struct worker_state *items;
     uint32_t size;
+    char none_left[320];        /* why no worker is left, nor waited for; "": there is
+                                   one, or it is not known that none comes */
 };
 
 /* The size that the table needs to hold `number`; at least its present one. */

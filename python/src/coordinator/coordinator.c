@@ -53,21 +53,21 @@ struct mupy_call *mupy_coordinator_call(PyObject *object,
 }
 
 void mupy_coordinator_remember(struct mupy_coordinator *self, PyObject *callable,
-                               PyObject *function)
+                               PyObject *known)
 {
     PyObject *former_callable;
-    PyObject *former_function;
+    PyObject *former_known;
 
     Py_XINCREF(callable);
-    Py_XINCREF(function);
+    Py_XINCREF(known);
     MUPY_LOCK(self)
     former_callable = self->last_callable;
-    former_function = (PyObject *)self->last_function;
+    former_known = self->last_known;
     self->last_callable = callable;
-    self->last_function = (struct mupy_function *)function;
+    self->last_known = known;
     MUPY_UNLOCK()
     Py_XDECREF(former_callable);
-    Py_XDECREF(former_function);
+    Py_XDECREF(former_known);
 }
 
 static void forget_functions(struct mupy_coordinator *self)
@@ -79,13 +79,28 @@ static void forget_functions(struct mupy_coordinator *self)
         PyDict_Clear(self->by_hash);
 }
 
+static mu_value *error_data(struct mupy_coordinator *self, const mu_error *error)
+{
+    mu_coordinator *coordinator = mupy_coordinator_begin((PyObject *)self);
+    mu_value *data = NULL;
+
+    if (coordinator == NULL) {
+        PyErr_Clear();
+        return NULL;
+    }
+    data = mu_coordinator_error_data(coordinator, error);
+    mupy_coordinator_end((PyObject *)self);
+    return data;
+}
+
 /* After the loss of the chief, functions must be sent to the workers again. */
 PyObject *mupy_coordinator_raise(struct mupy_coordinator *self, const mu_error *error,
                                  const char *function)
 {
     if (error->kind == MU_ERROR_CHIEF)
         forget_functions(self);
-    return mupy_raise(error, function);
+    return mupy_raise_with(error, function,
+                           error->data == 0 ? NULL : error_data(self, error));
 }
 
 /* ---- open and close ---- */
@@ -203,6 +218,7 @@ static int traverse(PyObject *object, visitproc visit, void *arg)
     Py_VISIT(self->functions);
     Py_VISIT(self->by_hash);
     Py_VISIT(self->last_callable);
+    Py_VISIT(self->last_known);
     return 0;
 }
 
@@ -301,7 +317,8 @@ static PyObject *errors(PyObject *object, PyObject *unused)
     while (coordinator != NULL && list != NULL && found != NULL && count == 64) {
         count = mu_coordinator_take_errors(coordinator, found, 64, NULL);
         for (size_t i = 0; list != NULL && i < count; i++) {
-            PyObject *exception = mupy_exception(&found[i], NULL);
+            PyObject *exception = mupy_exception_with(
+                &found[i], NULL, mu_coordinator_error_data(coordinator, &found[i]));
 
             if (exception == NULL || PyList_Append(list, exception) != 0)
                 Py_CLEAR(list);

@@ -236,7 +236,8 @@ static int pickle_any(PyObject *object, PyObject *coordinator, struct pickled *r
     if (own.references != NULL &&
         mupy_import(&dumps, "muster._pickling", "dumps") != NULL) {
         encoder = &own;
-        pair = PyObject_CallFunctionObjArgs(dumps, object, NULL);
+        pair = PyObject_CallFunctionObjArgs(
+            dumps, object, coordinator == NULL ? Py_False : Py_True, NULL);
         encoder = outer;
     }
     if (pair != NULL)

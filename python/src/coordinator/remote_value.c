@@ -59,6 +59,12 @@ static const char *function_name(const struct mupy_remote_value *self)
     return mupy_function_text(self->function);
 }
 
+static PyObject *raise_error(const struct mupy_remote_value *self, const mu_error *error)
+{
+    return mupy_raise_with(error, function_name(self),
+                           mu_remote_value_error_data(self->value));
+}
+
 static bool is_ready(PyObject *object)
 {
     return mu_remote_value_state(self_of(object)->value) != MU_REMOTE_NOT_READY;
@@ -93,7 +99,7 @@ static int wait_for(PyObject *object, struct mupy_pieces *pieces)
         rv = mu_remote_value_fetch(self->value, 0, &error, NULL);
         if (rv == 0)
             return 0;
-        (void)mupy_raise(&error, function_name(self));
+        (void)raise_error(self, &error);
         return -1;
     }
     rv = mupy_waiter_wait(waiter, pieces);
@@ -158,7 +164,7 @@ static mu_value *fetch_far(struct mupy_remote_value *self, int64_t timeout_ms,
     result = call->made;
     mupy_error_waited(&call->error, waited_ms);
     if (call->rv != 0)
-        (void)mupy_raise(&call->error, function_name(self));
+        (void)raise_error(self, &call->error);
     mupy_call_free(call);
     return result;
 }
@@ -169,7 +175,7 @@ static mu_value *fetch_near(struct mupy_remote_value *self)
     mu_error error;
 
     if (mu_remote_value_fetch(self->value, 0, &error, &result) != 0)
-        (void)mupy_raise(&error, function_name(self));
+        (void)raise_error(self, &error);
     return result;
 }
 
@@ -295,7 +301,8 @@ static PyObject *error_of(PyObject *object)
     mu_error error;
 
     if (mu_remote_value_fetch(self->value, 0, &error, NULL) != 0)
-        return mupy_exception(&error, function_name(self));
+        return mupy_exception_with(&error, function_name(self),
+                                   mu_remote_value_error_data(self->value));
     if (!self->own_error)
         Py_RETURN_NONE;
     value = self->kept ? fetch_far(self, -1, -1) : fetch_near(self);
@@ -446,6 +453,8 @@ static PyObject *repr(PyObject *self)
 int mupy_remote_value_init(PyObject *module)
 {
     static PyMethodDef methods[] = {
+        {"__class_getitem__", Py_GenericAlias, METH_O | METH_CLASS,
+         "RemoteValue[int]: its result is an int."},
         {"fetch", MUPY_METHOD(fetch), METH_VARARGS | METH_KEYWORDS,
          "fetch(timeout=None)\n--\n\n"
          "Wait for the result, at most timeout seconds (None: no timeout), and return "

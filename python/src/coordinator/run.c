@@ -134,54 +134,16 @@ static PyObject *current_run(PyObject *module, PyObject *unused)
 
 /* ---- failing ---- */
 
-/* Uses muster._worker.failure(exception). */
-void mupy_run_exception(mu_error *ret_error)
-{
-    static PyObject *failure;
-    PyObject *type;
-    PyObject *exception;
-    PyObject *traceback;
-    PyObject *told = NULL;
-    mu_error error = {.code = -MU_EUNKNOWN};
-    const char *message = "an exception that cannot be told";
-    const char *detail = "";
-    const char *task = "";
-
-    PyErr_Fetch(&type, &exception, &traceback);
-    PyErr_NormalizeException(&type, &exception, &traceback);
-    if (traceback != NULL && exception != NULL)
-        (void)PyException_SetTraceback(exception, traceback);
-    if (exception != NULL && mupy_import(&failure, "muster._worker", "failure") != NULL)
-        told = PyObject_CallFunctionObjArgs(failure, exception, NULL);
-    if (told == NULL || !PyArg_ParseTuple(told, "iiyyy", &error.code, &error.kind,
-                                          &message, &detail, &task)) {
-        PyErr_Clear();
-        error.code = -MU_EUNKNOWN;
-    }
-    (void)strncpy(error.message, message, sizeof error.message - 1);
-    (void)strncpy(error.detail, detail, sizeof error.detail - 1);
-    (void)strncpy(error.task, task, sizeof error.task - 1);
-    Py_XDECREF(told);
-    Py_XDECREF(type);
-    Py_XDECREF(exception);
-    Py_XDECREF(traceback);
-    *ret_error = error;
-}
-
-int mupy_run_fail(mu_run *run, const mu_error *error)
-{
-    if (error->kind == MU_ERROR_SERVER)
-        return mu_run_fail_with(run, error);
-    mu_run_set_stack_trace(run, error->detail);
-    return mu_run_fail(run, error->code, "%s", error->message);
-}
-
 static int fail_with_exception(mu_run *run)
 {
     mu_error error;
+    mu_value *data;
+    int rv;
 
-    mupy_run_exception(&error);
-    return mupy_run_fail(run, &error);
+    mupy_run_exception(&error, &data);
+    rv = mupy_run_fail(run, &error, data);
+    mu_value_free(data);
+    return rv;
 }
 
 /* Return the result of a run, or fail it with the exception. Takes ownership of

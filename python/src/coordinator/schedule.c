@@ -147,25 +147,11 @@ static int set_key(struct asked *asked, int key, PyObject *value)
     return set_option(asked, key, value);
 }
 
-int mupy_schedule_parse(PyObject *const *args, Py_ssize_t count, PyObject *names,
-                        struct asked *asked)
+static int set_keywords(struct asked *asked, PyObject *const *values, PyObject *names)
 {
-    Py_ssize_t keywords = names == NULL ? 0 : PyTuple_Size(names);
+    Py_ssize_t count = names == NULL ? 0 : PyTuple_Size(names);
 
-    memset(asked, 0, sizeof *asked);
-    asked->timeout_ms = -1;
-    asked->wants_result = true;
-    if (count > 3) {
-        PyErr_Format(PyExc_TypeError, "schedule() takes fn, args and kwargs; options are "
-                     "keywords; got %zd positional arguments", count);
-        return -1;
-    }
-    if (keywords > 0)
-        mu_closure_options_init(&asked->options);
-    for (Py_ssize_t i = 0; i < count; i++)
-        if (set_key(asked, (int)i, args[i]) != 0)
-            return -1;
-    for (Py_ssize_t i = 0; i < keywords; i++) {
+    for (Py_ssize_t i = 0; i < count; i++) {
         PyObject *name = PyTuple_GetItem(names, i);
         int key = key_of(name);
 
@@ -174,9 +160,30 @@ int mupy_schedule_parse(PyObject *const *args, Py_ssize_t count, PyObject *names
                          "%R", name);
             return -1;
         }
-        if (set_key(asked, key, args[count + i]) != 0)
+        if (set_key(asked, key, values[i]) != 0)
             return -1;
     }
+    return 0;
+}
+
+int mupy_schedule_parse(PyObject *const *args, Py_ssize_t count, PyObject *names,
+                        struct asked *asked)
+{
+    memset(asked, 0, sizeof *asked);
+    asked->timeout_ms = -1;
+    asked->wants_result = true;
+    if (count > 3) {
+        PyErr_Format(PyExc_TypeError, "schedule() takes fn, args and kwargs; options are "
+                     "keywords; got %zd positional arguments", count);
+        return -1;
+    }
+    if (names != NULL && PyTuple_Size(names) > 0)
+        mu_closure_options_init(&asked->options);
+    for (Py_ssize_t i = 0; i < count; i++)
+        if (set_key(asked, (int)i, args[i]) != 0)
+            return -1;
+    if (set_keywords(asked, args + count, names) != 0)
+        return -1;
     if (asked->function != NULL)
         return 0;
     PyErr_SetString(PyExc_TypeError, "schedule() has no fn: expected a function, or the "
@@ -186,34 +193,48 @@ int mupy_schedule_parse(PyObject *const *args, Py_ssize_t count, PyObject *names
 
 /* ---- functions ---- */
 
+/* What is known of a function that was scheduled before, (entry, Content), when nothing
+ * of it has changed: a new reference; NULL, perhaps with an exception. */
+static PyObject *known_function(struct mupy_coordinator *self, PyObject *callable)
+{
+    PyObject *known = NULL;
+
+    if ((PyObject *)Py_TYPE(callable) != function_type)
+        return NULL;
+    MUPY_LOCK(self)
+    if (callable == self->last_callable) {
+        known = self->last_known;
+        Py_INCREF(known);
+    }
+    MUPY_UNLOCK()
+    if (known == NULL) {
+        known = mupy_dict_find(self->functions, callable);
+        if (known != NULL)
+            mupy_coordinator_remember(self, callable, known);
+    }
+    if (known != NULL && !mupy_content_holds(PyTuple_GetItem(known, 1)))
+        Py_CLEAR(known);
+    return known;
+}
+
 /* The mupy_function of a callable: a new reference, or NULL with an exception. */
 static PyObject *find_function(struct mupy_coordinator *self, PyObject *callable)
 {
     static PyObject *make;
-    PyObject *entry = NULL;
+    PyObject *known = known_function(self, callable);
+    PyObject *entry;
 
-    MUPY_LOCK(self)
-    if (callable == self->last_callable) {
-        entry = (PyObject *)self->last_function;
+    if (known != NULL) {
+        entry = PyTuple_GetItem(known, 0);
         Py_INCREF(entry);
-    }
-    MUPY_UNLOCK()
-    if (entry != NULL)
+        Py_DECREF(known);
         return entry;
-    if ((PyObject *)Py_TYPE(callable) == function_type)
-        entry = mupy_dict_find(self->functions, callable);
-    if (entry == NULL) {
-        if (PyErr_Occurred() ||
-            mupy_import(&make, "muster._functions", "entry_of") == NULL)
-            return NULL;
-        entry = PyObject_CallFunctionObjArgs(make, self, self->functions, self->by_hash,
-                                             callable, NULL);
-        if (entry == NULL)
-            return NULL;
     }
-    if ((PyObject *)Py_TYPE(callable) == function_type)
-        mupy_coordinator_remember(self, callable, entry);
-    return entry;
+    if (PyErr_Occurred() || mupy_import(&make, "muster._functions", "entry_of") == NULL)
+        return NULL;
+    mupy_coordinator_remember(self, NULL, NULL);
+    return PyObject_CallFunctionObjArgs(make, self, self->functions, self->by_hash,
+                                        callable, NULL);
 }
 
 /* ---- arguments ---- */
@@ -364,37 +385,48 @@ PyObject *mupy_schedule(PyObject *object, PyObject *const *args, Py_ssize_t coun
     return result;
 }
 
-int mupy_schedule_future(PyObject *object, PyObject *const *args, PyObject *names,
-                         void (*notify)(mu_remote_value *value, void *user), void *user,
-                         mu_remote_value **ret_value, PyObject **ret_function)
+mu_value *mupy_schedule_pack(PyObject *object, PyObject *const *call,
+                             PyObject **ret_function)
 {
     struct mupy_coordinator *self = self_of(object);
-    const char *name = NULL;
-    struct asked asked;
-    mu_coordinator *coordinator;
-    mu_value *value;
-    mu_error error = {0};
-    int rv = -1;
+    struct asked asked = {.args = call[1], .kwargs = call[2]};
+    mu_value *packed = NULL;
 
     *ret_function = NULL;
-    if (mupy_schedule_parse(args, 3, names, &asked) != 0)
+    if (mupy_coordinator_begin(object) == NULL)
+        return NULL;
+    *ret_function = find_function(self, call[0]);
+    if (*ret_function != NULL)
+        packed = call_args(self, &asked, (struct mupy_function *)*ret_function);
+    mupy_coordinator_end(object);
+    return packed;
+}
+
+int mupy_schedule_packed(PyObject *object, const mu_value *packed, PyObject *function,
+                         PyObject *const *options, PyObject *names,
+                         void (*notify)(mu_remote_value *value, void *user), void *user,
+                         mu_remote_value **ret_value)
+{
+    struct asked asked = {0};
+    mu_coordinator *coordinator;
+    mu_error error = {0};
+    int rv;
+
+    mu_closure_options_init(&asked.options);
+    if (set_keywords(&asked, options, names) != 0)
         return -1;
-    if (!asked.has_options)
-        mu_closure_options_init(&asked.options);
     asked.options.flags |= MU_CLOSURE_RAISE_ON_FETCH;
     asked.options.on_ready = notify;
     asked.options.user = user;
     coordinator = mupy_coordinator_begin(object);
     if (coordinator == NULL)
         return -1;
-    value = mupy_schedule_args(object, &asked, &name, ret_function);
-    if (value != NULL)
-        rv = mu_coordinator_schedule_with(coordinator, name, value, &asked.options, 0,
-                                          &error, ret_value);
-    mu_value_free(value);
+    rv = mu_coordinator_schedule_with(coordinator,
+                                      ((struct mupy_function *)function)->try_name,
+                                      packed, &asked.options, 0, &error, ret_value);
     mupy_coordinator_end(object);
-    if (value != NULL && rv != 0)
-        (void)mupy_coordinator_raise(self, &error, NULL);
+    if (rv != 0)
+        (void)mupy_coordinator_raise(self_of(object), &error, NULL);
     return rv == 0 ? 0 : -1;
 }
 

@@ -82,20 +82,20 @@ static void tell_waiter(struct mupy_future *self)
 static void make_done(struct mupy_future *self, enum mupy_future_state state,
                       PyObject *result, PyObject *exception)
 {
-    PyObject *old[] = {self->result, self->exception, self->fn, self->args,
-                       self->kwargs};
+    PyObject *old[] = {self->result, self->exception, self->source};
+    mu_value *packed = self->packed;
 
     self->result = result;
     self->exception = exception;
-    self->fn = NULL;
-    self->args = NULL;
-    self->kwargs = NULL;
+    self->source = NULL;
+    self->packed = NULL;
     self->state = states[state];
     if (exception != NULL || (result != NULL && !mupy_is_constant(result)))
         track(self);
     tell_waiter(self);
     for (size_t i = 0; i < sizeof old / sizeof old[0]; i++)
         Py_XDECREF(old[i]);
+    mu_value_free(packed);
 }
 
 /* _move(state, new): False when it is not in that state. */
@@ -168,7 +168,9 @@ static PyObject *outcome(mu_remote_value *remote, const struct mupy_future *self
 
     *ret_exception = NULL;
     if (mu_remote_value_fetch(remote, 0, &error, &value) != 0) {
-        *ret_exception = mupy_exception(&error, mupy_function_text(self->function));
+        *ret_exception =
+            mupy_exception_with(&error, mupy_function_text(self->function),
+                                mu_remote_value_error_data(remote));
         return NULL;
     }
     result = mupy_decode_result(value, true, NULL);
@@ -228,6 +230,7 @@ static bool settle(struct mupy_future *self)
     bool has_landed = true;
 
     self->remote = NULL;
+    mupy_sender_touched_down(self);
     if (remote == NULL || self->state != states[MUPY_RUNNING]) {
         mu_remote_value_free(remote);
         return true;
@@ -295,25 +298,29 @@ static void arrived(mu_remote_value *value, void *user)
         mupy_notice_post(&self->notice);
 }
 
+int mupy_future_pack(struct mupy_future *self, PyObject *coordinator,
+                     PyObject *const *call)
+{
+    self->packed = mupy_schedule_pack(coordinator, call, &self->function);
+    return self->packed == NULL ? -1 : 0;
+}
+
 int mupy_future_send(struct mupy_future *self, PyObject *coordinator,
-                     PyObject *const *args, PyObject *names)
+                     PyObject *const *options, PyObject *names)
 {
     struct mupy_waiter *ready = READY;
     mu_remote_value *remote = NULL;
-    PyObject *before = self->function;
-    int rv;
 
     (void)atomic_compare_exchange_strong(&self->link, &ready, NULL);
     self->notice.tell = settle_many;
     Py_INCREF(self);
-    rv = mupy_schedule_future(coordinator, args, names, arrived, self, &remote,
-                              &self->function);
-    Py_XDECREF(before);
-    if (rv != 0) {
+    if (mupy_schedule_packed(coordinator, self->packed, self->function, options, names,
+                             arrived, self, &remote) != 0) {
         Py_DECREF(self);
         return -1;
     }
     self->remote = remote;
+    mupy_sender_took_off(self);
     if (self->state != states[MUPY_RUNNING])
         (void)mu_remote_value_cancel(remote);
     return 0;
@@ -438,8 +445,7 @@ static PyObject *kept(PyObject *object)
     return object;
 }
 
-struct mupy_future *mupy_future_new(PyObject *type, PyObject *owner, PyObject *fn,
-                                    PyObject *args, PyObject *kwargs,
+struct mupy_future *mupy_future_new(PyObject *type, PyObject *owner, PyObject *source,
                                     enum mupy_future_state state)
 {
     struct mupy_future *self =
@@ -450,9 +456,7 @@ struct mupy_future *mupy_future_new(PyObject *type, PyObject *owner, PyObject *f
     PyObject_GC_UnTrack(self);
     self->state = states[state];
     self->owner = kept(owner);
-    self->fn = kept(fn);
-    self->args = kept(args);
-    self->kwargs = kept(kwargs);
+    self->source = kept(source);
     return self;
 }
 
@@ -464,23 +468,22 @@ static PyObject *new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
     (void)kwargs;
     if (mupy_import(&nobody, "muster.futures", "NOBODY") == NULL)
         return NULL;
-    return (PyObject *)mupy_future_new((PyObject *)type, nobody, NULL, NULL, NULL,
-                                       MUPY_PENDING);
+    return (PyObject *)mupy_future_new((PyObject *)type, nobody, NULL, MUPY_PENDING);
 }
 
-/* new_future(class, owner, fn): make a running future. */
+/* new_future(class, owner, source): make a running future. */
 static PyObject *new_future(PyObject *module, PyObject *args)
 {
     PyObject *type;
     PyObject *owner;
-    PyObject *fn;
+    PyObject *source;
 
     (void)module;
-    if (!PyArg_ParseTuple(args, "O!OO:new_future", &PyType_Type, &type, &owner, &fn))
+    if (!PyArg_ParseTuple(args, "O!OO:new_future", &PyType_Type, &type, &owner, &source))
         return NULL;
     if (!PyType_IsSubtype((PyTypeObject *)type, future_type))
         return PyErr_Format(PyExc_TypeError, "%R is no class of futures", type);
-    return (PyObject *)mupy_future_new(type, owner, fn, NULL, NULL, MUPY_RUNNING);
+    return (PyObject *)mupy_future_new(type, owner, source, MUPY_RUNNING);
 }
 
 static int set_attribute(PyObject *object, PyObject *name, PyObject *value)
@@ -496,9 +499,7 @@ static int traverse(PyObject *object, visitproc visit, void *arg)
     Py_VISIT(Py_TYPE(object));
     Py_VISIT(self->result);
     Py_VISIT(self->exception);
-    Py_VISIT(self->fn);
-    Py_VISIT(self->args);
-    Py_VISIT(self->kwargs);
+    Py_VISIT(self->source);
     Py_VISIT(self->owner);
     Py_VISIT(self->function);
     return 0;
@@ -510,9 +511,7 @@ static int clear(PyObject *object)
 
     Py_CLEAR(self->result);
     Py_CLEAR(self->exception);
-    Py_CLEAR(self->fn);
-    Py_CLEAR(self->args);
-    Py_CLEAR(self->kwargs);
+    Py_CLEAR(self->source);
     Py_CLEAR(self->function);
     return 0;
 }
@@ -524,7 +523,9 @@ static void dealloc(PyObject *object)
     freefunc release = (freefunc)PyType_GetSlot(type, Py_tp_free);
 
     PyObject_GC_UnTrack(object);
+    mupy_sender_touched_down(self);
     (void)clear(object);
+    mu_value_free(self->packed);
     Py_XDECREF(self->owner);
     mu_remote_value_free(self->remote);
     release(self);
@@ -575,7 +576,7 @@ static PyGetSetDef getset[] = {
 static PyMemberDef members[] = {
     {"_result", T_OBJECT, offsetof(struct mupy_future, result), 0, NULL},
     {"_exception", T_OBJECT, offsetof(struct mupy_future, exception), 0, NULL},
-    {"_fn", T_OBJECT, offsetof(struct mupy_future, fn), READONLY, NULL},
+    {"_source", T_OBJECT, offsetof(struct mupy_future, source), READONLY, NULL},
     {"_owner", T_OBJECT, offsetof(struct mupy_future, owner), READONLY, NULL},
     {"_is_shared", T_BOOL, offsetof(struct mupy_future, is_shared), READONLY, NULL},
     {NULL, 0, 0, 0, NULL},

@@ -16,12 +16,10 @@ struct mupy_future {
     PyObject *state;            /* a str */
     PyObject *result;
     PyObject *exception;
-    PyObject *fn;               /* the value or closure it stands for, until it is done;
-                                   NULL */
-    PyObject *args;
-    PyObject *kwargs;
+    PyObject *source;           /* the value it stands for, until it is done; NULL */
+    mu_value *packed;           /* arguments of its closure, until it is done; NULL */
     PyObject *owner;            /* muster.futures.Owner */
-    PyObject *function;         /* for error messages: see mupy_function_text */
+    PyObject *function;         /* the mupy_function of its closure; NULL */
     mu_remote_value *remote;    /* of the closure that was sent; NULL */
     _Atomic(struct mupy_waiter *) link; /* the waiter of the thread that settles it;
                                            `READY`: the result has come */
@@ -29,6 +27,8 @@ struct mupy_future {
                                            NULL */
     struct mupy_notice notice;
     struct mupy_future *next;   /* in the queue of its sender */
+    struct mupy_future *flight[2];      /* before and after it in the list of the futures
+                                           whose closures are on their way */
     char is_shared;             /* it has a condition, which other threads may wait on */
 };
 
@@ -49,22 +49,31 @@ extern PyObject *mupy_futures_lock;
     }
 
 /* Make a future: a new reference. NULL with an exception. */
-struct mupy_future *mupy_future_new(PyObject *type, PyObject *owner, PyObject *fn,
-                                    PyObject *args, PyObject *kwargs,
+struct mupy_future *mupy_future_new(PyObject *type, PyObject *owner, PyObject *source,
                                     enum mupy_future_state state);
 
 /* Go from pending to running; false when it is not pending any more. */
 bool mupy_future_begin(struct mupy_future *self);
 
-/* Schedule the closure of a running future; `args` are fn, args, kwargs and the options
- * named by `names`. -1 with an exception. */
+/* Make the closure of a new future of the call (fn, args, kwargs) as it is now. -1 with
+ * an exception. */
+int mupy_future_pack(struct mupy_future *self, PyObject *coordinator,
+                     PyObject *const *call);
+
+/* Schedule the closure of a running future, with the options named by `names`. -1 with an
+ * exception. */
 int mupy_future_send(struct mupy_future *self, PyObject *coordinator,
-                     PyObject *const *args, PyObject *names);
+                     PyObject *const *options, PyObject *names);
 
 /* ---- sender.c ---- */
 
 /* `count` closures of its futures have ended; no effect when `owner` is not a sender. */
 void mupy_sender_landed(PyObject *owner, Py_ssize_t count);
+
+/* Add a future to those whose closures are on their way, and remove it. The sender holds
+ * no references to them: their closures do. */
+void mupy_sender_took_off(struct mupy_future *future);
+void mupy_sender_touched_down(struct mupy_future *future);
 
 /* Number of closures sent that have not ended. */
 Py_ssize_t mupy_sender_in_flight(PyObject *owner);

@@ -22,6 +22,7 @@ struct sender {
     struct mupy_future *first;  /* queue of futures to be sent; holds a reference to
                                    each */
     struct mupy_future *last;
+    struct mupy_future *flying; /* the futures whose closures are on their way */
     Py_ssize_t in_flight;
     Py_ssize_t window;
     Py_ssize_t capacity;
@@ -80,12 +81,17 @@ static void tell_not_sent(struct sender *self, struct mupy_future *future)
  * these are the call's own. A new reference. */
 static PyObject *wrap(struct sender *self, PyObject *const *call)
 {
-    PyObject *instead = PyObject_CallMethod((PyObject *)self, "_wrap", "OOO", call[0],
-                                            call[1], call[2]);
+    PyObject *instead = Py_None;
+    PyObject *before;
 
+    if (call[0] == self->plain) {
+        Py_INCREF(instead);
+        return instead;
+    }
+    instead = PyObject_CallMethod((PyObject *)self, "_wrap", "OOO", call[0], call[1],
+                                  call[2]);
     if (instead == Py_None) {
-        PyObject *before = self->plain;
-
+        before = self->plain;
         Py_INCREF(call[0]);
         self->plain = call[0];
         Py_XDECREF(before);
@@ -93,30 +99,27 @@ static PyObject *wrap(struct sender *self, PyObject *const *call)
     return instead;
 }
 
+/* Make the closure of a future of a call: function and arguments are as they are now,
+ * whenever it is sent. */
+static int pack(struct sender *self, struct mupy_future *future, PyObject *const *call)
+{
+    PyObject *actual[3] = {call[0], call[1], call[2]};
+    PyObject *instead = wrap(self, call);
+    int rv = -1;
+
+    for (int i = 0; i < 3 && instead != NULL && instead != Py_None; i++)
+        actual[i] = PyTuple_GetItem(instead, i);
+    if (instead != NULL && actual[2] != NULL)
+        rv = mupy_future_pack(future, self->coordinator, actual);
+    Py_XDECREF(instead);
+    return rv;
+}
+
 /* Send a running future, which is counted in flight already. */
 static void send(struct sender *self, struct mupy_future *future)
 {
-    PyObject *call[3] = {future->fn, future->args,
-                         future->kwargs == NULL ? Py_None : future->kwargs};
-    PyObject *args[3 + OPTIONS_MAX];
-    PyObject *instead = NULL;
-    bool is_plain = call[0] == self->plain;
-
-    for (int i = 0; i < 3; i++)
-        Py_INCREF(call[i]);
-    if (!is_plain)
-        instead = wrap(self, call);
-    is_plain = is_plain || instead == Py_None;
-    for (int i = 0; i < 3; i++)
-        args[i] = is_plain || instead == NULL ? call[i] : PyTuple_GetItem(instead, i);
-    for (int i = 0; i < OPTIONS_MAX; i++)
-        args[3 + i] = self->options[i];
-    if ((!is_plain && instead == NULL) || args[2] == NULL ||
-        mupy_future_send(future, self->coordinator, args, self->names) != 0)
+    if (mupy_future_send(future, self->coordinator, self->options, self->names) != 0)
         tell_not_sent(self, future);
-    Py_XDECREF(instead);
-    for (int i = 0; i < 3; i++)
-        Py_DECREF(call[i]);
 }
 
 /* Append to the queue; takes the reference. */
@@ -171,28 +174,38 @@ static PyObject *submit_one(PyObject *object, PyObject *const *args, Py_ssize_t 
 {
     struct sender *self = self_of(object);
     struct mupy_future *future;
-    bool waits;
+    bool is_packed;
 
     if (count != 3)
         return PyErr_Format(PyExc_TypeError, "submit() takes fn, args and kwargs");
     if (self->is_shut)
         return PyObject_CallMethod(object, "_refuse", NULL);
-    if (self->in_flight == 0)
-        begin_anew(self);
-    waits = self->first != NULL || self->is_held || self->in_flight >= self->window;
-    future = mupy_future_new(self->type, object, args[0], args[1],
-                             args[2] == Py_None ? NULL : args[2],
-                             waits ? MUPY_PENDING : MUPY_RUNNING);
+    future = mupy_future_new(self->type, object, NULL, MUPY_PENDING);
     if (future == NULL)
         return NULL;
-    Py_INCREF(future);
-    if (waits) {
+    is_packed = pack(self, future, args) == 0;
+    if (!is_packed && !PyErr_ExceptionMatches(PyExc_Exception)) {   /* Ctrl-C */
+        Py_DECREF(future);
+        return NULL;
+    }
+    if (is_packed && self->is_shut) {   /* by another thread, or by a pickled object */
+        Py_DECREF(future);
+        return PyObject_CallMethod(object, "_refuse", NULL);
+    }
+    if (self->in_flight == 0)
+        begin_anew(self);
+    if (is_packed &&
+        (self->first != NULL || self->is_held || self->in_flight >= self->window)) {
+        Py_INCREF(future);
         append(self, future);
         return (PyObject *)future;
     }
+    (void)mupy_future_begin(future);
     self->in_flight++;
-    send(self, future);
-    Py_DECREF(future);
+    if (is_packed)
+        send(self, future);
+    else
+        tell_not_sent(self, future);
     return (PyObject *)future;
 }
 
@@ -234,6 +247,38 @@ void mupy_sender_landed(PyObject *owner, Py_ssize_t count)
     if (self->landed >= MEASURE_COUNT && !self->is_fixed)
         measure(self);
     pump(self);
+}
+
+void mupy_sender_took_off(struct mupy_future *future)
+{
+    struct sender *self = self_of(future->owner);
+
+    if (!PyObject_TypeCheck(future->owner, sender_type))
+        return;
+    future->flight[0] = NULL;
+    future->flight[1] = self->flying;
+    if (self->flying != NULL)
+        self->flying->flight[0] = future;
+    self->flying = future;
+}
+
+void mupy_sender_touched_down(struct mupy_future *future)
+{
+    struct sender *self = self_of(future->owner);
+    struct mupy_future *before = future->flight[0];
+    struct mupy_future *after = future->flight[1];
+
+    if (!PyObject_TypeCheck(future->owner, sender_type) ||
+        (before == NULL && self->flying != future))
+        return;
+    if (before == NULL)
+        self->flying = after;
+    else
+        before->flight[1] = after;
+    if (after != NULL)
+        after->flight[0] = before;
+    future->flight[0] = NULL;
+    future->flight[1] = NULL;
 }
 
 Py_ssize_t mupy_sender_in_flight(PyObject *owner)
@@ -294,6 +339,19 @@ static PyObject *take_all(PyObject *object, PyObject *unused)
     return all;
 }
 
+/* _flying(): the futures whose closures are on their way, as a list. */
+static PyObject *flying(PyObject *object, PyObject *unused)
+{
+    PyObject *all = PyList_New(0);
+
+    (void)unused;
+    for (struct mupy_future *future = self_of(object)->flying;
+         all != NULL && future != NULL; future = future->flight[1])
+        if (PyList_Append(all, (PyObject *)future) != 0)
+            Py_CLEAR(all);
+    return all;
+}
+
 static PyObject *get_is_idle(PyObject *object, void *closure)
 {
     (void)closure;
@@ -304,6 +362,7 @@ MUPY_ALONE(landed)
 MUPY_ALONE(call_pump)
 MUPY_ALONE(again)
 MUPY_ALONE(take_all)
+MUPY_ALONE(flying)
 
 /* ---- the object ---- */
 
@@ -344,7 +403,8 @@ static PyObject *new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
     (void)kwargs;
     if (!PyArg_ParseTuple(args, "O!O!npO!:Sender", mupy_coordinator_type, &coordinator,
                           &PyType_Type, &future_type, &capacity, &is_fixed, &PyDict_Type,
-                          &options))
+                          &options) ||
+        mupy_notice_start() != 0)
         return NULL;
     self = (struct sender *)PyType_GenericAlloc(type, 0);
     if (self == NULL)
@@ -429,6 +489,8 @@ int mupy_sender_init(PyObject *module)
         {"_again", again_alone, METH_O, "Put a future back to be sent again."},
         {"_take_all", take_all_alone, METH_NOARGS,
          "Empty the queue; return its futures."},
+        {"_flying", flying_alone, METH_NOARGS,
+         "The futures whose closures are on their way."},
         {NULL, NULL, 0, NULL},
     };
     static PyType_Slot slots[] = {

@@ -202,11 +202,12 @@ static mu_value *encode(PyObject *result, int64_t kind, struct mupy_frame *frame
 static void put_failure(struct mupy_frame *frame)
 {
     mu_error error;
+    mu_value *data;
     const char *texts[] = {error.message, error.detail, error.task};
 
-    mupy_run_exception(&error);
+    mupy_run_exception(&error, &data);
     mupy_frame_free(frame);
-    mupy_frame_list(frame, 6);
+    mupy_frame_list(frame, 7);
     mupy_frame_int(frame, MUPY_PROCESS_FAILED);
     mupy_frame_int(frame, error.code);
     mupy_frame_int(frame, error.kind);
@@ -216,6 +217,10 @@ static void put_failure(struct mupy_frame *frame)
         mupy_frame_value(frame, text, NULL);
         mu_value_free(text);
     }
+    if (data == NULL)
+        data = mu_value_nil();
+    mupy_frame_value(frame, data, NULL);
+    mu_value_free(data);
 }
 
 static int serve_one(mu_value *message, int shared)

@@ -419,7 +419,7 @@ static int finish(mu_run *run, mu_value *reply)
         mu_run_return(run, mu_value_ref(mu_value_at(reply, 1)));
     } else {
         fill_error(reply, &error);
-        rv = mupy_run_fail(run, &error);
+        rv = mupy_run_fail(run, &error, mu_value_at(reply, 6));
     }
     mu_value_free(reply);
     return rv;

@@ -8,9 +8,10 @@
  * worker to process: [mupy_process_kind, [numbers that were dropped], ...]
  *     CALL, TRY: the arguments of "python.call"; REGISTERED: number, arguments;
  *     MAKE: number
- * process to worker: [RESULT, value], [FAILED, code, kind, message, detail, task],
- *     [ASK, 1, pickle of (args, kwargs) of muster._processes.serve, buffers, references];
- *     to that the worker answers [value] */
+ * process to worker: [RESULT, value], [FAILED, code, kind, message, detail, task,
+ *     data of the error or nil], [ASK, 1, pickle of (args, kwargs) of
+ *     muster._processes.serve, buffers, references]; to that the worker answers
+ *     [value] */
 #ifndef MUSTER_PYTHON_PROCESS_H
 #define MUSTER_PYTHON_PROCESS_H
 
@@ -92,10 +93,11 @@ int mupy_run_registered(mu_run *run, PyObject *function);
 /* "python.build" in a worker's thread. */
 int mupy_run_build(mu_run *run, void *user);
 
-/* Convert the current exception to an error, and clear it. Fail a run with an error:
- * returns the code for its function to return. */
-void mupy_run_exception(mu_error *ret_error);
-int mupy_run_fail(mu_run *run, const mu_error *error);
+/* Convert the current exception to an error and the whole of it as bytes (the caller's;
+ * may be NULL), and clear it. Fail a run with these: returns the code for its function to
+ * return. */
+void mupy_run_exception(mu_error *ret_error, mu_value **ret_data);
+int mupy_run_fail(mu_run *run, const mu_error *error, const mu_value *data);
 
 /* Convert the current exception to a result, muster._worker.Failed. NULL: not possible;
  * the exception stays set, and the closure fails. Not for a run that has written to

@@ -463,12 +463,13 @@ static PyObject *resolution_object(mu_resolution *resolution)
     if (cluster == NULL)
         return NULL;
     return Py_BuildValue(
-        "{sNsssisssssssssssisNss}", "cluster", cluster, "task_type",
+        "{sNsssisssssssssssisNssss}", "cluster", cluster, "task_type",
         resolution->task_type, "task_index", resolution->task_index, "rpc_layer",
         resolution->rpc_layer, "environment", resolution->environment, "master",
         resolution->master, "bind_address", resolution->bind_address, "visible_devices",
         resolution->visible_devices, "partition", resolution->partition, "accelerators",
-        kinds_of(resolution), "source", resolution->source);
+        kinds_of(resolution), "source", resolution->source, "cluster_name",
+        resolution->cluster_name);
 }
 
 static PyObject *resolve(PyObject *self, PyObject *args)

@@ -27,7 +27,8 @@ static const struct {
 } dtypes[] = {
     {MU_F32, "<f4", "float32"}, {MU_F64, "<f8", "float64"}, {MU_I8, "|i1", "int8"},
     {MU_I16, "<i2", "int16"},   {MU_I32, "<i4", "int32"},   {MU_I64, "<i8", "int64"},
-    {MU_U8, "|u1", "uint8"},    {MU_BOOL, "|b1", "bool"},
+    {MU_U8, "|u1", "uint8"},    {MU_BOOL, "|b1", "bool"},   {MU_F16, "<f2", "float16"},
+    {MU_U16, "<u2", "uint16"},  {MU_U32, "<u4", "uint32"},  {MU_U64, "<u8", "uint64"},
 };
 
 enum { DTYPES = sizeof dtypes / sizeof dtypes[0] };
@@ -86,8 +87,8 @@ int mupy_dtype_of(PyObject *object)
     int number = dtype_of_typestr(typestr);
 
     if (typestr != NULL && number == MU_DTYPE_NONE)
-        PyErr_Format(PyExc_TypeError, "dtype is %S, expected float32, float64, int8, "
-                     "int16, int32, int64, uint8 or bool", dtype);
+        PyErr_Format(PyExc_TypeError, "dtype is %S, expected float16 to float64, int8 "
+                     "to int64, uint8 to uint64 or bool", dtype);
     Py_XDECREF(make);
     Py_XDECREF(dtype);
     Py_XDECREF(typestr);
@@ -177,8 +178,8 @@ int mupy_array_of(PyObject *object, int dtype, struct mupy_array *ret_array)
     rv = read_interface(ret_array->keep, ret_array);
     if (rv == 1)
         PyErr_Format(PyExc_TypeError, "an array of this dtype or rank cannot be "
-                     "converted: expected float32, float64, int8, int16, int32, int64, "
-                     "uint8 or bool, and at most %d dimensions",
+                     "converted: expected float16 to float64, int8 to int64, uint8 to "
+                     "uint64 or bool, and at most %d dimensions",
                      (int)MU_TENSOR_RANK_MAX);
     if (rv != 0)
         Py_CLEAR(ret_array->keep);

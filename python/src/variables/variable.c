@@ -62,8 +62,8 @@ static void refuse_shape(const struct mupy_variable *self, PyObject *given)
     Py_XDECREF(other);
 }
 
-/* muster.variable._converted(value, dtype, name) */
-static int read_converted(const struct mupy_variable *self, PyObject *value,
+/* muster.variable._converted(value, dtype, name, initial) */
+static int read_converted(const struct mupy_variable *self, PyObject *value, bool initial,
                           struct mupy_array *ret_array)
 {
     static PyObject *convert;
@@ -71,15 +71,15 @@ static int read_converted(const struct mupy_variable *self, PyObject *value,
     int rv;
 
     if (mupy_import(&convert, "muster.variable", "_converted") != NULL)
-        array = PyObject_CallFunction(convert, "OsO", value, mu_dtype_name(self->dtype),
-                                      self->name);
+        array = PyObject_CallFunction(convert, "OsOi", value, mu_dtype_name(self->dtype),
+                                      self->name, (int)initial);
     rv = array == NULL ? -1 : mupy_array_of(array, self->dtype, ret_array);
     Py_XDECREF(array);
     return rv;
 }
 
-int mupy_variable_array(const struct mupy_variable *self, PyObject *value,
-                        struct mupy_array *ret_array)
+static int read_array(const struct mupy_variable *self, PyObject *value, bool initial,
+                      struct mupy_array *ret_array)
 {
     bool same;
     PyObject *whole;
@@ -89,7 +89,7 @@ int mupy_variable_array(const struct mupy_variable *self, PyObject *value,
         (void)PyErr_Format(PyExc_TypeError, "variable %R: None is no value", self->name);
         return -1;
     }
-    if (read_converted(self, value, ret_array) != 0)
+    if (read_converted(self, value, initial, ret_array) != 0)
         return -1;
     same = ret_array->rank == self->rank &&
            memcmp(ret_array->dims, self->dims, self->rank * sizeof self->dims[0]) == 0;
@@ -104,6 +104,12 @@ int mupy_variable_array(const struct mupy_variable *self, PyObject *value,
     rv = mupy_array_of(whole, self->dtype, ret_array);
     Py_DECREF(whole);
     return rv;
+}
+
+int mupy_variable_array(const struct mupy_variable *self, PyObject *value,
+                        struct mupy_array *ret_array)
+{
+    return read_array(self, value, false, ret_array);
 }
 
 /* ---- opening ---- */
@@ -188,8 +194,8 @@ static int describe(struct mupy_variable *self, PyObject *initial, PyObject *sha
     if (dtype != Py_None && (self->dtype = mupy_dtype_of(dtype)) < 0)
         return -1;
     if (initial != Py_None &&
-        mupy_array_of(initial, dtype == Py_None ? MU_DTYPE_NONE : self->dtype,
-                      ret_array) != 0)
+        (dtype == Py_None ? mupy_array_of(initial, MU_DTYPE_NONE, ret_array)
+                          : read_converted(self, initial, true, ret_array)) != 0)
         return -1;
     if (dtype == Py_None)
         self->dtype = initial == Py_None ? MU_F32 : ret_array->dtype;
@@ -206,7 +212,7 @@ static int describe(struct mupy_variable *self, PyObject *initial, PyObject *sha
     if (initial == Py_None || shape == Py_None)
         return 0;
     Py_CLEAR(ret_array->keep);
-    return mupy_variable_array(self, initial, ret_array);
+    return read_array(self, initial, true, ret_array);
 }
 
 static int init(PyObject *object, PyObject *args, PyObject *kwargs)

@@ -1,6 +1,7 @@
-"""The types of the package, as mypy sees them."""
+"""The types of the package, as mypy and pyright see them."""
 
 import os
+import re
 import subprocess
 import sys
 
@@ -8,36 +9,9 @@ import pytest
 
 import muster
 
-USE = """
-import muster
-import numpy as np
-import numpy.typing as npt
-from typing import Any
-
-def train(x: int) -> float:
-    return x * 0.5
-
-async def use() -> None:
-    with muster.LocalCluster(workers=2, ps=1) as cluster:
-        coordinator = muster.ClusterCoordinator(cluster, timeout=5.0)
-        value: muster.RemoteValue = coordinator.schedule(train, (1,), priority=0)
-        result: Any = value.fetch(timeout=1.0)
-        again: Any = await value
-        variable = muster.Variable(np.zeros(3), name="w")
-        array: npt.NDArray[Any] = variable.read()
-        run: muster.Run = muster.current_run()
-        index: int = run.worker
-        error: muster.MusterError = muster.errors.NotFoundError("x", task="t")
-        print(result, again, array, index, error.code)
-"""
-
-WRONG = """
-import muster
-cluster = muster.LocalCluster(workers="two")
-coordinator = muster.ClusterCoordinator(cluster)
-coordinator.schedule(len, ([],), priorty=1)
-muster.current_run().worker = 3
-"""
+HERE = os.path.dirname(os.path.abspath(__file__))
+RIGHT = os.path.join(HERE, "types_right.py")
+WRONG = os.path.join(HERE, "types_wrong.py")
 
 
 def mypy(*words):
@@ -57,15 +31,54 @@ def test_the_package_is_strictly_typed(tmp_path):
     assert done.returncode == 0, done.stdout + done.stderr
 
 
-def test_programs_are_checked_against_the_stubs(tmp_path):
-    (tmp_path / "use.py").write_text(USE)
-    (tmp_path / "wrong.py").write_text(WRONG)
-    done = mypy("--cache-dir", str(tmp_path), "--follow-imports", "silent",
-                str(tmp_path / "use.py"))
+def wrong_lines():
+    with open(WRONG, encoding="utf-8") as file:
+        return {number for number, line in enumerate(file, 1) if "# WRONG" in line}
+
+
+def refused_lines(output):
+    """The numbers of the lines for which a checker has an error."""
+    return {int(number) for number in
+            re.findall(r"types_wrong\.py:(\d+)(?::\d+)*(?: -)?:? error", output)}
+
+
+def test_programs_are_checked_by_mypy(tmp_path):
+    options = ("--cache-dir", str(tmp_path), "--follow-imports", "silent")
+    done = mypy(*options, RIGHT)
     assert done.returncode == 0, done.stdout + done.stderr
-    done = mypy("--cache-dir", str(tmp_path), "--follow-imports", "silent",
-                str(tmp_path / "wrong.py"))
-    assert done.stdout.count("error:") == 3, done.stdout
+    done = mypy(*options, WRONG)
+    assert refused_lines(done.stdout) == wrong_lines(), done.stdout
+
+
+def pyright(*words):
+    pytest.importorskip("pyright")
+    done = subprocess.run([sys.executable, "-m", "pyright", "--pythonpath",
+                           sys.executable, *words],
+                          capture_output=True, text=True, timeout=300)
+    if "error" not in done.stdout and "0 warnings" not in done.stdout:
+        pytest.skip("pyright cannot be run: " + (done.stdout + done.stderr)[-200:])
+    return done
+
+
+def test_programs_are_checked_by_pyright():
+    done = pyright(RIGHT)
+    assert done.returncode == 0, done.stdout + done.stderr
+    done = pyright(WRONG)
+    assert refused_lines(done.stdout) == wrong_lines(), done.stdout
+
+
+def test_the_options_are_those_of_a_node():
+    from muster import _muster
+
+    cluster = set(muster.cluster.ClusterOptions.__annotations__)
+    node = set(muster.cluster.NodeOptions.__annotations__)
+    assert node == set(_muster.NODE_OPTIONS) | {"processes", "resolver"}
+    assert node - cluster == {"task_type", "task_index", "bind_address", "threads",
+                              "advertise_address", "log_level", "processes", "resolver"}
+
+
+def test_a_remote_value_has_the_type_of_its_result():
+    assert muster.RemoteValue[int].__args__ == (int,)
 
 
 def test_every_function_of_the_extension_is_in_the_stubs():

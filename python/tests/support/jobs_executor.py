@@ -58,6 +58,12 @@ def give_thing(thing):
     return Thing()
 
 
+def wait_for(path):
+    end = time.monotonic() + 60
+    while not os.path.exists(path) and time.monotonic() < end:
+        time.sleep(0.01)
+
+
 def run_until_cancelled(path):
     with open(path + ".begun", "w"):
         pass

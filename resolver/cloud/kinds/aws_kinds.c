@@ -50,7 +50,7 @@ static const struct mu__setting_spec sagemaker_settings[] = {
                 "of a heterogeneous cluster: what each instance group is, or so many "
                 "hosts of it: \"chief=gpu:1,worker=gpu,ps=cpu\""),
     MU__SETTING(MU__SAGEMAKER_SET_RPC_LAYER, "rpc_layer", "MUSTER_SAGEMAKER_RPC_LAYER",
-                "grpc", "in front of the master"),
+                NULL, "in front of the master"),
     {.name = NULL},
 };
 

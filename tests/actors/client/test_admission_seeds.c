@@ -188,24 +188,6 @@ static void check_order(struct thread *thread)
     }
 }
 
-static void take_room(struct thread *thread)
-{
-    struct run *run = thread->program->run;
-    int code = thread->call->of.call.code;
-    bool admitted = code == 0 && thread->call->of.client.admitted;
-
-    if (admitted)
-        check_order(thread);
-    (void)atomic_fetch_sub(&shared_of(thread->program)->waiting, 1);
-    run->reached[ADMITTED_LATER] += admitted;
-    run->reached[TOO_LATE] += code == -MU_EDEADLINE;
-    if (code != 0 && code != -MU_EDEADLINE)
-        cluster_break(run->cluster, "waiting for room came to %s: %s", mu_err_name(code),
-                      thread->call->of.call.error.message);
-    thread->step = admitted ? ADMITTED : FREE;
-    thread->call = NULL;
-}
-
 /* What threads hear is of functions, of workers or of the chief, and not of room. */
 static void take_raised(struct thread *thread)
 {
@@ -218,6 +200,30 @@ static void take_raised(struct thread *thread)
         cluster_break(run->cluster, "%s is raised: %s", mu_err_name(code),
                       thread->call->of.call.error.message);
     thread->step = FREE;
+    thread->call = NULL;
+}
+
+/* A thread that waits when a closure fails gets the error. */
+static void take_room(struct thread *thread)
+{
+    struct run *run = thread->program->run;
+    int code = thread->call->of.call.code;
+    bool admitted = code == 0 && thread->call->of.client.admitted;
+
+    if (admitted)
+        check_order(thread);
+    (void)atomic_fetch_sub(&shared_of(thread->program)->waiting, 1);
+    run->reached[ADMITTED_LATER] += admitted;
+    run->reached[TOO_LATE] += code == -MU_EDEADLINE;
+    if (code != -MU_EDEADLINE &&
+        thread->call->of.call.operation == MU__CLIENT_RAISE) {
+        take_raised(thread);
+        return;
+    }
+    if (code != 0 && code != -MU_EDEADLINE)
+        cluster_break(run->cluster, "waiting for room came to %s: %s", mu_err_name(code),
+                      thread->call->of.call.error.message);
+    thread->step = admitted ? ADMITTED : FREE;
     thread->call = NULL;
 }
 

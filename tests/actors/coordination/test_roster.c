@@ -337,6 +337,34 @@ static void test_guests_bound(void **state)
     mu__roster_free(roster);
 }
 
+/* Of clients that come and go the last ones are remembered; tasks of other types, and
+ * clients that are here, whoever long ago they came. */
+static void test_former_clients_are_forgotten(void **state)
+{
+    struct mu__roster *roster = roster_of("worker:0", "all");
+    struct mu__roster_task *here = mu__roster_add(roster, "client", 0);
+    struct mu__roster_task *worker = mu__roster_add(roster, "worker", 7);
+
+    (void)state;
+    mu__roster_move(roster, here, MU__TASK_CONNECTED, NULL, 1);
+    mu__roster_move(roster, worker, MU__TASK_CONNECTED, NULL, 1);
+    mu__roster_move(roster, worker, MU__TASK_FAILED, NULL, 2);
+    for (uint32_t i = 1; i <= 1500; i++) {
+        struct mu__roster_task *client = mu__roster_add(roster, "client", i);
+
+        assert_non_null(client);
+        mu__roster_move(roster, client, MU__TASK_CONNECTED, NULL, 10 + 2 * i);
+        mu__roster_move(roster, client, MU__TASK_FAILED, NULL, 11 + 2 * i);
+    }
+    assert_true(roster->count < 100);
+    assert_ptr_equal(mu__roster_find(roster, "client", 0), here);
+    assert_ptr_equal(mu__roster_find(roster, "worker", 7), worker);
+    assert_non_null(mu__roster_find(roster, "client", 1500));
+    assert_non_null(mu__roster_find(roster, "client", 1490));
+    assert_null(mu__roster_find(roster, "client", 1400));
+    mu__roster_free(roster);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -348,6 +376,7 @@ int main(void)
         cmocka_unit_test(test_state_words),
         cmocka_unit_test(test_naive),
         cmocka_unit_test(test_guests_bound),
+        cmocka_unit_test(test_former_clients_are_forgotten),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -208,6 +208,22 @@ static void test_writes_find_what_was_restored(void **state)
     assert_content(f, twice);
 }
 
+/* A handle for its content alone: what was restored is not written to. */
+static void test_writes_to_the_same_content_alone(void **state)
+{
+    struct fixture *f = *state;
+
+    f->opened->is_same = true;
+    assert_fine(add_one(f));
+    restart_servers(f);
+    restore(f, spread, restored);
+    assert_failed(add_one(f), -MU_ENOTFOUND,
+                  "what the run wrote: /job:ps/task:0 (tcp://ps0:1) refused it: the "
+                  "server was restarted, or the variable created anew: it does not have "
+                  "it");
+    assert_content(f, restored);
+}
+
 static void test_writes_to_what_was_not_restored(void **state)
 {
     struct fixture *f = *state;
@@ -274,6 +290,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         WITH(test_writes_find_what_was_restored),
+        WITH(test_writes_to_the_same_content_alone),
         WITH(test_writes_to_what_was_not_restored),
         WITH(test_writes_to_another_shape),
         WITH(test_the_limit_counts_while_it_looks),

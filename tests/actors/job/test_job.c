@@ -392,6 +392,33 @@ static void test_wait_limits(void **state)
     cluster_free(cluster);
 }
 
+/* Who waits for the end, and reaches neither the chief nor the service for orphan_ms,
+ * takes the job to have ended. A chief that comes back in time is waited for. */
+static void test_orphan(void **state)
+{
+    struct cluster *cluster = BEGIN(.workers = 1, .node.orphan_ms = 60000);
+    struct cluster_call *wait = wait_for(cluster->workers[0]);
+
+    (void)state;
+    run_for(cluster, 100000);
+    sim_crash(cluster->chief->node);
+    run_for(cluster, 50000);
+    cluster_start(cluster->chief);
+    run_for(cluster, 100000);
+    assert_false(wait->done);
+    sim_crash(cluster->chief->node);
+    run_for(cluster, 59000);
+    assert_false(wait->done);
+    run_for(cluster, 2000);
+    assert_true(wait->done);
+    assert_int_equal(wait->of.call.code, 0);
+    assert_int_equal(wait->of.call.error.code, -MU_EUNAVAILABLE);
+    assert_non_null(strstr(wait->of.call.error.message, "for 60000 ms there has been no "
+                           "link to /job:chief/task:0 at tcp://chief-0:1, nor to a host "
+                           "of the coordination service: "));
+    cluster_free(cluster);
+}
+
 /* In a cluster without a chief worker 0 ends the job, for all. */
 static void test_without_chief(void **state)
 {
@@ -455,6 +482,7 @@ int main(void)
         cmocka_unit_test(test_dies_when_asked),
         cmocka_unit_test(test_given_up),
         cmocka_unit_test(test_bounds),
+        cmocka_unit_test(test_orphan),
         cmocka_unit_test(test_wait_limits),
         cmocka_unit_test(test_without_chief),
     };

@@ -21,7 +21,9 @@ static const struct ability {
     {MU_F32, true, true},    {MU_F64, true, true},    {MU_I8, true, false},
     {MU_I16, true, false},   {MU_I32, true, false},   {MU_I64, true, false},
     {MU_U8, true, false},    {MU_BOOL, false, false}, {MU_DTYPE_NONE, false, false},
-    {-1, false, false},      {9, false, false},       {255, false, false},
+    {MU_F16, true, false},   {MU_U16, true, false},   {MU_U32, true, false},
+    {MU_U64, true, false},   {-1, false, false},      {13, false, false},
+    {255, false, false},
 };
 
 static void test_abilities(void **state)
@@ -42,6 +44,11 @@ static const struct wrap {
     {MU_I8, {0x7F}, {0x81}},
     {MU_U8, {0xFF}, {0x01}},
     {MU_I16, {0xFF, 0x7F}, {0x01, 0x80}},
+    {MU_U16, {0xFF, 0xFF}, {0x01, 0}},
+    {MU_U32, {0xFF, 0xFF, 0xFF, 0xFF}, {0x01, 0, 0, 0}},
+    {MU_U64,
+     {0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF},
+     {0x01, 0, 0, 0, 0, 0, 0, 0}},
     {MU_I32, {0xFF, 0xFF, 0xFF, 0x7F}, {0x01, 0, 0, 0x80}},
     {MU_I64,
      {0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0x7F},
@@ -60,6 +67,58 @@ static void test_integers_wrap(void **state)
         memcpy(&x, wraps[i].x, sizeof x);
         mu__optimizer_add(wraps[i].dtype, &x, two, bytes);
         assert_memory_equal(&x, wraps[i].sum, bytes);
+    }
+}
+
+/* Halves: the sum is exact, or the nearest one, of two the even one. */
+static const struct half {
+    const char *what;
+    uint16_t a;
+    uint16_t b;
+    uint16_t sum;
+} halves[] = {
+    {"1 + 1", 0x3C00, 0x3C00, 0x4000},
+    {"0 + -0", 0x0000, 0x8000, 0x0000},
+    {"-0 + -0", 0x8000, 0x8000, 0x8000},
+    {"1.5 + -2.25", 0x3E00, 0xC080, 0xBA00},
+    {"65504 + 16 is infinite", 0x7BFF, 0x4C00, 0x7C00},
+    {"65504 + 15.99 is not", 0x7BFF, 0x4BFF, 0x7BFF},
+    {"-65504 + -65504", 0xFBFF, 0xFBFF, 0xFC00},
+    {"2048 + 1 is even", 0x6800, 0x3C00, 0x6800},
+    {"2050 + 1 is even", 0x6801, 0x3C00, 0x6802},
+    {"2048 + 1.5 is nearest", 0x6800, 0x3E00, 0x6801},
+    {"the least ones", 0x0001, 0x0001, 0x0002},
+    {"least normal from below", 0x03FF, 0x0001, 0x0400},
+    {"least normal and below", 0x0400, 0x8001, 0x03FF},
+    {"infinite - infinite", 0x7C00, 0xFC00, 0x7E00},
+    {"infinite + 1", 0x7C00, 0x3C00, 0x7C00},
+    {"no number", 0x7E00, 0x3C00, 0x7E00},
+};
+
+static void test_halves_are_added(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < sizeof halves / sizeof halves[0]; i++) {
+        uint16_t sum = halves[i].a;
+
+        mu__optimizer_add(MU_F16, &sum, &halves[i].b, sizeof sum);
+        if (sum != halves[i].sum)
+            fail_msg("%s: 0x%04X", halves[i].what, sum);
+    }
+}
+
+/* What is added to 0 stays what it is: every half that is a number. */
+static void test_each_half_is_kept(void **state)
+{
+    (void)state;
+    for (uint32_t number = 1; number <= UINT16_MAX; number++) {
+        uint16_t half = (uint16_t)number;
+        uint16_t sum = 0;
+
+        if ((half & 0x7FFF) > 0x7C00 || half == 0x8000)
+            continue;
+        mu__optimizer_add(MU_F16, &sum, &half, sizeof sum);
+        assert_int_equal(sum, half);
     }
 }
 
@@ -196,6 +255,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_abilities),
         cmocka_unit_test(test_integers_wrap),
+        cmocka_unit_test(test_halves_are_added),
+        cmocka_unit_test(test_each_half_is_kept),
         cmocka_unit_test(test_lengths_and_offsets),
         cmocka_unit_test(test_doubles),
         cmocka_unit_test(test_nan_and_infinity),

@@ -80,6 +80,44 @@ static void test_late_write(void **state)
     end(cluster);
 }
 
+static void cut_off(struct cluster *cluster, unsigned worker)
+{
+    struct sim_node *a = cluster->workers[worker]->node;
+    struct sim_node *b = cluster->servers[0]->node;
+
+    sim_block(cluster->sim, a, b);
+    sim_block(cluster->sim, b, a);
+    sim_cut(cluster->sim, a, b);
+}
+
+/* One worker is cut off from the server, which the chief and the other one reach: what it
+ * cannot write, the other one does. When both are cut off, it counts as the server's. */
+static void test_cut_off_from_a_server(void **state)
+{
+    struct cluster *cluster = BEGIN_WRITING(.workers = 2, .servers = 1, .window = 1);
+    struct cluster_closure *closures[20];
+    mu_error error;
+
+    (void)state;
+    open_counter(cluster, cluster->chief, 20);
+    cut_off(cluster, 0);
+    for (int i = 0; i < 10; i++)
+        closures[i] = cluster_write(cluster->chief, ONCE);
+    assert_int_equal(join(cluster->chief), 0);
+    expect_squares(closures, 10);
+    for (int i = 0; i < 10; i++)
+        assert_int_equal(item(cluster->chief, i), 1);
+    assert_true(retried(cluster->chief) > 0);
+
+    cut_off(cluster, 1);
+    for (int i = 10; i < 20; i++)
+        closures[i] = cluster_write(cluster->chief, ONCE);
+    error = raised(cluster->chief);
+    assert_int_equal(error.code, -MU_EUNAVAILABLE);
+    assert_string_equal(error.task, "/job:ps/task:0");
+    end(cluster);
+}
+
 /* Sixty closures over three servers, and workers that die every 50 ms: the sum is what
  * it should be. */
 static void test_many_servers(void **state)
@@ -182,6 +220,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_lost_worker),
         cmocka_unit_test(test_late_write),
+        cmocka_unit_test(test_cut_off_from_a_server),
         cmocka_unit_test(test_many_servers),
         cmocka_unit_test(test_backup),
         cmocka_unit_test(test_fence),

@@ -81,6 +81,32 @@ static void test_raised_once(void **state)
     end(cluster);
 }
 
+/* Threads that wait for room and for the end, when a closure fails: each may have lost
+ * closures, so each gets the error; a thread that comes later does not. */
+static void test_raised_to_all_that_wait(void **state)
+{
+    struct cluster *cluster = BEGIN(.workers = 1, .window = 1, .queue_max = 2);
+    struct cluster_closure *closures[2];
+    struct cluster_call *calls[5];
+
+    (void)state;
+    set_work_ms(cluster, 1000);
+    open_at(cluster->chief);
+    schedule(cluster->chief, "fail", 2, closures);
+    run_for(cluster, 100);
+    for (size_t i = 0; i < 5; i++)
+        calls[i] = i < 2 ? cluster_admit(cluster->chief, 1, -1)
+                         : cluster_ask(cluster->chief, MU__CLIENT_JOIN, -1);
+    for (size_t i = 0; i < 5; i++) {
+        assert_int_equal(cluster_wait(calls[i]), -MU_EINVALID);
+        assert_string_equal(calls[i]->of.call.error.message, "bad 0");
+        assert_int_equal(calls[i]->done_ms, calls[0]->done_ms);
+    }
+    assert_true(is_resolved(closures[1]));
+    assert_int_equal(join(cluster->chief), 0);
+    end(cluster);
+}
+
 /* Every error is there to be listed: the first, and those that came after it. */
 static void test_all_are_kept(void **state)
 {
@@ -320,12 +346,16 @@ static void test_limit_error(void **state)
     end(cluster);
 }
 
-/* An error that is of no closure is raised like one: once, after all has ended. */
-static void test_fault(void **state)
+/* While a worker works, nobody is told of one that does not come back. When none is left,
+ * what waits ends, and so does what comes until one is back; who waits for nothing is not
+ * told. */
+static void test_no_worker_is_left(void **state)
 {
     struct cluster *cluster =
-        BEGIN(.workers = 2, .clients = 2, .window = 1, .node.recovery_ms = 1000);
+        BEGIN(.workers = 3, .clients = 2, .window = 1, .node.recovery_ms = 1000);
     struct cluster_closure *closures[2];
+    struct cluster_closure *fetched;
+    struct cluster_closure *late;
     mu_error error;
 
     (void)state;
@@ -335,18 +365,39 @@ static void test_fault(void **state)
     closures[1] = cluster_schedule(cluster->clients[1], "square");
     run_for(cluster, 100);
     sim_crash(cluster->workers[0]->node);
-    run_for(cluster, 1500);
+    run_for(cluster, 5000);
     expect_squares(closures, 2);
-    for (size_t i = 0; i < 2; i++) {
-        error = raised(cluster->clients[i]);
-        assert_int_equal(error.code, -MU_EUNAVAILABLE);
-        assert_int_equal(error.kind, MU_ERROR_WORKER);
-        assert_string_equal(error.task, "/job:worker/task:0");
-        assert_int_equal(error.closure, 0);
-        assert_string_equal(error.message,
-                            "/job:worker/task:0 has not come back within 1000 ms");
+    for (size_t i = 0; i < 2; i++)
         assert_int_equal(join(cluster->clients[i]), 0);
-    }
+
+    sim_crash(cluster->workers[1]->node);
+    run_for(cluster, 500);
+    sim_crash(cluster->workers[2]->node);
+    fetched = cluster_schedule_with(cluster->clients[0], "square",
+                                ASK(.flags = MU__CLOSURE_OWN_ERROR));
+    closures[0] = cluster_schedule(cluster->clients[0], "square");
+    run_for(cluster, 900);
+    assert_false(is_resolved(fetched));
+    run_for(cluster, 500);
+    error = raised(cluster->clients[0]);
+    assert_int_equal(error.code, -MU_EUNAVAILABLE);
+    assert_int_equal(error.kind, MU_ERROR_WORKER);
+    assert_string_equal(error.message, "no worker is left: /job:worker/task:2 has not "
+                        "come back within 1000 ms");
+    for (size_t i = 0; i < 2; i++)
+        assert_int_equal(join(cluster->clients[i]), 0);
+    assert_int_equal(error_of(fetched)->code, -MU_EUNAVAILABLE);
+    assert_string_equal(error_of(fetched)->message, error.message);
+    late = cluster_schedule_with(cluster->clients[1], "square",
+                                 ASK(.flags = MU__CLOSURE_OWN_ERROR));
+    run_for(cluster, 100);
+    assert_int_equal(error_of(late)->code, -MU_EUNAVAILABLE);
+
+    assert_int_equal(sim_restart(cluster->workers[1]->node), 0);
+    run_for(cluster, 1000);
+    closures[0] = cluster_schedule(cluster->clients[0], "square");
+    assert_int_equal(join(cluster->clients[0]), 0);
+    expect_squares(closures, 1);
     end(cluster);
 }
 
@@ -354,6 +405,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_raised_once),
+        cmocka_unit_test(test_raised_to_all_that_wait),
         cmocka_unit_test(test_all_are_kept),
         cmocka_unit_test(test_fields),
         cmocka_unit_test(test_words_decide_nothing),
@@ -362,7 +414,7 @@ int main(void)
         cmocka_unit_test(test_worker_error),
         cmocka_unit_test(test_own_error),
         cmocka_unit_test(test_limit_error),
-        cmocka_unit_test(test_fault),
+        cmocka_unit_test(test_no_worker_is_left),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

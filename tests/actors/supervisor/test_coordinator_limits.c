@@ -234,10 +234,38 @@ static void test_one_thread_left(void **state)
     end(cluster);
 }
 
+/* A function that is always too slow ends: without a number of attempts of its own after
+ * as many runs as for lost workers. */
+static void test_always_too_slow(void **state)
+{
+    struct cluster *cluster = BEGIN(.workers = 1, .threads = 2, .window = 2);
+    struct cluster_closure *ends;
+    struct cluster_closure *more;
+
+    (void)state;
+    set_work_ms(cluster, 1000);
+    open_at(cluster->chief);
+    ends = cluster_schedule_with(cluster->chief, "square", ASK(.run_timeout_ms = 300));
+    run_until(cluster, 10000);
+    assert_int_equal(error_of(ends)->code, -MU_EDEADLINE);
+    assert_string_equal(error_of(ends)->message,
+        "it ran for 300 ms on /job:worker/task:0, which is the limit of one run (given "
+          "up after 10 runs)");
+    assert_int_equal(cluster->runs[0], 10);
+    assert_int_equal(join(cluster->chief), -MU_EDEADLINE);
+    more = cluster_schedule_with(cluster->chief, "square",
+                                 ASK(.run_timeout_ms = 300, .attempts_max = 5));
+    run_for(cluster, 10000);
+    assert_int_equal(error_of(more)->code, -MU_EDEADLINE);
+    assert_int_equal(cluster->runs[1], 5);
+    assert_int_equal(join(cluster->chief), -MU_EDEADLINE);
+    end(cluster);
+}
+
 /* ---- Waiting for a worker ---- */
 
-/* A worker that was there and does not come back: everybody is told once, and what is for
- * it alone ends. Others go on. */
+/* A worker that was there and does not come back: what is for it alone ends. Others go
+ * on. */
 static void test_recovery_limit(void **state)
 {
     struct cluster *cluster =
@@ -259,9 +287,10 @@ static void test_recovery_limit(void **state)
     expect_squares(&other, 1);
     assert_int_equal(error_of(pinned)->kind, MU_ERROR_WORKER);
     assert_string_equal(error_of(pinned)->message,
-        "the closure is for /job:worker/task:1 alone, which has not come within 2000 ms");
-    assert_string_equal(raised(client).message,
-                        "/job:worker/task:1 has not come back within 2000 ms");
+        "the closure is for /job:worker/task:1 alone, which has not come back "
+        "within 2000 ms");
+    assert_string_equal(raised(client).message, error_of(pinned)->message);
+    assert_int_equal(join(client), 0);
 
     /* It comes after all, and is welcome. */
     cluster_start(cluster->workers[1]);
@@ -359,6 +388,7 @@ int main(void)
         cmocka_unit_test(test_run_limit),
         cmocka_unit_test(test_behind_a_stuck_one),
         cmocka_unit_test(test_one_thread_left),
+        cmocka_unit_test(test_always_too_slow),
         cmocka_unit_test(test_recovery_limit),
         cmocka_unit_test(test_worker_never_there),
         cmocka_unit_test(test_cancel),

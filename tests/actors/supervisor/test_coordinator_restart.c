@@ -1,6 +1,5 @@
 /* Named closures over a restart of the chief. */
-#include "tests/sim/storage.h"
-#include "tests/support/story.h"
+#include "tests/support/journal_story.h"
 
 static bool fragile_fails;
 
@@ -35,45 +34,6 @@ static const struct cluster_function own[] = {{"fragile", run_fragile, 0},
                                               {"total", run_sum, 0}};
 
 #define OWN .functions = own, .functions_count = 2
-
-static void is_gone(struct mu__storage *base)
-{
-    sim_storage_crash((struct sim_storage *)base);
-}
-
-static struct cluster *begin_with(const struct cluster_options *options,
-                                  struct sim_storage **ret_storage)
-{
-    struct cluster *cluster = cluster_new(1, options);
-
-    *ret_storage = sim_storage_new("journal", 5);
-    cluster->chief->journal = (struct cluster_journal){&(*ret_storage)->base, NULL,
-                                                       is_gone, NULL, NULL};
-    story_settle(cluster);
-    return cluster;
-}
-
-#define BEGIN_WITH(storage, ...)                                            \
-    begin_with(&(struct cluster_options){__VA_ARGS__}, storage)
-
-static void end_with(struct cluster *cluster, struct sim_storage *storage)
-{
-    end(cluster);
-    sim_storage_free(storage);
-}
-
-/* A closure of that name and key. */
-static struct cluster_closure *named(struct cluster_task *task, const char *name,
-                                     int64_t key)
-{
-    return cluster_schedule_with(task, "square", ASK(.name = name, .key = &key));
-}
-
-static void restart_chief(struct cluster *cluster)
-{
-    assert_int_equal(sim_restart(cluster->chief->node), 0);
-    run_for(cluster, 500);
-}
 
 /* Three closures of 100 ms, one after the other: a has finished and b runs when the chief
  * dies at 350. Nobody schedules them again: b and c are run all the same, a is not. The

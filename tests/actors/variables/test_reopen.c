@@ -65,6 +65,31 @@ static void test_a_handle_goes_on_after_a_restore(void **state)
     assert_int_equal(f->net.counts[MU__VAR_OPEN], 0);
 }
 
+/* One that was opened for its content alone does not. */
+static void test_a_handle_of_the_same_content_does_not(void **state)
+{
+    static const int operations[] = {MU__VARIABLE_READ, MU__VARIABLE_ASSIGN,
+                                     MU__VARIABLE_ADD, MU__VARIABLE_APPLY};
+    struct var_net *f = *state;
+    struct var_request r = var_opened(f->alice, "w", spread, former);
+    float buffer[6] = {0};
+
+    var_aim(&r);
+    r.call.flags = MU_VARIABLE_SAME;
+    var_assert_reads(f->alice, &r, former);
+    net_restart(f->servers[1]);
+    net_settle(&f->net);
+    restore(f, spread, restored);
+    for (size_t i = 0; i < sizeof operations / sizeof operations[0]; i++) {
+        r.call.target = buffer;
+        r.call.source = buffer;
+        assert_int_equal(var_ask(f->alice, &r, operations[i], VAR_NEVER), -MU_ENOTFOUND);
+        assert_false(r.call.reopened);
+    }
+    r.call.flags = 0;
+    var_assert_reads(f->alice, &r, restored);
+}
+
 static const struct row {
     int operation;
     float expected[6];
@@ -213,7 +238,7 @@ static void test_the_limit_counts_while_it_looks(void **state)
     assert_false(r.done);
     net_run_for(&f->net, 1);
     assert_true(r.done);
-    assert_int_equal(r.call.call.code, -MU_EDEADLINE);
+    assert_int_equal(r.call.call.code, -MU_EUNAVAILABLE);
     assert_string_equal(r.call.call.error.task, "/job:ps/task:0");
     net_heal(f->servers[0]);
     net_settle(&f->net);
@@ -225,6 +250,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         WITH_VAR_NET(test_a_handle_goes_on_after_a_restore),
+        WITH_VAR_NET(test_a_handle_of_the_same_content_does_not),
         WITH_VAR_NET(test_writes_go_on_after_a_restore),
         WITH_VAR_NET(test_large_ones_go_on),
         WITH_VAR_NET(test_who_restores_is_waited_for),

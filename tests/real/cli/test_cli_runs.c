@@ -27,6 +27,8 @@ static const char plugin_text[] =
     "    if (strcmp(task, \"/job:worker/task:1\") == 0) {\n"
     "        nap(late_ms);\n"
     "        printf(\"the last arrives\\n\");\n"
+    "        fflush(stdout);\n"
+    "        nap(100);\n"  /* until it is read, before what others print then */
     "    }\n"
     "    rv = mu_context_wait_for_others(c, timeout_ms, &error);\n"
     "    if (rv != 0) return mu_context_fail_with(c, &error);\n"

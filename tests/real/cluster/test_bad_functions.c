@@ -3,6 +3,7 @@
 #include "tests/real/nodes.h"
 
 #include <fcntl.h>
+#include <pthread.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <sys/prctl.h>
@@ -36,6 +37,13 @@ static int abort_always(mu_run *run, void *user)
     abort();
 }
 
+static int end_thread(mu_run *run, void *user)
+{
+    (void)run;
+    (void)user;
+    pthread_exit(NULL);
+}
+
 static int never_return(mu_run *run, void *user)
 {
     (void)run;
@@ -64,7 +72,8 @@ static int play_worker(char **argv)
     options.log_level = MU_LOG_ERROR;
     if (mu_node_open(&options, &error, &node) != 0 ||
         mu_node_register_function(node, "abort_once", abort_once, NULL, 0) != 0 ||
-        mu_node_register_function(node, "abort_always", abort_always, NULL, 0) != 0)
+        mu_node_register_function(node, "abort_always", abort_always, NULL, 0) != 0 ||
+        mu_node_register_function(node, "end_thread", end_thread, NULL, 0) != 0)
         return 3;
     return mu_node_wait_job(node, -1, &error);
 }
@@ -162,6 +171,29 @@ static void test_closure_that_kills_is_given_up(void **state)
     assert_int_equal(error.attempt, 2);
 }
 
+/* It has failed, and the one thread of each worker is there for the next one. */
+static void test_function_that_ends_its_thread(void **state)
+{
+    struct fixture *f = *state;
+    mu_value *path = mu_value_string(f->path);
+    mu_error error = {0};
+
+    for (int i = 0; i < 20; i++) {
+        assert_int_equal(mu_coordinator_schedule(f->coordinator, "end_thread", NULL,
+                                                 SOON_MS, &error, NULL), 0);
+        assert_int_equal(mu_coordinator_join(f->coordinator, SOON_MS, &error),
+                         -MU_EINTERNAL);
+        assert_int_equal(error.kind, MU_ERROR_FUNCTION);
+        assert_non_null(strstr(error.message, "has ended its thread (pthread_exit)"));
+    }
+    close(open(f->path, O_CREAT | O_WRONLY, 0600));
+    for (int i = 0; i < 20; i++)
+        assert_int_equal(mu_coordinator_schedule(f->coordinator, "abort_once", path,
+                                                 SOON_MS, &error, NULL), 0);
+    assert_int_equal(mu_coordinator_join(f->coordinator, SOON_MS, &error), 0);
+    mu_value_free(path);
+}
+
 /* ---- a function that does not end ---- */
 
 /* In a process of its own, since what was left behind stays until the process ends. */
@@ -211,6 +243,8 @@ int main(int argc, char **argv)
         cmocka_unit_test_setup_teardown(test_closure_outlives_its_worker, setup,
                                         teardown),
         cmocka_unit_test_setup_teardown(test_closure_that_kills_is_given_up, setup,
+                                        teardown),
+        cmocka_unit_test_setup_teardown(test_function_that_ends_its_thread, setup,
                                         teardown),
         cmocka_unit_test(test_function_that_never_returns),
     };

@@ -78,6 +78,7 @@ static int tear_down(void **state)
             (void)cli_wait(&f->tasks[i]);
         }
     remove_file(f, "journal");
+    remove_file(f, "journal.new");  /* of a chief that was killed as it was made */
     remove_file(f, "trace");
     remove_file(f, "other");
     remove_file(f, "locked");

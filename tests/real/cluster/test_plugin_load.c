@@ -2,6 +2,8 @@
  * should be: each is named. They are compiled here, against the public headers alone. */
 #include "tests/real/cli.h"
 
+#include <sys/stat.h>
+
 static struct cli run;
 static char folder[64];
 
@@ -145,6 +147,29 @@ static void test_what_is_no_plugin(void **state)
     assert_int_equal(run.code, 2);
 }
 
+/* What is left of a copy that was interrupted, wherever: an error, and not a signal. */
+static void test_one_that_is_cut_short(void **state)
+{
+    char plugin[96];
+    struct stat status;
+
+    (void)state;
+    assert_int_equal(cli_compile(folder, plugin_text, plugin, sizeof plugin), 0);
+    assert_int_equal(stat(plugin, &status), 0);
+    for (unsigned eighths = 7; eighths > 0; eighths--) {
+        off_t size = eighths == 7 ? 8192 : (off_t)(eighths * 1000);
+
+        if (size >= status.st_size)
+            continue;
+        assert_int_equal(truncate(plugin, size), 0);
+        cli_start(&run, NULL, "run", "--plugin", plugin, "--workers", "0", "--ps",
+                  "0", "--color", "never", NULL);
+        cli_expect_code(&run, 2);
+        (void)cli_expect(&run, NULL, " does not load: it is cut short: it has ");
+    }
+    (void)unlink(plugin);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -153,6 +178,7 @@ int main(void)
         cmocka_unit_test(test_a_crash_is_named),
         cmocka_unit_test(test_a_hang_is_named_and_ended),
         cmocka_unit_test(test_what_is_no_plugin),
+        cmocka_unit_test(test_one_that_is_cut_short),
     };
 
     return cmocka_run_group_tests_name("plugin load", tests, make_folder, remove_folder);

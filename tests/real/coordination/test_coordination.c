@@ -149,6 +149,8 @@ static void test_bad_arguments(void **state)
                         "the grace of a preemption is -1 ms, expected 0 or more");
     assert_int_equal(mu_agent_report_error(f.chief, 3, "x", SOON_MS, &error),
                      -MU_EINVALID);
+    assert_int_equal(mu_agent_report_error(f.chief, -99, "x", SOON_MS, &error),
+                     -MU_EINVALID);
     assert_int_equal(mu_agent_set_error(f.chief, 0, "x"), -MU_EINVALID);
     end(&f);
 }
@@ -465,6 +467,26 @@ static void test_error_and_reset(void **state)
     end(&f);
 }
 
+/* What a member says cannot end, begin or colour a line of the chief's log. */
+static void test_error_that_forges_a_line(void **state)
+{
+    static const char forged[] = "x\n/job:chief/task:0 node: ERROR all is lost\x1b[2J\r";
+    mu_error error = {0};
+    struct fixture f;
+
+    (void)state;
+    begin(&f, 1);
+    check(mu_agent_report_error(f.workers[0], -MU_EDATALOSS, forged, SOON_MS, &error),
+          &error);
+    nodes_wait_log(&f.nodes,
+                   "/job:chief/task:0 coordination: /job:worker/task:0: error: x\\n"
+                   "/job:chief/task:0 node: ERROR all is lost\\x1b[2J");
+    assert_false(nodes_has_logged(&f.nodes, "\n/job:chief/task:0 node: ERROR"));
+    assert_false(nodes_has_logged(&f.nodes, "\x1b"));
+    assert_false(nodes_has_logged(&f.nodes, "\r"));
+    end(&f);
+}
+
 /* ---- Preemption ---- */
 
 struct trainer {
@@ -622,6 +644,7 @@ int main(void)
         cmocka_unit_test(test_barrier_limit_and_cancel),
         cmocka_unit_test(test_tasks),
         cmocka_unit_test(test_error_and_reset),
+        cmocka_unit_test(test_error_that_forges_a_line),
         cmocka_unit_test(test_preemption),
         cmocka_unit_test(test_closing),
         cmocka_unit_test(test_no_service),

@@ -54,6 +54,9 @@ static const struct {
     {"MUSTER_WATCHDOG_MS", "19", AT(watchdog_ms), 19},
     {"MUSTER_MEASURE", "1", AT(measure), 1},
     {"MUSTER_JOURNAL_SYNC", "1", AT(journal_sync), 1},
+    {"MUSTER_JOURNAL_KEEP", "1000", AT(journal_keep), 1000},
+    {"MUSTER_JOURNAL_KEEP_MS", "60000", AT(journal_keep_ms), 60000},
+    {"MUSTER_ORPHAN_MS", "0", AT(orphan_ms), 0},
     {"MUSTER_HEARTBEAT_MS", "20", AT(heartbeat_ms), 20},
     {"MUSTER_SILENCE_MS", "040", AT(silence_ms), 40},
     {"MUSTER_STORE_SYNC", "0", AT(store_sync), 0},
@@ -94,6 +97,34 @@ static void test_each_sets_its_field_alone(void **state)
             fail_msg("%s", error.message);
         if (memcmp(&options, &expected, sizeof options) != 0)
             fail_msg("%s=%s", numbers[i].variable, numbers[i].text);
+        (void)forget_all(state);
+    }
+}
+
+/* The resolver's name of the cluster is taken where none was chosen. */
+static void test_resolvers_cluster_name(void **state)
+{
+    static const struct {
+        const char *chosen;     /* NULL: nothing */
+        const char *found;
+        const char *name;
+    } rows[] = {
+        {NULL, "", "muster"},
+        {NULL, "slurm-6", "slurm-6"},
+        {"blue", "slurm-6", "blue"},
+        {"blue", "", "blue"},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        mu_node_options options;
+
+        mu_node_options_init(&options);
+        if (rows[i].chosen != NULL)
+            (void)setenv("MUSTER_CLUSTER_NAME", rows[i].chosen, 1);
+        assert_int_equal(mu_node_options_from_environment(&options, NULL), 0);
+        mu__options_name_cluster(&options, rows[i].found);
+        assert_string_equal(options.cluster_name, rows[i].name);
         (void)forget_all(state);
     }
 }
@@ -323,6 +354,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup(test_each_sets_its_field_alone, forget_all),
         cmocka_unit_test_setup(test_bytes_and_texts, forget_all),
+        cmocka_unit_test_setup(test_resolvers_cluster_name, forget_all),
         cmocka_unit_test_setup(test_who_wins, forget_all),
         cmocka_unit_test_setup(test_bad_values_change_nothing, forget_all),
         cmocka_unit_test_setup(test_ranges_are_checked, forget_all),

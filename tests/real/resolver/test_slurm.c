@@ -204,6 +204,43 @@ static void test_a_cluster(void **state)
     expect_all(lines);
 }
 
+/* Two jobs of one user on the same node at once, started in the same way with nothing
+ * chosen: each is a cluster of its own tasks alone. */
+static void test_two_jobs_on_a_node(void **state)
+{
+    static struct cli second;
+    struct cli *const jobs[] = {&srun, &second};
+    const char *const arguments[] = {
+        "srun", "-N1", "-n2", "--nodelist=127.0.0.1", cli_variable("MUSTER_BIN"), "node",
+        "--resolver-set", "slurm.jobs=chief=1,worker=*", "--plugin", plugin, "--set",
+        "workers=1", NULL};
+
+    (void)state;
+    need_slurm();
+    for (size_t i = 0; i < 2; i++)
+        launch_start(jobs[i], arguments);
+    for (size_t i = 0; i < 2; i++) {
+        (void)cli_expect(jobs[i], NULL, "/job:worker/task:0 says so");
+        (void)cli_expect(jobs[i], NULL, "all have said so: yes");
+        cli_expect_code(jobs[i], 0);
+    }
+}
+
+/* What nodes and clients of a job take for their cluster's name. */
+static void test_the_job_names_the_cluster(void **state)
+{
+    static const char *const words[] = {"srun", "-N1", "-n1", "sh", "-c",
+                                        "$MUSTER_BIN resolve -o json --resolver slurm "
+                                        "| grep -F \"\\\"slurm-$SLURM_JOB_ID\\\"\"",
+                                        NULL};
+
+    (void)state;
+    need_slurm();
+    launch_start(&srun, words);
+    cli_expect_code(&srun, 0);
+    (void)cli_expect(&srun, NULL, "\"cluster_name\"");
+}
+
 /* Each task of a node has its own of the node's GPUs. */
 static void test_gpus(void **state)
 {
@@ -258,6 +295,8 @@ int main(void)
         cmocka_unit_test(test_heterogeneous),
         cmocka_unit_test(test_hydra_in_a_job),
         cmocka_unit_test(test_a_cluster),
+        cmocka_unit_test(test_two_jobs_on_a_node),
+        cmocka_unit_test(test_the_job_names_the_cluster),
         cmocka_unit_test(test_gpus),
         cmocka_unit_test(test_gpus_of_slurm),
     };

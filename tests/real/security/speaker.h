@@ -27,14 +27,16 @@ struct speaker {
     const char *type;           /* what it says to be */
     uint32_t index;
     uint64_t incarnation;
+    uint32_t in;                /* that the other end sends on; 0: none */
     bool is_out_up;
     bool is_linked;             /* the other end has answered */
     uint64_t peer;              /* its incarnation */
     uint32_t peer_epoch;
     char refused[512];          /* "": it was not */
     unsigned heard[MU__KINDS_END];
-    uint32_t code;              /* of the last RESOLVED */
+    uint32_t code;              /* of the last RESOLVED, KEY_DONE, KEY_LISTED, VAR_DATA */
     char words[256];            /* the same */
+    uint64_t variable;          /* of the last VAR_OPENED */
 };
 
 /* ---- saying ---- */
@@ -134,9 +136,16 @@ static inline void speaker_hear_protocol(struct speaker *s, struct mu__buf *fram
         s->peer = header->from;
         s->peer_epoch = ((struct mu__hello *)(void *)msg->body)->epoch;
         speaker_hello(s);
+        s->wire->ops->member(s->wire, s->in);
         s->is_linked = true;
     }
     mu__pool_put(&s->pool, msg);
+}
+
+static inline void speaker_note(struct speaker *s, uint32_t code, struct mu__view words)
+{
+    s->code = code;
+    mu__view_copy(words, s->words, sizeof s->words);
 }
 
 static inline bool speaker_on_frame(void *owner, uint32_t in, struct mu__buf *frame)
@@ -145,7 +154,7 @@ static inline bool speaker_on_frame(void *owner, uint32_t in, struct mu__buf *fr
     struct mu__frame_header header;
     size_t offset = MU__FRAME_HEADER_BYTES;
 
-    (void)in;
+    s->in = in;
     assert_int_equal(mu__frame_read(frame, &header), 0);
     if (header.type == MU__FRAME_HELLO || header.type == MU__FRAME_REFUSE)
         speaker_hear_protocol(s, frame, &header);
@@ -156,11 +165,21 @@ static inline bool speaker_on_frame(void *owner, uint32_t in, struct mu__buf *fr
                                     &msg), 0);
         if (msg != NULL)
             s->heard[msg->kind]++;
+        if (msg != NULL && msg->kind == MU__VAR_OPENED)
+            s->variable = ((const struct mu__var_opened *)(void *)msg->body)->variable;
+        if (msg != NULL && msg->kind == MU__KEY_DONE)
+            speaker_note(s, ((const struct mu__key_done *)(void *)msg->body)->code,
+                         ((const struct mu__key_done *)(void *)msg->body)->message);
+        if (msg != NULL && msg->kind == MU__KEY_LISTED)
+            speaker_note(s, ((const struct mu__key_listed *)(void *)msg->body)->code,
+                         ((const struct mu__key_listed *)(void *)msg->body)->message);
+        if (msg != NULL && msg->kind == MU__VAR_DATA)
+            speaker_note(s, ((const struct mu__var_data *)(void *)msg->body)->code,
+                         ((const struct mu__var_data *)(void *)msg->body)->message);
         if (msg != NULL && msg->kind == MU__RESOLVED) {
             const struct mu__resolved *body = (void *)msg->body;
 
-            s->code = body->code;
-            mu__view_copy(body->message, s->words, sizeof s->words);
+            speaker_note(s, body->code, body->message);
         }
         mu__pool_put(&s->pool, msg);
     }

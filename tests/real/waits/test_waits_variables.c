@@ -130,12 +130,13 @@ static int restore(struct waits_env *env, int64_t timeout_ms, mu_error *error)
 /* ---- The table ---- */
 
 #define SERVER "/job:ps/task:0"
+/* At the timeout, of a server that was there. */
+#define GONE(more) WAITS_END(-MU_EUNAVAILABLE, SERVER "|not reached" more)
 /* What was asked of a server that is gone may be asked again, or not. */
 #define LIMITED                                                                    \
-    {WAITS_NONE, WAITS_LATE(SERVER "|not reached|refused"),                        \
-     WAITS_LATE(SERVER "|has not answered"), WAITS_LATE(SERVER "|not reached")}
+    {WAITS_NONE, GONE("|refused"), WAITS_LATE(SERVER "|has not answered"), GONE("")}
 #define LIMITED_ONCE                                                               \
-    {WAITS_NONE, WAITS_LATE(SERVER "|not reached|refused"),                        \
+    {WAITS_NONE, GONE("|refused"),                                                 \
      WAITS_LATE(SERVER "|has not answered"), WAITS_SOON(-MU_EUNAVAILABLE, LOST)}
 
 /* Without a limit there is server_lost_ms. */
@@ -149,8 +150,7 @@ static int restore(struct waits_env *env, int64_t timeout_ms, mu_error *error)
 static const struct waits_row rows[] = {
     {"mu_variable_open", open_variable, reach,
      {WAITS_LATE(SERVER "|not reached|refused"),
-      WAITS_LATE(SERVER "|not reached|refused"), WAITS_LATE(SERVER "|has not answered"),
-      WAITS_LATE(SERVER "|not reached")},
+      GONE("|refused"), WAITS_LATE(SERVER "|has not answered"), GONE("")},
      {WAITS_OK, AWAY, AWAY, AWAY}, 0},
     {"mu_variable_read", read_it, open_variable, LIMITED, UNLIMITED, 0},
     {"mu_variable_version", version, open_variable, LIMITED, UNLIMITED, 0},

@@ -107,6 +107,25 @@ static void test_refusal_is_told_to_who_waits(void **state)
     check_square(f, 8);
 }
 
+/* A client is told so at once, whatever its timeout. */
+static void test_refusal_ends_a_clients_wait(void **state)
+{
+    struct fixture *f = *state;
+    mu_node_options options;
+    mu_coordinator *mine = NULL;
+    mu_node *impostor;
+    mu_error error = {0};
+
+    nodes_options(&f->nodes, "client", 7, &options);
+    options.cluster_name = "other";
+    options.bind_address = "tcp://127.0.0.1:0";
+    impostor = nodes_open_with(&f->nodes, &options);
+    assert_int_equal(mu_coordinator_open(impostor, 60000, &error, &mine),
+                     -MU_EUNAVAILABLE);
+    assert_non_null(strstr(error.message, "it refused us: cluster name \"other\""));
+    check_square(f, 10);
+}
+
 static void test_port_in_use(void **state)
 {
     struct fixture *f = *state;
@@ -412,6 +431,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_other_clusters_name, setup, teardown),
         cmocka_unit_test_setup_teardown(test_refusal_is_told_to_who_waits, setup,
+                                        teardown),
+        cmocka_unit_test_setup_teardown(test_refusal_ends_a_clients_wait, setup,
                                         teardown),
         cmocka_unit_test_setup_teardown(test_port_in_use, setup, teardown),
         cmocka_unit_test(test_chief_that_is_not_there),

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -58,6 +59,67 @@ static void test_who_may_read_it(void **state)
             assert_non_null(strstr(error.message, "chmod 600 it"));
     }
     assert_memory_equal(read.bytes, written.bytes, sizeof read.bytes);
+}
+
+/* In a process of another user: root may be given anybody's files. */
+static int in_child(void (*check)(void))
+{
+    pid_t child = fork();
+    int status = -1;
+
+    assert_true(child >= 0);
+    if (child == 0) {
+        if (geteuid() == 0 && seteuid(65534) != 0)
+            _exit(2);
+        check();
+        _exit(0);
+    }
+    assert_int_equal(waitpid(child, &status, 0), child);
+    return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+}
+
+static void check_owners(void)
+{
+    struct stat status = {.st_mode = 0600, .st_uid = geteuid()};
+    mu_error error = {0};
+
+    if (mu__secret_check("/etc/passwd", &status, &error) != 0)
+        _exit(3);
+    status.st_uid = 0;
+    if (mu__secret_check("/etc/passwd", &status, &error) != 0)
+        _exit(4);
+    status.st_uid = geteuid() + 1;
+    if (mu__secret_check("/etc/passwd", &status, &error) != -MU_EPERMISSION ||
+        strstr(error.message, "belongs to user") == NULL)
+        _exit(5);
+}
+
+static void test_whose_it_is(void **state)
+{
+    (void)state;
+    assert_int_equal(in_child(check_owners), 0);
+}
+
+/* A folder that others may change; but for one with a sticky bit. */
+static void test_whose_folder_it_is(void **state)
+{
+    static const struct {
+        mode_t mode;
+        int rv;
+    } rows[] = {{0700, 0}, {0755, 0}, {0775, 0}, {01777, 0}, {0777, -MU_EPERMISSION}};
+    struct stat status = {.st_mode = 0600, .st_uid = geteuid()};
+    char path[MU__KEY_PATH_BYTES];
+    mu_error error = {0};
+
+    (void)state;
+    (void)snprintf(path, sizeof path, "%s/key", folder);
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        assert_int_equal(chmod(folder, rows[i].mode), 0);
+        if (mu__secret_check(path, &status, &error) != rows[i].rv)
+            fail_msg("mode %04o: %s", (unsigned)rows[i].mode, error.message);
+        if (rows[i].rv != 0)
+            assert_non_null(strstr(error.message, "folder that others may change"));
+    }
 }
 
 static void set(const char *name, const char *value)
@@ -170,6 +232,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_who_may_read_it, set_up, tear_down),
+        cmocka_unit_test(test_whose_it_is),
+        cmocka_unit_test_setup_teardown(test_whose_folder_it_is, set_up, tear_down),
         cmocka_unit_test(test_where_it_is),
         cmocka_unit_test_setup_teardown(test_all_get_the_same, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_no_place, set_up, tear_down),

@@ -533,12 +533,51 @@ static void test_permissions_stay(void **state)
     assert_int_equal(status.st_mode & 0777, 0640);
 }
 
+static void expect_lost(int rv, const mu_error *error, const char *words)
+{
+    assert_int_equal(rv, -MU_EUNAVAILABLE);
+    assert_non_null(strstr(error->message, words));
+}
+
+/* What is written to a file without a name would be gone with the process: nothing is
+ * acknowledged until the file has its name again, and no other file is touched. */
+static void test_file_that_lost_its_name(void **state)
+{
+    struct place *place = *state;
+    const struct mu__storage_ops *ops = place->storage->ops;
+    char away[160];
+    mu_error error;
+    int other;
+
+    (void)snprintf(away, sizeof away, "%s.away", place->path);
+    assert_int_equal(ops->append(place->storage, "kept", 4, &error), 0);
+    assert_int_equal(ops->flush(place->storage, &error), 0);
+
+    assert_int_equal(rename(place->path, away), 0);
+    assert_int_equal(ops->append(place->storage, " late", 5, &error), 0);
+    expect_lost(ops->flush(place->storage, &error), &error, "was removed");
+    expect_lost(ops->replace(place->storage, "x", 1, &error), &error, "was removed");
+
+    other = open(place->path, O_WRONLY | O_CREAT, 0600);
+    assert_true(other >= 0);
+    assert_int_equal(write(other, "backup", 6), 6);
+    (void)close(other);
+    expect_lost(ops->flush(place->storage, &error), &error, "was replaced");
+    expect_lost(ops->replace(place->storage, "x", 1, &error), &error, "was replaced");
+
+    assert_int_equal(rename(away, place->path), 0);
+    assert_int_equal(ops->flush(place->storage, &error), 0);
+    place_restart(place);
+    expect_content(place->storage, "kept late");
+}
+
 #define FILE_TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         FILE_TEST(test_bad_paths),
+        FILE_TEST(test_file_that_lost_its_name),
         FILE_TEST(test_no_permission),
         FILE_TEST(test_second_open_is_refused),
         FILE_TEST(test_lock_survives_replace_not_its_process),

@@ -1,11 +1,16 @@
-/* nng's close stops for ever now and then: nothing of a node waits for it. */
+/* The ends of connections and sockets. nng's close stops for ever now and then: nothing
+ * of a node waits for it. nng frees a connection that it still sends on: we do not. */
 #include "tests/real/wire/wire_nng_fixture.h"
 
 #include "transport/wire/nng/closer.h"
 
+#include <arpa/inet.h>
 #include <fcntl.h>
+#include <nng/protocol/pipeline0/pull.h>
+#include <poll.h>
 #include <semaphore.h>
 #include <signal.h>
+#include <sys/socket.h>
 
 enum { SLACK_MS = 3000, MANY = 100, SOCKETS_KEPT = 80 };
 
@@ -155,9 +160,123 @@ static void test_peers_that_come_and_go(void **state)
     place_free(peers.place);
 }
 
+/* A peer of the wire's, without a loop. Returns the socket, and writes its address. */
+static nng_socket listen_alone(char url[ADDRESS_MAX])
+{
+    nng_socket pull;
+    nng_listener listener;
+    nng_sockaddr address;
+
+    assert_int_equal(nng_pull0_open(&pull), 0);
+    assert_int_equal(nng_listen(pull, "tcp://127.0.0.1:0", &listener, 0), 0);
+    assert_int_equal(nng_listener_get_addr(listener, NNG_OPT_LOCADDR, &address), 0);
+    (void)snprintf(url, ADDRESS_MAX, "tcp://127.0.0.1:%u",
+                   (unsigned)ntohs(address.s_in.sa_port));
+    return pull;
+}
+
+static int send_one(struct mu__wire *wire)
+{
+    struct mu__buf *buf = wire->ops->buffer(wire, 16);
+    int rv;
+
+    assert_non_null(buf);
+    memset(buf->data, 0, 16);
+    buf->size = 16;
+    rv = wire->ops->send(wire, 1, buf);
+    if (rv != 0)
+        mu__buf_unref(buf);
+    return rv;
+}
+
+/* From the moment in which nng tells the end of a connection its memory may be gone, and
+ * the loop may be late to hear of it: after a pause of the process, or in a long turn. */
+static void test_what_has_ended_is_not_sent_on(void **state)
+{
+    struct place *place = place_new("tcp://127.0.0.1:0");
+    unsigned ups = 0;
+    struct mu__wire *wire = place_open(place, 0, &events, &ups);
+    char url[ADDRESS_MAX];
+    nng_socket pull = listen_alone(url);
+    struct pollfd loop = {.fd = uv_backend_fd(&place->loop), .events = POLLIN};
+
+    (void)state;
+    assert_int_equal(wire->ops->dial(wire, 1, url), 0);
+    assert_true(place_run(place, is_one, &ups));
+    while (uv_run(&place->loop, UV_RUN_NOWAIT) != 0 && poll(&loop, 1, 0) > 0)
+        continue;
+    assert_int_equal(send_one(wire), 0);
+
+    assert_int_equal(nng_close(pull), 0);
+    assert_int_equal(poll(&loop, 1, WAIT_MS), 1); /* the loop is woken: not run */
+    assert_int_equal(send_one(wire), -MU_EUNAVAILABLE);
+    place_close(place, 0);
+    place_free(place);
+}
+
+/* ---- strangers ---- */
+
+struct stranger {
+    int fd;
+    unsigned told;
+    char reason[80];
+};
+
+static void on_refused(void *owner, const char *address, const char *reason)
+{
+    struct stranger *stranger = owner;
+
+    assert_non_null(strstr(address, "127.0.0.1:"));
+    stranger->told++;
+    (void)snprintf(stranger->reason, sizeof stranger->reason, "%s", reason);
+}
+
+static bool is_hung_up_on(void *arg)
+{
+    struct pollfd poll_one = {.fd = ((struct stranger *)arg)->fd, .events = POLLIN};
+    char bytes[64];
+
+    return poll(&poll_one, 1, 0) == 1 && read(poll_one.fd, bytes, sizeof bytes) <= 0;
+}
+
+/* Speaks nng's protocol, and says nothing. */
+static int connect_silently(const char *url)
+{
+    static const char header[8] = {0, 'S', 'P', 0, 0, 0x50, 0, 0};
+    struct sockaddr_in address = {.sin_family = AF_INET};
+    int fd = socket(AF_INET, SOCK_STREAM, 0);
+
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    address.sin_port = htons((uint16_t)atoi(strrchr(url, ':') + 1));
+    assert_int_equal(connect(fd, (struct sockaddr *)&address, sizeof address), 0);
+    assert_int_equal(write(fd, header, sizeof header), (ssize_t)sizeof header);
+    return fd;
+}
+
+/* Who is no member in time is hung up on, and where it came from is told. */
+static void test_who_says_nothing_is_hung_up_on(void **state)
+{
+    struct place *place = place_new("tcp://127.0.0.1:0");
+    struct mu__wire_events with = events;
+    struct stranger stranger = {.told = 0};
+
+    (void)state;
+    with.refused = on_refused;
+    (void)place_open(place, 0, &with, &stranger);
+    stranger.fd = connect_silently(place_url(place, 0));
+    assert_true(place_run(place, is_hung_up_on, &stranger));
+    assert_int_equal(stranger.told, 1);
+    assert_string_equal(stranger.reason, "it has not proven itself in time");
+    (void)close(stranger.fd);
+    place_close(place, 0);
+    place_free(place);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_what_has_ended_is_not_sent_on),
+        cmocka_unit_test(test_who_says_nothing_is_hung_up_on),
         cmocka_unit_test(test_the_end_is_bounded),
         cmocka_unit_test(test_peers_that_come_and_go),
     };

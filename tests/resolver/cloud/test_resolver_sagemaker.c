@@ -49,7 +49,7 @@ static void test_one_host_has_no_master(void **state)
     assert_int_equal(script_resolve(kind, rows, NULL, &error, &resolution), 0);
     assert_int_equal(mu_cluster_task_count(resolution.cluster, "worker"), 1);
     assert_int_equal(resolution.alone_has_no_master, 1);
-    assert_string_equal(resolution.rpc_layer, "grpc");
+    assert_string_equal(resolution.rpc_layer, "");
     mu_cluster_free(resolution.cluster);
 }
 

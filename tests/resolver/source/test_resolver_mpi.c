@@ -63,7 +63,7 @@ static void test_one_host(void **state)
                                            "bind_address=0.0.0.0:101", NULL};
 
     (void)state;
-    expect_bind(rows, NULL, "{\"worker\":[\"127.0.0.1:64877\",\"127.0.0.1:64878\"]}",
+    expect_bind(rows, NULL, "{\"worker\":[\"127.0.0.1:19984\",\"127.0.0.1:19985\"]}",
                 "worker:1", "");
     expect_bind(rows, settings,
                 "{\"chief\":[\"127.0.0.1:100\"],\"worker\":[\"127.0.0.1:101\"]}",

@@ -37,7 +37,7 @@ static void test_all_are_workers(void **state)
     assert_string_equal(resolution.rpc_layer, "grpc");
     mu_cluster_free(resolution.cluster);
     script_expect(kind, three, NULL,
-                  "{\"worker\":[\"n1:8888\",\"n1:8889\",\"n2:8888\"]}", "worker:1");
+                  "{\"worker\":[\"n1:10192\",\"n1:10193\",\"n2:10192\"]}", "worker:1");
 }
 
 static void test_jobs_in_the_order_of_ranks(void **state)
@@ -52,9 +52,80 @@ static void test_jobs_in_the_order_of_ranks(void **state)
                   "worker:0");
 }
 
+/* The port of the first of `tasks` tasks of a job, all on one node. */
+static unsigned port_of(unsigned job, unsigned tasks)
+{
+    char job_text[16];
+    char tasks_text[16];
+    const struct script_row rows[] = {
+        V("SLURM_JOB_ID", job_text), V("SLURM_STEP_NODELIST", "a"),
+        V("SLURM_STEP_NUM_TASKS", tasks_text), V("SLURM_STEP_TASKS_PER_NODE", tasks_text),
+        V("SLURM_PROCID", "0"), SCRIPT_END,
+    };
+    mu_resolution resolution;
+    unsigned port;
+    mu_error error;
+
+    (void)snprintf(job_text, sizeof job_text, "%u", job);
+    (void)snprintf(tasks_text, sizeof tasks_text, "%u", tasks);
+    assert_int_equal(script_resolve(kind, rows, NULL, &error, &resolution), 0);
+    port = (unsigned)atoi(mu_cluster_address(resolution.cluster, "worker", 0) + 2);
+    mu_cluster_free(resolution.cluster);
+    return port;
+}
+
+/* Jobs whose ids are close have no port in common, however many tasks a node has. */
+static void test_ports_of_jobs_do_not_overlap(void **state)
+{
+    static const struct {
+        unsigned tasks;
+        unsigned jobs;          /* so many in a row */
+    } rows[] = {{1, 4096}, {2, 625}, {8, 625}, {32, 625}, {33, 312}, {128, 156}};
+
+    (void)state;
+    for (size_t i = 0; i < COUNT(rows); i++) {
+        unsigned char taken[65536] = {0};
+
+        for (unsigned job = 0; job < rows[i].jobs; job += rows[i].jobs / 50 + 1)
+            for (unsigned near = job; near <= job + 1 && near < rows[i].jobs; near++) {
+                unsigned port = port_of(70000 + near, rows[i].tasks);
+
+                for (unsigned k = 0; k < rows[i].tasks; k++) {
+                    assert_true(port + k <= 65535 && port + k >= 10000);
+                    assert_int_equal(taken[port + k], 0);
+                    taken[port + k] = 1;
+                }
+            }
+    }
+}
+
+/* A task refuses those of another job by the name of its cluster. */
+static void test_the_job_names_the_cluster(void **state)
+{
+    static const struct script_row component[] = {
+        THREE, V("SLURM_JOB_ID_HET_GROUP_0", "5"), SCRIPT_END};
+    static const struct script_row unknown[] = {
+        V("SLURM_STEP_NODELIST", "a"), V("SLURM_STEP_NUM_TASKS", "1"),
+        V("SLURM_STEP_TASKS_PER_NODE", "1"), V("SLURM_PROCID", "0"), SCRIPT_END};
+    static const struct {
+        const struct script_row *script;
+        const char *name;
+    } rows[] = {{three, "slurm-6"}, {component, "slurm-5"}, {unknown, ""}};
+
+    (void)state;
+    for (size_t i = 0; i < COUNT(rows); i++) {
+        mu_resolution resolution;
+        mu_error error;
+
+        assert_int_equal(script_resolve(kind, rows[i].script, NULL, &error, &resolution),
+                         0);
+        assert_string_equal(resolution.cluster_name, rows[i].name);
+        mu_cluster_free(resolution.cluster);
+    }
+}
+
 static void test_port_by_the_job(void **state)
 {
-    static const char *const settings[] = {"port_base=auto", NULL};
     static const struct script_row rows[] = {
         V("SLURM_JOB_ID", "4100"), V("SLURM_STEP_NODELIST", "a,b"),
         V("SLURM_STEP_NUM_TASKS", "2"), V("SLURM_STEP_TASKS_PER_NODE", "1(x2)"),
@@ -62,7 +133,7 @@ static void test_port_by_the_job(void **state)
     };
 
     (void)state;
-    script_expect(kind, rows, settings, "{\"worker\":[\"a:61444\",\"b:61444\"]}",
+    script_expect(kind, rows, NULL, "{\"worker\":[\"a:61444\",\"b:61444\"]}",
                   "worker:0");
 }
 
@@ -77,7 +148,7 @@ static void test_hosts_keep_their_order(void **state)
 
     (void)state;
     script_expect(kind, rows, NULL,
-                  "{\"worker\":[\"z:8888\",\"b02:8888\",\"b03:8888\",\"a:8888\"]}",
+                  "{\"worker\":[\"z:61440\",\"b02:61440\",\"b03:61440\",\"a:61440\"]}",
                   "worker:3");
 }
 
@@ -100,6 +171,7 @@ static void test_distributions(void **state)
         {"cyclic:block", NULL, "4,3,1(x2)", "9", "18 28 a8 b8 19 29 10 20 11"},
         {"plane", "2", "4(x2),2,1", "11", "18 19 28 29 a8 a9 b8 10 11 20 21"},
     };
+    static const char *const settings[] = {"port_base=8888", NULL};
 
     (void)state;
     for (size_t i = 0; i < COUNT(rows); i++) {
@@ -117,7 +189,7 @@ static void test_distributions(void **state)
         char got[128] = "";
         mu_error error;
 
-        if (script_resolve(kind, script, NULL, &error, &resolution) != 0)
+        if (script_resolve(kind, script, settings, &error, &resolution) != 0)
             fail_msg("%s: %s", rows[i].name, error.message);
         for (int j = 0; j < atoi(rows[i].tasks); j++) {
             const char *address = mu_cluster_address(resolution.cluster, "worker", j);
@@ -147,8 +219,8 @@ static void test_arbitrary(void **state)
     static const struct script_row absolute[] = {
         ARBITRARY("/hosts"), SCRIPT_FILE("/hosts", "nodeb\nn1\nnodeb\nnodea"), SCRIPT_END,
     };
-    static const char cluster[] = "{\"worker\":[\"nodeb:8888\",\"n1:8888\","
-                                  "\"nodeb:8889\",\"nodea:8888\"]}";
+    static const char cluster[] = "{\"worker\":[\"nodeb:10000\",\"n1:10000\","
+                                  "\"nodeb:10001\",\"nodea:10000\"]}";
 
     (void)state;
     script_expect(kind, relative, NULL, cluster, "worker:2");
@@ -193,13 +265,13 @@ static void test_tasks_per_node(void **state)
 
     (void)state;
     script_expect(kind, rows, number,
-                  "{\"worker\":[\"a:8888\",\"a:8889\",\"b:8888\",\"b:8889\"]}",
+                  "{\"worker\":[\"a:10000\",\"a:10001\",\"b:10000\",\"b:10001\"]}",
                   "worker:3");
     script_expect(kind, rows, by_host,
-                  "{\"worker\":[\"a:8888\",\"b:8888\",\"b:8889\",\"b:8890\"]}",
+                  "{\"worker\":[\"a:10000\",\"b:10000\",\"b:10001\",\"b:10002\"]}",
                   "worker:3");
     script_expect(kind, three_hosts, by_list,
-                  "{\"worker\":[\"b:8888\",\"b:8889\",\"c1:8888\",\"c2:8888\"]}",
+                  "{\"worker\":[\"b:10000\",\"b:10001\",\"c1:10000\",\"c2:10000\"]}",
                   "worker:0");
 }
 
@@ -317,8 +389,8 @@ static void test_batch_script(void **state)
 
     (void)state;
     script_expect(kind, rows, NULL,
-                  "{\"worker\":[\"n1:8888\",\"n1:8889\",\"n2:8888\",\"n1:8890\","
-                  "\"n1:8891\"]}",
+                  "{\"worker\":[\"n1:10224\",\"n1:10225\",\"n2:10224\",\"n1:10226\","
+                  "\"n1:10227\"]}",
                   "worker:0");
     script_expect_error(kind, NULL, NULL, -MU_ENOTFOUND, "start it with srun");
 }
@@ -351,12 +423,13 @@ static void test_components(void **state)
         V("SLURM_STEP_NODELIST", "n[1-2]"), V("SLURM_STEP_TASKS_PER_NODE", "1(x2)"),
         COMPONENTS, SCRIPT_END};
     static const char cluster[] =
-        "{\"worker\":[\"n3:8888\",\"n3:8889\",\"n1:8888\",\"n2:8888\"]}";
+        "{\"worker\":[\"n3:10000\",\"n3:10001\",\"n1:10000\",\"n2:10000\"]}";
 
     (void)state;
     script_expect(kind, second, NULL, cluster, "worker:1");
     script_expect(kind, last, NULL, cluster, "worker:3");
-    script_expect(kind, one, NULL, "{\"worker\":[\"n1:8888\",\"n2:8888\"]}", "worker:1");
+    script_expect(kind, one, NULL, "{\"worker\":[\"n1:61440\",\"n2:61440\"]}",
+                  "worker:1");
 }
 
 static void test_components_refused(void **state)
@@ -511,6 +584,8 @@ int main(void)
         cmocka_unit_test(test_all_are_workers),
         cmocka_unit_test(test_jobs_in_the_order_of_ranks),
         cmocka_unit_test(test_port_by_the_job),
+        cmocka_unit_test(test_ports_of_jobs_do_not_overlap),
+        cmocka_unit_test(test_the_job_names_the_cluster),
         cmocka_unit_test(test_hosts_keep_their_order),
         cmocka_unit_test(test_distributions),
         cmocka_unit_test(test_arbitrary),

@@ -23,13 +23,15 @@
 
 #define TEST_MESSAGES(M)                                                    \
     M(16, PING, ping, NONE, MU__PING_FIELDS)                                      \
+    M(17, LOOK, look, OBSERVE_READ, MU__PING_FIELDS)                              \
     M(18, UNHEARD, unheard, NONE, MU__PING_FIELDS)
 
 #define TEST_LOCAL_MESSAGES(M) M(272, STEP, step)
 
-enum { MU__PING = 16, MU__UNHEARD = 18, KINDS_END = 19, MU__STEP = 272 };
+enum { MU__PING = 16, MU__LOOK = 17, MU__UNHEARD = 18, KINDS_END = 19, MU__STEP = 272 };
 
 MU__MESSAGE_STRUCT(ping, MU__PING_FIELDS)
+MU__MESSAGE_STRUCT(look, MU__PING_FIELDS)
 MU__MESSAGE_STRUCT(unheard, MU__PING_FIELDS)
 
 struct mu__step {
@@ -97,6 +99,15 @@ static inline void on_ping(struct mu__ctx *ctx, void *state, struct mu__msg *msg
     probe->pings++;
     mu__log(ctx, MU__LOG_INFO, "%u: ping %" PRIu64 " from %u", ctx->self.actor,
             body->number, msg->from.actor);
+}
+
+static inline void on_look(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
+{
+    struct mu__look *body = mu__body(msg);
+
+    (void)state;
+    mu__log(ctx, MU__LOG_INFO, "%u: look %" PRIu64 " of %u", ctx->self.actor,
+            body->number, msg->from.node);
 }
 
 static inline void on_step(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
@@ -172,6 +183,7 @@ static const struct mu__handler probe_handlers[] = {
     {MU__NODE_TROUBLE, on_node_trouble},
     {MU__WORK_DONE, on_work_done},
     {MU__PING, on_ping},
+    {MU__LOOK, on_look},
     {MU__STEP, on_step},
 };
 

@@ -71,8 +71,7 @@ static bool may_fail_with(const struct cluster_closure *closure, const mu_error 
         return closure->ask.deadline_ms > 0 || closure->ask.run_timeout_ms > 0;
     case MU_EUNAVAILABLE:
         return strcmp(closure->function, "write") == 0 ||
-               (closure->ask.worker != 0 &&
-                closure->task->cluster->options.node.recovery_ms != 0);
+               closure->task->cluster->options.node.recovery_ms != 0;
     default:
         return closure->refused;
     }

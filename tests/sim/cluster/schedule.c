@@ -186,6 +186,7 @@ struct cluster_call *cluster_admit(struct cluster_task *task, uint64_t bytes,
 
     call->of.client.bytes = bytes;
     call->of.client.admits = true;
+    call->of.client.raises = true;
     return cluster__post(call, MU__CLIENT);
 }
 

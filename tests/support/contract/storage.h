@@ -14,6 +14,7 @@
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 struct contract_storage {
     /* A place with one storage that is empty. */
@@ -297,6 +298,84 @@ static void contract_storage_keeps_the_old_one(void **state)
     contract_expect_kept(s, "new");
 }
 
+/* ---- Renewals ---- */
+
+static void contract_renew(struct contract_storage_state *s, const void *data,
+                           size_t size)
+{
+    struct mu__storage *storage = contract_storage(s);
+    size_t done = 0;
+
+    assert_int_equal(storage->ops->renew(storage, &s->error), 0);
+    while (done < size) {
+        size_t piece = size - done < CONTRACT_PIECE_BYTES ? size - done
+                                                          : CONTRACT_PIECE_BYTES;
+
+        (void)storage->ops->renew_is_busy(storage);
+        assert_int_equal(storage->ops->renew_append(storage,
+                                                    (const uint8_t *)data + done, piece,
+                                                    &s->error), 0);
+        done += piece;
+    }
+}
+
+static int contract_commit(struct contract_storage_state *s)
+{
+    const struct timespec pause = {.tv_nsec = 1000000};
+    struct mu__storage *storage = contract_storage(s);
+    int rv;
+
+    while ((rv = storage->ops->renew_commit(storage, &s->error)) == MU__STORAGE_NOT_YET)
+        (void)nanosleep(&pause, NULL);
+    return rv;
+}
+
+/* The old content is used meanwhile, and counts until the commit. */
+static void contract_storage_renews_beside_its_use(void **state)
+{
+    struct contract_storage_state *s = *state;
+
+    contract_append(s, "old");
+    contract_flush(s);
+    contract_renew(s, s->bytes, CONTRACT_BIG_BYTES);
+    contract_append(s, " and on");
+    contract_flush(s);
+    contract_expect_text(s, "old and on");
+    assert_int_equal(contract_commit(s), 0);
+    contract_expect(s, s->bytes, CONTRACT_BIG_BYTES);
+    s->fixture->restart(s->place);
+    contract_expect(s, s->bytes, CONTRACT_BIG_BYTES);
+    contract_renew(s, "a", 1);
+    assert_int_equal(contract_commit(s), 0);
+    contract_append(s, "b");
+    contract_flush(s);
+    contract_expect_kept(s, "ab");
+}
+
+/* By a crash, by a drop, by another renewal, by replace(). */
+static void contract_storage_drops_a_renewal(void **state)
+{
+    struct contract_storage_state *s = *state;
+    struct mu__storage *storage = contract_storage(s);
+
+    contract_append(s, "old");
+    contract_flush(s);
+    contract_renew(s, s->bytes, CONTRACT_BIG_BYTES);
+    contract_expect_kept(s, "old");
+    storage = contract_storage(s);
+    contract_renew(s, s->bytes, 1000);
+    storage->ops->renew_drop(storage);
+    storage->ops->renew_drop(storage);
+    contract_expect_kept(s, "old");
+    contract_renew(s, "one", 3);
+    contract_renew(s, "two", 3);
+    assert_int_equal(contract_commit(s), 0);
+    contract_expect_kept(s, "two");
+    contract_renew(s, "three", 5);
+    contract_replace(s, "four");
+    contract_expect_kept(s, "four");
+}
+
 /* An error that nobody wants to read is not written. */
 static void contract_storage_needs_no_error(void **state)
 {
@@ -361,6 +440,8 @@ static int contract_storage_run(const char *name, const struct contract_storage 
         CONTRACT_STORAGE_TEST(contract_storage_flushes_again),
         CONTRACT_STORAGE_TEST(contract_storage_refuses_whole),
         CONTRACT_STORAGE_TEST(contract_storage_keeps_the_old_one),
+        CONTRACT_STORAGE_TEST(contract_storage_renews_beside_its_use),
+        CONTRACT_STORAGE_TEST(contract_storage_drops_a_renewal),
         CONTRACT_STORAGE_TEST(contract_storage_needs_no_error),
     };
 

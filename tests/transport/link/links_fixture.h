@@ -206,7 +206,7 @@ static inline int us_start(void *arg, struct sim_node *node, struct mu__world *w
     struct us *us = arg;
     const struct mu__world_hooks hooks = {.owner = us, .turn = us_turn};
     const struct mu__links_upcalls upcalls = {us, note_up, note_down, note_trouble,
-                                              note_message, note_taken};
+                                              note_message, note_taken, NULL, NULL};
     const struct mu__links_config config = {
         .cluster_name = "test",
         .task_type = "worker",

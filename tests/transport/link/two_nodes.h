@@ -123,7 +123,7 @@ static inline int start(void *arg, struct sim_node *place, struct mu__world *wor
     struct node *node = arg;
     const struct mu__world_hooks hooks = {.owner = node, .turn = on_turn};
     const struct mu__links_upcalls upcalls = {node, note_up, note_down, note_trouble,
-                                              drop_message, NULL};
+                                              drop_message, NULL, NULL, NULL};
     const struct mu__links_config config = {
         .cluster_name = "test",
         .task_type = node->type,

@@ -1,4 +1,5 @@
-/* Connections that have not proven themselves: how many, how long, how fast. */
+/* Connections that have not proven themselves: how many, how long, how fast, and how much
+ * processor time. */
 #include "transport/wire/unproven.h"
 
 #include <setjmp.h>
@@ -210,6 +211,50 @@ static void test_the_oldest_session_goes(void **state)
     assert_int_equal(f->unproven.count, 0);
 }
 
+/* ---- processor time ---- */
+
+/* Whose handshakes take long has fewer of them, and all together have a share. */
+static void test_processor_time_is_counted(void **state)
+{
+    struct fixture *f = *state;
+    struct mu__unproven_entry *entry = &f->entries[0];
+
+    assert_int_equal(admitted(f, v4(1), 1, 5000), 1);
+    (void)mu__unproven_add(&f->unproven, entry, &(struct mu__source){.is_limited = false},
+                           5000);
+    entry->source = v4(1);
+    assert_true(mu__unproven_has_time(&f->unproven, 5000));
+    mu__unproven_spend(&f->unproven, entry, 100 * MU__UNPROVEN_TOKEN_US);
+    assert_int_equal(admitted(f, v4(1), 1000, 5000), MU__UNPROVEN_BURST - 101);
+    assert_true(mu__unproven_has_time(&f->unproven, 5000));
+    mu__unproven_spend(&f->unproven, entry, MU__UNPROVEN_BURST_US);
+    assert_false(mu__unproven_has_time(&f->unproven, 5000));
+    assert_true(mu__unproven_has_time(&f->unproven, 7000));
+
+    /* Who proves itself gives all back. */
+    mu__unproven_spend(&f->unproven, entry, 3 * MU__UNPROVEN_BURST_US);
+    assert_false(mu__unproven_has_time(&f->unproven, 7000));
+    mu__unproven_prove(&f->unproven, entry);
+    assert_true(mu__unproven_has_time(&f->unproven, 7000));
+    assert_int_equal(admitted(f, v4(1), 1000, 7000), MU__UNPROVEN_BURST);
+}
+
+/* Also of those whose addresses are not limited: from this machine. */
+static void test_processor_time_of_this_machine(void **state)
+{
+    const struct mu__source here = {.is_limited = false};
+    struct fixture *f = *state;
+
+    (void)mu__unproven_add(&f->unproven, &f->entries[0], &here, 1);
+    (void)mu__unproven_has_time(&f->unproven, 1);
+    mu__unproven_spend(&f->unproven, &f->entries[0], MU__UNPROVEN_BURST_US);
+    assert_false(mu__unproven_has_time(&f->unproven, 1));
+    mu__unproven_remove(&f->unproven, &f->entries[0]);
+    assert_false(mu__unproven_has_time(&f->unproven, 1));
+    assert_true(mu__unproven_has_time(&f->unproven, 2));
+    assert_int_equal(admitted(f, here, 1000, 2), 1000);
+}
+
 #define TEST(test) cmocka_unit_test_setup_teardown(test, setup, teardown)
 
 int main(void)
@@ -222,6 +267,8 @@ int main(void)
         TEST(test_the_oldest_goes),
         TEST(test_their_time_is_over),
         TEST(test_the_oldest_session_goes),
+        TEST(test_processor_time_is_counted),
+        TEST(test_processor_time_of_this_machine),
     };
 
     return cmocka_run_group_tests_name("unproven connections", tests, NULL, NULL);

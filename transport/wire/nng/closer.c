@@ -17,7 +17,7 @@ struct mu__nng_closer {
     bool is_deaf;    /* the loop needs no waking any more */
     bool is_left;    /* the loop's half is over */
     uv_async_t wake;
-    uv_timer_t limit;
+    uv_timer_t timeout;
     unsigned handles; /* of these two */
     void (*done)(void *owner, bool is_closed);
     void *owner;
@@ -101,7 +101,7 @@ static void finish(struct mu__nng_closer *closer)
     if (uv_is_closing((uv_handle_t *)&closer->wake))
         return;
     uv_close((uv_handle_t *)&closer->wake, on_closed);
-    uv_close((uv_handle_t *)&closer->limit, on_closed);
+    uv_close((uv_handle_t *)&closer->timeout, on_closed);
 }
 
 static void on_wake(uv_async_t *wake)
@@ -109,13 +109,13 @@ static void on_wake(uv_async_t *wake)
     finish(wake->data);
 }
 
-static void on_limit(uv_timer_t *limit)
+static void on_timeout(uv_timer_t *timeout)
 {
-    finish(limit->data);
+    finish(timeout->data);
 }
 
 bool mu__nng_closer_start(struct mu__nng_closer *closer, uv_loop_t *loop,
-                          unsigned limit_ms, void (*done)(void *owner, bool is_closed),
+                          unsigned timeout_ms, void (*done)(void *owner, bool is_closed),
                           void *owner)
 {
     pthread_t thread;
@@ -124,13 +124,13 @@ bool mu__nng_closer_start(struct mu__nng_closer *closer, uv_loop_t *loop,
         mu__nng_closer_free(closer);
         return false;
     }
-    (void)uv_timer_init(loop, &closer->limit);
+    (void)uv_timer_init(loop, &closer->timeout);
     closer->wake.data = closer;
-    closer->limit.data = closer;
+    closer->timeout.data = closer;
     closer->handles = 2;
     closer->done = done;
     closer->owner = owner;
-    (void)uv_timer_start(&closer->limit, on_limit, limit_ms, 0);
+    (void)uv_timer_start(&closer->timeout, on_timeout, timeout_ms, 0);
     if (mu__thread_start(run, closer, &thread) != 0) {
         closer->is_over = true;
         finish(closer);

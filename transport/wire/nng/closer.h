@@ -18,10 +18,10 @@ struct mu__nng_closer *mu__nng_closer_new(struct mu__nng_news *news, unsigned co
 void mu__nng_closer_free(struct mu__nng_closer *closer);
 void mu__nng_closer_add(struct mu__nng_closer *closer, nng_socket socket);
 
-/* `done` is called once, from the loop: when all are closed, or after `limit_ms`. Takes
+/* `done` is called once, from the loop: when all are closed, or after `timeout_ms`. Takes
  * the closer. False: out of memory, the sockets stay open, and `done` is not called. */
 bool mu__nng_closer_start(struct mu__nng_closer *closer, uv_loop_t *loop,
-                          unsigned limit_ms, void (*done)(void *owner, bool is_closed),
+                          unsigned timeout_ms, void (*done)(void *owner, bool is_closed),
                           void *owner);
 
 /* How a socket is closed; tests put something else in its place. */

@@ -11,11 +11,14 @@
 struct mu__nng_in {
     uint32_t number;
     uint32_t pipe;
+    struct mu__unproven_entry unproven; /* until it is a member's */
     bool is_dropped; /* and in the list of those, */
     struct mu__list_node node;
     uint64_t dropped_ms; /* since then */
     uint64_t heard_ms;   /* its last frame after that */
 };
+
+static void wait_for_proof(struct mu__wire_nng *wire, struct mu__nng_in *in);
 
 static struct mu__nng_in *in_new(struct mu__wire_nng *wire, uint32_t pipe)
 {
@@ -34,6 +37,7 @@ static struct mu__nng_in *in_new(struct mu__wire_nng *wire, uint32_t pipe)
         free(in);
         return NULL;
     }
+    wait_for_proof(wire, in);
     return in;
 }
 
@@ -41,6 +45,7 @@ static void in_free(struct mu__wire_nng *wire, struct mu__nng_in *in)
 {
     (void)mu__map_remove(&wire->in.ins, in->number);
     (void)mu__map_remove(&wire->in.pipes, in->pipe);
+    mu__unproven_remove(&wire->in.unproven, &in->unproven);
     if (in->is_dropped)
         mu__list_remove(&wire->in.dropped, &in->node);
     free(in);
@@ -51,6 +56,7 @@ static void in_free(struct mu__wire_nng *wire, struct mu__nng_in *in)
 static void in_drop(struct mu__wire_nng *wire, struct mu__nng_in *in)
 {
     (void)mu__map_remove(&wire->in.ins, in->number);
+    mu__unproven_remove(&wire->in.unproven, &in->unproven);
     in->is_dropped = true;
     in->dropped_ms = uv_now(wire->loop);
     in->heard_ms = in->dropped_ms;
@@ -113,6 +119,69 @@ static void in_refuse(struct mu__wire_nng *wire, struct mu__nng_in *in,
     wire->news = true;
     wire->events.in_down(wire->owner, number, reason);
 }
+
+/* ---- those that are no member's yet ---- */
+
+static void end_unproven(struct mu__wire_nng *wire, struct mu__unproven_entry *entry,
+                         const char *reason)
+{
+    struct mu__nng_in *in = MU__LIST_ENTRY(entry, struct mu__nng_in, unproven);
+    char address[MU__NNG_PEER_BYTES];
+
+    mu__nng_in_peer(&wire->door, in->number, address, sizeof address);
+    if (wire->events.refused != NULL)
+        wire->events.refused(wire->owner, address, reason);
+    in_refuse(wire, in, reason);
+}
+
+static void on_sweep(uv_timer_t *timer);
+
+static void sweep_later(struct mu__wire_nng *wire)
+{
+    const struct mu__unproven_entry *oldest = mu__unproven_oldest(&wire->in.unproven);
+    uint64_t now_ms = uv_now(wire->loop);
+    uint64_t due_ms;
+
+    if (oldest == NULL || wire->closing || uv_is_active((uv_handle_t *)&wire->in.sweep))
+        return;
+    due_ms = oldest->since_ms + MU__UNPROVEN_MS;
+    (void)uv_timer_start(&wire->in.sweep, on_sweep, due_ms > now_ms ? due_ms - now_ms : 1,
+                         0);
+}
+
+static void on_sweep(uv_timer_t *timer)
+{
+    struct mu__wire_nng *wire = timer->data;
+    struct mu__unproven_entry *entry;
+
+    while ((entry = mu__unproven_overdue(&wire->in.unproven, uv_now(wire->loop))) != NULL)
+        end_unproven(wire, entry, "it has not proven itself in time");
+    sweep_later(wire);
+}
+
+/* Addresses are not limited one by one: nng has accepted before it tells. */
+static void wait_for_proof(struct mu__wire_nng *wire, struct mu__nng_in *in)
+{
+    static const struct mu__source any = {.is_limited = false};
+    struct mu__unproven_entry *oldest = mu__unproven_add(
+        &wire->in.unproven, &in->unproven, &any, uv_now(wire->loop));
+
+    if (oldest != NULL)
+        end_unproven(wire, oldest,
+                     "too many others came that had not proven themselves either");
+    sweep_later(wire);
+}
+
+void mu__nng_in_member(struct mu__wire *door, uint32_t number)
+{
+    struct mu__wire_nng *wire = (struct mu__wire_nng *)door;
+    struct mu__nng_in *in = mu__map_get(&wire->in.ins, number);
+
+    if (in != NULL)
+        mu__unproven_prove(&wire->in.unproven, &in->unproven);
+}
+
+/* ---- news and frames ---- */
 
 /* A connection whose first frame came before the news of it is known already. */
 void mu__nng_in_event(struct mu__wire_nng *wire, const struct mu__nng_event *event)

@@ -8,6 +8,7 @@
 #include "transport/wire/nng/news.h"
 #include "transport/wire/nng/nng_tls.h"
 #include "transport/wire/nng/sockets.h"
+#include "transport/wire/unproven.h"
 #include "transport/wire/url.h"
 
 #include "runtime/base/list.h"
@@ -18,7 +19,8 @@ enum {
                                        close, */
     MU__NNG_REST_LONG_MS = 1000, /* and at most, if its peer goes on sending */
     MU__NNG_URL_BYTES = 300,
-    MU__NNG_FRAMES_MAX = 256 /* taken at a time */
+    MU__NNG_FRAMES_MAX = 256, /* taken at a time */
+    MU__NNG_PEER_BYTES = 80   /* where a connection comes from, as text */
 };
 
 /* What arrives. */
@@ -26,6 +28,8 @@ struct mu__nng_incoming {
     struct mu__map ins;      /* struct mu__nng_in, by number */
     struct mu__map pipes;    /* the same, and those that were dropped, by pipe */
     struct mu__list dropped; /* to be closed */
+    struct mu__unproven unproven;
+    uv_timer_t sweep; /* until the oldest of those has to be ended */
     uint32_t next;
 };
 
@@ -77,6 +81,7 @@ void mu__wire_nng_drop_hold(struct mu__wire_nng *wire);
 void mu__nng_receive(struct mu__wire_nng *wire);
 void mu__nng_in_event(struct mu__wire_nng *wire, const struct mu__nng_event *event);
 void mu__nng_in_drop(struct mu__wire *door, uint32_t number);
+void mu__nng_in_member(struct mu__wire *door, uint32_t number);
 void mu__nng_in_proof(struct mu__wire *door, uint32_t number,
                       struct mu__proof *ret_proof);
 void mu__nng_in_peer(struct mu__wire *door, uint32_t number, char *ret_address,

@@ -251,6 +251,23 @@ void mu__nng_pipe_end(struct mu__nng_news *news, uint32_t pipe)
     (void)nng_pipe_close(closing);
 }
 
+/* nng 1.5 may keep a connection among those that it sends on after its end, and frees it
+ * once the end is told. Telling takes the lock: so what is sent with the lock, and before
+ * the end, finds it there. */
+int mu__nng_pipe_send(struct mu__nng_news *news, uint32_t pipe, nng_socket socket,
+                      nng_msg *message)
+{
+    const struct pipe_news *record;
+    int rv = NNG_ECLOSED;
+
+    uv_mutex_lock(&news->lock);
+    record = mu__map_get(&news->records, pipe);
+    if (record != NULL && !record->ended)
+        rv = nng_sendmsg(socket, message, NNG_FLAG_NONBLOCK);
+    uv_mutex_unlock(&news->lock);
+    return rv;
+}
+
 bool mu__nng_news_has(struct mu__nng_news *news, uint32_t pipe)
 {
     const struct pipe_news *record;

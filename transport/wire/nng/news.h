@@ -5,7 +5,8 @@
  * without memory, and a record is in the list of news once at most. A connection for
  * which there is no record, or no room, is refused.
  *
- * Threads: any. One lock guards everything; nothing of nng is called while it is held. */
+ * Threads: any. One lock guards everything. Of nng only nng_sendmsg is called while it is
+ * held, which tells nothing and waits for nobody. */
 #ifndef MU_TRANSPORT_NNG_NEWS_H
 #define MU_TRANSPORT_NNG_NEWS_H
 
@@ -65,6 +66,12 @@ bool mu__nng_news_next(struct mu__nng_news *news, struct mu__nng_event *ret_even
 
 /* Close a connection: of it, only its end will be told, sometime. */
 void mu__nng_pipe_end(struct mu__nng_news *news, uint32_t pipe);
+
+/* Hand a message to nng, on the socket of a connection; it is taken when 0 is returned.
+ * NNG_ECLOSED: nng has told the end of the connection, which the loop may not have heard
+ * of yet, and frees it. Otherwise as nng_sendmsg: NNG_EAGAIN. */
+int mu__nng_pipe_send(struct mu__nng_news *news, uint32_t pipe, nng_socket socket,
+                      nng_msg *message);
 
 /* Whether a connection is there, and was not closed by mu__nng_pipe_end. */
 bool mu__nng_news_has(struct mu__nng_news *news, uint32_t pipe);

@@ -161,6 +161,12 @@ void mu__nng_out_event(struct mu__wire_nng *wire, const struct mu__nng_event *ev
 
 /* ---- sending ---- */
 
+static int give(const struct mu__nng_sender *sender, nng_msg *message)
+{
+    return mu__nng_pipe_send(sender->wire->news_of, sender->pipe, sender->socket,
+                             message);
+}
+
 static void on_writable(uv_poll_t *poll, int status, int happened)
 {
     struct mu__nng_sender *sender = poll->data;
@@ -169,8 +175,7 @@ static void on_writable(uv_poll_t *poll, int status, int happened)
 
     (void)status;
     (void)happened;
-    if (sender->pending != NULL &&
-        nng_sendmsg(sender->socket, sender->pending, NNG_FLAG_NONBLOCK) != 0)
+    if (sender->pending != NULL && give(sender, sender->pending) != 0)
         return;
     sender->pending = NULL;
     (void)uv_poll_stop(poll);
@@ -188,6 +193,7 @@ int mu__nng_send(struct mu__wire *door, uint32_t number, struct mu__buf *frame)
     struct mu__nng_out *out =
         mu__map_get(&((struct mu__wire_nng *)door)->out.outs, number);
     nng_msg *message;
+    int rv;
 
     if (out == NULL || !out->is_up)
         return -MU_EUNAVAILABLE;
@@ -198,12 +204,12 @@ int mu__nng_send(struct mu__wire *door, uint32_t number, struct mu__buf *frame)
     message = mu__nng_message_of(frame);
     if (message == NULL)
         return -MU_ENOMEM;
-    if (nng_sendmsg(out->sender->socket, message, NNG_FLAG_NONBLOCK) != 0) {
-        if (!mu__nng_sender_poll(out->sender, on_writable)) {
-            nng_msg_free(message);
-            return -MU_ENOMEM;
-        }
+    rv = give(out->sender, message);
+    if (rv != 0 && rv != NNG_ECLOSED && mu__nng_sender_poll(out->sender, on_writable)) {
         out->sender->pending = message;
+    } else if (rv != 0) {
+        nng_msg_free(message);
+        return rv == NNG_ECLOSED ? -MU_EUNAVAILABLE : -MU_ENOMEM;
     }
     mu__buf_unref(frame);
     return 0;

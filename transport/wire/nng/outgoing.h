@@ -28,6 +28,8 @@ struct mu__nng_sender {
     nng_msg *pending;   /* accepted, goes out next; NULL: none */
     uv_poll_t writable; /* its send descriptor, */
     bool is_polled;     /* if this is so */
+    bool is_poll_closing;
+    bool is_freed;      /* once its poll handle is closed */
 };
 
 /* NULL: out of memory, or a url that nng refuses, or that needs TLS; *ret_code says

@@ -66,33 +66,43 @@ struct mu__nng_sender *mu__nng_sender_new(struct mu__wire_nng *wire,
     return sender;
 }
 
+static void free_if_closed(struct mu__nng_sender *sender)
+{
+    if (sender->is_freed && !sender->is_poll_closing)
+        free(sender);
+}
+
 static void on_poll_closed(uv_handle_t *handle)
 {
     struct mu__nng_sender *sender = handle->data;
     struct mu__wire_nng *wire = sender->wire;
 
-    free(sender);
+    sender->is_poll_closing = false;
+    free_if_closed(sender);
     mu__wire_nng_drop_hold(wire);
 }
 
-static void forget_pending(struct mu__nng_sender *sender)
+/* Nothing is written any more. The poll handle is closed before nng closes its
+ * descriptor: libuv takes a handle out of the loop by the descriptor's number, which may
+ * be another's then. */
+static void stop_writing(struct mu__nng_sender *sender)
 {
     if (sender->pending != NULL)
         nng_msg_free(sender->pending);
     sender->pending = NULL;
-    if (sender->is_polled)
-        (void)uv_poll_stop(&sender->writable);
+    if (!sender->is_polled)
+        return;
+    sender->is_polled = false;
+    sender->is_poll_closing = true;
+    mu__wire_nng_hold(sender->wire);
+    uv_close((uv_handle_t *)&sender->writable, on_poll_closed);
 }
 
 void mu__nng_sender_free(struct mu__nng_sender *sender)
 {
-    forget_pending(sender);
-    if (!sender->is_polled) {
-        free(sender);
-        return;
-    }
-    mu__wire_nng_hold(sender->wire);
-    uv_close((uv_handle_t *)&sender->writable, on_poll_closed);
+    stop_writing(sender);
+    sender->is_freed = true;
+    free_if_closed(sender);
 }
 
 bool mu__nng_sender_poll(struct mu__nng_sender *sender, uv_poll_cb on_writable)
@@ -180,7 +190,7 @@ void mu__nng_sender_retire(struct mu__nng_sender *sender)
 
     sender->out = NULL;
     sender->retired_ms = uv_now(wire->loop);
-    forget_pending(sender);
+    stop_writing(sender);
     mu__nng_end_open(sender->end, false);
     (void)nng_dialer_set_ms(sender->dialer, NNG_OPT_RECONNMINT,
                             MU__NNG_RECONNECT_NEVER_MS);

@@ -263,6 +263,7 @@ static const struct mu__wire_ops ops = {
     .hangup = mu__nng_hangup,
     .send = mu__nng_send,
     .drop = mu__nng_in_drop,
+    .member = mu__nng_in_member,
     .proof = mu__nng_in_proof,
     .peer = mu__nng_in_peer,
     .last_error = mu__nng_last_error,
@@ -303,11 +304,14 @@ static struct mu__wire_nng *wire_new(uv_loop_t *loop,
     (void)uv_prepare_init(loop, &wire->before_poll);
     (void)uv_check_init(loop, &wire->after_poll);
     (void)uv_timer_init(loop, &wire->rest);
+    (void)uv_timer_init(loop, &wire->in.sweep);
+    mu__unproven_init(&wire->in.unproven, (uintptr_t)wire);
     wire->wake.data = wire;
     wire->before_poll.data = wire;
     wire->after_poll.data = wire;
     wire->rest.data = wire;
-    wire->holds = 4;
+    wire->in.sweep.data = wire;
+    wire->holds = 5;
     return wire;
 }
 
@@ -390,6 +394,7 @@ void mu__wire_nng_close(struct mu__wire_nng *wire, void (*closed)(void *arg), vo
     uv_close((uv_handle_t *)&wire->before_poll, on_closed);
     uv_close((uv_handle_t *)&wire->after_poll, on_closed);
     uv_close((uv_handle_t *)&wire->rest, on_closed);
+    uv_close((uv_handle_t *)&wire->in.sweep, on_closed);
     mu__wire_nng_hold(wire);
     if (closer == NULL || !mu__nng_closer_start(closer, wire->loop, MU__NNG_CLOSE_MS,
                                                 on_sockets_closed, wire))

@@ -16,6 +16,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 enum {
@@ -35,6 +36,7 @@ struct in {
     bool member;                /* it has proven itself */
     bool greeted;
     bool paused;
+    bool held;                  /* by the links: nothing is read */
     bool expects_large;         /* the last frame was large */
     bool closing;               /* no event comes any more */
     uint8_t head[MU__SP_HEADER_MAX];
@@ -207,6 +209,16 @@ void mu__in_drop_all(struct mu__wire_uv *wire)
 
 /* ---- reading ---- */
 
+static void pause_in(struct in *in)
+{
+    if (in->paused)
+        return;
+    in->paused = true;
+    mu__list_append(&in->wire->paused_ins, &in->paused_node);
+    (void)uv_read_stop(&in->stream.stream);
+    mu__wire_uv_resume_later(in->wire);
+}
+
 /* Deliver a whole frame; false: the connection is paused or closing. */
 static bool deliver_frame(struct in *in)
 {
@@ -221,12 +233,8 @@ static bool deliver_frame(struct in *in)
     mu__buf_unref(frame);
     if (in->closing)
         return false;
-    if (!more && !in->paused) {
-        in->paused = true;
-        mu__list_append(&wire->paused_ins, &in->paused_node);
-        (void)uv_read_stop(&in->stream.stream);
-        mu__wire_uv_resume_later(wire);
-    }
+    if (!more)
+        pause_in(in);
     return more;
 }
 
@@ -397,8 +405,17 @@ static bool take_record(struct in *in)
     return !in->closing && !in->paused;
 }
 
+/* Of this thread. */
+static uint64_t processor_us(void)
+{
+    struct timespec now;
+
+    (void)clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+    return (uint64_t)now.tv_sec * 1000000 + (uint64_t)now.tv_nsec / 1000;
+}
+
 /* Of a connection that has ended, too, what is to be said goes out: why. */
-static void take_records(struct in *in)
+static void take_open_records(struct in *in)
 {
     bool was_open = mu__tls_is_open(in->tls);
 
@@ -411,6 +428,21 @@ static void take_records(struct in *in)
     if (mu__tls_flush(in->tls, &in->stream.stream) != 0 ||
         !mu__tls_keep_input(in->tls))
         in_lost(in, "out of memory");
+}
+
+static void take_records(struct in *in)
+{
+    uint64_t began_us;
+
+    if (in->member) {
+        take_open_records(in);
+        return;
+    }
+    began_us = processor_us();
+    take_open_records(in);
+    if (!in->member)
+        mu__unproven_spend(&in->wire->accepting.unproven, &in->unproven,
+                           processor_us() - began_us);
 }
 
 /* `data` behind what was kept of the ClientHello; false: the connection has ended. */
@@ -432,6 +464,11 @@ static void begin_session(struct in *in, const uint8_t *data, size_t size)
 {
     struct mu__wire_uv *wire = in->wire;
 
+    if (!mu__unproven_has_time(&wire->accepting.unproven, uv_now(wire->loop))) {
+        in_lost(in, "the TLS handshakes of others that had not proven themselves have "
+                    "taken too much time");
+        return;
+    }
     mu__accepting_begin_session(wire, &in->unproven);
     in->tls = mu__tls_new(wire->tls->now(wire->tls->owner), true, MU__RIGHT_ALL);
     if (in->tls != NULL && mu__tls_receive(in->tls, data, size))
@@ -524,8 +561,23 @@ void mu__in_resume_paused(struct mu__wire_uv *wire)
     while (count-- > 0 &&
            (in = MU__LIST_FIRST(&wire->paused_ins, struct in, paused_node)) != NULL) {
         forget_paused(in);
-        in_resume(in);
+        if (!in->held)
+            in_resume(in);
     }
+}
+
+/* A connection that is not held any more goes on like one that has paused. */
+void mu__in_hold(struct mu__wire *door, uint32_t number, bool is_held)
+{
+    struct in *in = mu__map_get(&((struct mu__wire_uv *)door)->ins, number);
+
+    if (in == NULL || in->held == is_held)
+        return;
+    in->held = is_held;
+    if (is_held)
+        (void)uv_read_stop(&in->stream.stream);
+    else
+        pause_in(in);
 }
 
 /* ---- accepting ---- */

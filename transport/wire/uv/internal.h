@@ -121,6 +121,7 @@ void mu__in_accept(struct mu__wire_uv *wire, int fd, const struct mu__source *so
 void mu__in_end(struct mu__unproven_entry *entry, const char *reason);
 void mu__in_member(struct mu__wire *door, uint32_t number);
 void mu__in_drop(struct mu__wire *door, uint32_t number);
+void mu__in_hold(struct mu__wire *door, uint32_t number, bool is_held);
 void mu__in_proof(struct mu__wire *door, uint32_t number, struct mu__proof *ret_proof);
 void mu__in_peer(struct mu__wire *door, uint32_t number, char *ret_address, size_t size);
 bool mu__in_is_near(struct mu__wire *door, uint32_t number);

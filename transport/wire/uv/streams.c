@@ -180,6 +180,7 @@ static const struct mu__wire_ops ops = {
     .hangup = mu__out_hangup,
     .send = mu__out_send,
     .drop = mu__in_drop,
+    .hold = mu__in_hold,
     .member = mu__in_member,
     .proof = mu__in_proof,
     .show = mu__out_show,
