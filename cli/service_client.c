@@ -143,7 +143,8 @@ struct watcher {
     sigset_t signals;
     pthread_t thread;
     atomic_bool done;       /* the next signal only ends the thread */
-    atomic_int child;       /* pid of the command that gets the signals; 0: none */
+    pthread_mutex_t holding;    /* locked: signals wait; guards child */
+    int child;              /* pid of the command that gets the signals; 0: none */
     atomic_int number;      /* the first signal, 0: none */
 };
 
@@ -164,16 +165,19 @@ static int next_signal(struct watcher *watcher)
     for (;;) {
         siginfo_t info;
         int number = sigwaitinfo(&watcher->signals, &info);
-        int child = atomic_load(&watcher->child);
+        bool forwards;
 
         if (number < 0)
             continue;
         if (atomic_load(&watcher->done))
             return 0;
-        if (child == 0)
+        (void)pthread_mutex_lock(&watcher->holding);
+        forwards = watcher->child != 0;
+        if (forwards && number != SIGURG && info.si_code <= 0)
+            (void)kill(watcher->child, number);
+        (void)pthread_mutex_unlock(&watcher->holding);
+        if (!forwards)
             return number;
-        if (number != SIGURG && info.si_code <= 0)
-            (void)kill(child, number);
     }
 }
 
@@ -210,11 +214,19 @@ struct service {
     struct watcher watcher;
 };
 
+void cmd_hold_signals(struct cmd_client *client)
+{
+    struct service *service = client->user;
+
+    (void)pthread_mutex_lock(&service->watcher.holding);
+}
+
 void cmd_forward_signals(struct cmd_client *client, int pid)
 {
     struct service *service = client->user;
 
-    atomic_store(&service->watcher.child, pid);
+    service->watcher.child = pid;
+    (void)pthread_mutex_unlock(&service->watcher.holding);
 }
 
 static int target(struct cmd_client *client, mu_error *error)
@@ -263,7 +275,9 @@ static int request_watched(struct cmd_client *client, mu_error *error)
 int cmd_service_request_as(const struct cmd_options *options, int index,
                            cmd_request_fn request)
 {
-    struct service service = {.request = request, .index = index};
+    struct service service = {.request = request,
+                              .index = index,
+                              .watcher.holding = PTHREAD_MUTEX_INITIALIZER};
     sigset_t *signals = &service.watcher.signals;
 
     (void)sigemptyset(signals);

@@ -26,9 +26,14 @@ int cmd_service_request_as(const struct cmd_options *options, int index,
 int cmd_await_known(const struct cmd_client *client, const char *tasks,
                     mu_error *ret_error, int64_t *ret_left_ms);
 
-/* From now on forward signals to the process `pid`, instead of ending this one; 0: end
- * this one again. Signals of a terminal are not forwarded, since it sends them to both
- * processes. */
+/* Keep signals back until cmd_forward_signals() says whose they are, while the command
+ * is started or reaped: none is taken for this process's own once the command runs, and
+ * none goes to a pid that is free again. */
+void cmd_hold_signals(struct cmd_client *client);
+
+/* After cmd_hold_signals(): from now on forward signals to the process `pid`, instead of
+ * ending this one; 0: end this one again. Signals of a terminal are not forwarded, since
+ * it sends them to both processes. */
 void cmd_forward_signals(struct cmd_client *client, int pid);
 
 #endif

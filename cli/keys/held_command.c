@@ -101,9 +101,12 @@ static bool has_ended(pid_t pid)
 static int reap(struct cmd_client *client, pid_t pid)
 {
     int status = 0;
+    pid_t reaped;
 
+    cmd_hold_signals(client);
+    reaped = waitpid(pid, &status, 0);
     cmd_forward_signals(client, 0);
-    if (waitpid(pid, &status, 0) != pid)
+    if (reaped != pid)
         return CMD_FAILED;
     return WIFSIGNALED(status) ? CMD_SIGNAL + WTERMSIG(status) : WEXITSTATUS(status);
 }
@@ -124,11 +127,13 @@ int cmd_command_run(struct cmd_client *client, const struct cmd_command *command
 {
     bool lost = false;
     pid_t pid = 0;
-    int code = start(command, error, &pid);
+    int code;
 
+    cmd_hold_signals(client);
+    code = start(command, error, &pid);
+    cmd_forward_signals(client, code == 0 ? pid : 0);
     if (code != 0)
         return code;
-    cmd_forward_signals(client, pid);
     while (!has_ended(pid) && !lost)
         lost = command->lost(command->held, LOOK_MS, error) != -MU_EDEADLINE;
     if (lost)
