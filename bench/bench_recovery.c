@@ -371,10 +371,10 @@ static void restart_chief(void)
 
 static void remove_files(void)
 {
-    const char *names[] = {"page", "journal", "filled"};
+    const char *names[] = {"page", "journal", "journal.new", "filled"};
     char path[BENCH_PATH_MAX];
 
-    for (size_t i = 0; i < 3; i++) {
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
         (void)snprintf(path, sizeof path, "%s/%s", folder, names[i]);
         (void)unlink(path);
     }
