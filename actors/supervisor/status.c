@@ -334,7 +334,7 @@ static uint32_t waiting_of(const struct supervisor *s, uint32_t node)
     return count;
 }
 
-/* What it costs to make a status, for who asks for it. */
+/* Whether who asks may have a status, or a closure explained, and what that costs. */
 static bool is_affordable(struct mu__ctx *ctx, struct supervisor *s, uint32_t node)
 {
     struct live_node *peer = mu__live_nodes_find(&s->nodes, node);
@@ -384,16 +384,17 @@ void mu__sup_on_status_get(struct mu__ctx *ctx, void *state, struct mu__msg *msg
 {
     struct supervisor *s = state;
     struct mu__status_get *body = mu__body(msg);
-    struct status_request *request;
+    bool explains = body->closure != 0 || body->slot != 0 || body->name.size > 0;
+    struct status_request *request = find_request(s, 0);
 
-    if (body->closure != 0 || body->slot != 0 || body->name.size > 0) {
-        mu__sup_explain(ctx, s, msg);
-        return;
-    }
-    request = find_request(s, 0);
-    if (request == NULL || waiting_of(s, msg->from.node) >= STATUS_OF_ONE_MAX ||
+    if ((!explains &&
+         (request == NULL || waiting_of(s, msg->from.node) >= STATUS_OF_ONE_MAX)) ||
         !is_affordable(ctx, s, msg->from.node)) {
         refuse(ctx, s, msg->from, body->token);
+        return;
+    }
+    if (explains) {
+        mu__sup_explain(ctx, s, msg);
         return;
     }
     *request = (struct status_request){
