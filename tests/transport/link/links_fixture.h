@@ -42,6 +42,9 @@ static inline void read_proven(struct mu__wire *wire, uint32_t in,
     *ret_proof = *proven;
 }
 
+/* Who we are, where a test says so. */
+static const char *own_type = "worker";
+
 /* Of how many connections the links have said that they are a member's. */
 static unsigned members;
 
@@ -144,6 +147,15 @@ static inline void note_taken(void *owner, const char *type, uint32_t index,
              index, reason);
 }
 
+static inline void note_refused(void *owner, const char *type, uint32_t index,
+                                const char *reason)
+{
+    struct us *us = owner;
+
+    sim_note(sim_node_sim(us->node), MU__LOG_INFO, "refused for good: %s %" PRIu32 ": %s",
+             type, index, reason);
+}
+
 static inline void note_message(void *owner, struct mu__msg *msg)
 {
     struct us *us = owner;
@@ -206,10 +218,11 @@ static inline int us_start(void *arg, struct sim_node *node, struct mu__world *w
     struct us *us = arg;
     const struct mu__world_hooks hooks = {.owner = us, .turn = us_turn};
     const struct mu__links_upcalls upcalls = {us, note_up, note_down, note_trouble,
-                                              note_message, note_taken, NULL, NULL};
+                                              note_message, note_taken, NULL,
+                                              note_refused};
     const struct mu__links_config config = {
         .cluster_name = "test",
-        .task_type = "worker",
+        .task_type = own_type,
         .task_index = 0,
         .address = "tcp://us:1",
         .incarnation = US,

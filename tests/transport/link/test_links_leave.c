@@ -124,11 +124,57 @@ static void test_move_to_where_it_is(void **state)
     assert_int_equal(mu__links_count_up(f->us.links), 1);
 }
 
+/* Only a client gives up, and only if the task itself that it dials has refused it, for
+ * what will not change: another task at that address may go, one that does not know its
+ * cluster will be told. */
+static void test_refused_for_good(void **state)
+{
+    static const struct {
+        const char *own_type;
+        const char *refuser;
+        uint32_t refuser_index;
+        bool taken;
+        bool is_final;
+    } rows[] = {
+        {"client", "chief", 0, false, true},
+        {"worker", "chief", 0, false, false},
+        {"client", "chief", 0, true, false},
+        {"client", "chief", 1, false, false},
+        {"client", "worker", 0, false, false},
+        {"client", MU__LINK_UNKNOWN, 0, false, false},
+    };
+
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        const struct mu__refuse refuse = {mu__view_str(rows[i].refuser),
+                                          rows[i].refuser_index,
+                                          mu__view_str("cluster \"a\""), rows[i].taken};
+        struct mu__buf *frame = frame_of(1, MU__FRAME_REFUSE, PEER, US, 1);
+        struct fixture *f;
+        const char *trace;
+
+        own_type = rows[i].own_type;
+        assert_int_equal(setup(state), 0);
+        f = *state;
+        assert_int_equal(mu__links_dial(f->us.links, "chief", 0, "tcp://peer:1"), 0);
+        dial_us(f);
+        run_for(f, 20);
+        put_record(frame, &mu__frame_messages, MU__FRAME_REFUSE, &refuse, sizeof refuse);
+        say(f, frame);
+        run_for(f, 20);
+        trace = sim_trace(f->sim);
+        assert_non_null(strstr(trace, ": chief 0: it refused us: cluster"));
+        assert_int_equal(strstr(trace, "refused for good: ") != NULL, rows[i].is_final);
+        (void)teardown(state);
+    }
+    own_type = "worker";
+}
+
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 #define TEST_UP(name) cmocka_unit_test_setup_teardown(name, setup_up, teardown)
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_refused_for_good),
         TEST_UP(test_hangup),
         TEST_UP(test_hung_up_is_not_heard),
         TEST(test_hangup_while_dialling),
