@@ -88,8 +88,8 @@ int mu__send_body(struct mu__ctx *ctx, mu__pid to, uint16_t kind, const void *bo
     return mu__send_borrowed(ctx, to, msg);
 }
 
-int mu__send_backed(struct mu__ctx *ctx, mu__pid to, uint16_t kind, const void *body,
-                    size_t size, struct mu__buf *backing)
+struct mu__msg *mu__msg_backed(struct mu__ctx *ctx, uint16_t kind, const void *body,
+                               size_t size, struct mu__buf *backing)
 {
     struct mu__msg *msg = mu__msg_new(ctx, kind);
 
@@ -98,7 +98,13 @@ int mu__send_backed(struct mu__ctx *ctx, mu__pid to, uint16_t kind, const void *
         if (backing != NULL)
             msg->backing = mu__buf_ref(backing);
     }
-    return mu__send(ctx, to, msg);
+    return msg;
+}
+
+int mu__send_backed(struct mu__ctx *ctx, mu__pid to, uint16_t kind, const void *body,
+                    size_t size, struct mu__buf *backing)
+{
+    return mu__send(ctx, to, mu__msg_backed(ctx, kind, body, size, backing));
 }
 
 int mu__send_borrowed(struct mu__ctx *ctx, mu__pid to, struct mu__msg *msg)

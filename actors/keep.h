@@ -19,8 +19,13 @@ int mu__send_borrowed(struct mu__ctx *ctx, mu__pid to, struct mu__msg *msg);
 int mu__send_body(struct mu__ctx *ctx, mu__pid to, uint16_t kind, const void *body,
                   size_t size);
 
-/* The same, and mu__send: the views of `body` borrow from `backing`, of which the message
- * takes a reference (NULL: none), or from what outlives the message. */
+/* A new message with a copy of `body`, whose views borrow from `backing`, of which the
+ * message takes a reference (NULL: none), or from what outlives the message. NULL: out of
+ * memory. */
+struct mu__msg *mu__msg_backed(struct mu__ctx *ctx, uint16_t kind, const void *body,
+                               size_t size, struct mu__buf *backing);
+
+/* The same, and mu__send. */
 int mu__send_backed(struct mu__ctx *ctx, mu__pid to, uint16_t kind, const void *body,
                     size_t size, struct mu__buf *backing);
 

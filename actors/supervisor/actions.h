@@ -30,6 +30,10 @@ void mu__sup_drop_extra(struct mu__ctx *ctx, struct supervisor *s,
 
 /* The client with a pid, a new one if there is none; NULL: too many, or no memory. */
 struct supervisor_client *mu__sup_client(struct supervisor *s, mu__pid pid);
+
+/* The same; NULL: there is none. */
+struct supervisor_client *mu__sup_find_client(struct supervisor *s, mu__pid pid);
+
 void mu__sup_forget_client(struct mu__ctx *ctx, struct supervisor *s,
                            struct supervisor_client *client);
 
@@ -78,6 +82,9 @@ void mu__sup_queue_last(struct mu__ctx *ctx, struct supervisor *s,
 
 /* Move a closure to MU__LIST_HELD, where it waits for a time or for inputs. */
 void mu__sup_hold(struct supervisor *s, struct mu__closure *closure);
+
+/* Queue the closures of MU__LIST_UNREAD again whose clients read. */
+void mu__sup_queue_read(struct mu__ctx *ctx, struct supervisor *s);
 
 /* An attempt has ended: take it off its worker's load. */
 void mu__sup_unload(struct mu__ctx *ctx, struct supervisor *s, uint32_t number,
@@ -151,19 +158,6 @@ void mu__sup_finish_attempts(struct mu__ctx *ctx, struct supervisor *s,
 /* Set a closure's timer for the earliest of its times; to be called when one of these has
  * changed. */
 void mu__sup_arm(struct mu__ctx *ctx, struct supervisor *s, struct mu__closure *closure);
-
-/* ---- stragglers.c ---- */
-
-/* The backup attempt becomes the closure's attempt; false: there is none. */
-bool mu__sup_promote_backup(struct supervisor *s, struct mu__closure *closure);
-
-void mu__sup_forget_backup(struct supervisor *s, struct closure_extra *extra);
-
-/* A worker was lost: the backup attempts that ran there end. */
-void mu__sup_backups_lost(struct supervisor *s, uint32_t number);
-
-/* Start the timer that looks for stragglers. */
-void mu__sup_backup_watch(struct mu__ctx *ctx, struct supervisor *s);
 
 /* ---- workers.c ---- */
 

@@ -4,6 +4,7 @@
 #include "actors/supervisor/inputs.h"
 #include "actors/supervisor/journaling.h"
 #include "actors/supervisor/roles.h"
+#include "actors/supervisor/unread.h"
 
 enum { CLIENTS_MAX = 4096, SLOTS_FIRST = 256, COPY_SLACK_BYTES = 512 };
 
@@ -36,7 +37,7 @@ static struct supervisor_client *client_new(struct supervisor *s, mu__pid pid)
     return client;
 }
 
-struct supervisor_client *mu__sup_client(struct supervisor *s, mu__pid pid)
+struct supervisor_client *mu__sup_find_client(struct supervisor *s, mu__pid pid)
 {
     if (s->clients.last < s->clients.count &&
         client_is(&s->clients.items[s->clients.last], pid))
@@ -46,7 +47,14 @@ struct supervisor_client *mu__sup_client(struct supervisor *s, mu__pid pid)
             s->clients.last = i;
             return &s->clients.items[i];
         }
-    return client_new(s, pid);
+    return NULL;
+}
+
+struct supervisor_client *mu__sup_client(struct supervisor *s, mu__pid pid)
+{
+    struct supervisor_client *client = mu__sup_find_client(s, pid);
+
+    return client != NULL ? client : client_new(s, pid);
 }
 
 bool mu__sup_is_awaited(const struct supervisor *s, const struct mu__closure *closure)
@@ -124,6 +132,7 @@ void mu__sup_forget_client(struct mu__ctx *ctx, struct supervisor *s,
     visit_in_flight(ctx, s, number, forget);
     mu__sup_inputs_resume(ctx, s);
     mu__sup_inputs_client_lost(ctx, s, client->pid);
+    mu__sup_unread_drop(ctx, s, client);
 }
 
 /* Closures in the journal stay there for the next worker, without a client. */

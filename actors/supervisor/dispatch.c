@@ -13,6 +13,8 @@
 #include "actors/supervisor/journaling.h"
 #include "actors/supervisor/recall.h"
 #include "actors/supervisor/roles.h"
+#include "actors/supervisor/stragglers.h"
+#include "actors/supervisor/unread.h"
 
 enum {
     CONSTRAINED_LOOKS = 8,      /* constrained closures that are tried at a time */
@@ -91,6 +93,24 @@ void mu__sup_queue_last(struct mu__ctx *ctx, struct supervisor *s,
 void mu__sup_hold(struct supervisor *s, struct mu__closure *closure)
 {
     mu__closures_move_last(&s->closures, closure, MU__LIST_HELD);
+}
+
+/* Each goes to the front, from the last one on, so that they keep their order. */
+void mu__sup_queue_read(struct mu__ctx *ctx, struct supervisor *s)
+{
+    struct mu__closure *closure = mu__closures_last(&s->closures, MU__LIST_UNREAD);
+
+    while (closure != NULL) {
+        struct mu__closure *before = mu__closures_prev(&s->closures, closure);
+
+        if (!s->clients.items[closure->client].unread.is_full)
+            mu__closures_move_first(&s->closures, closure, queue_for(s, closure));
+        closure = before;
+    }
+    for (uint32_t i = 1; i < s->worker_states.size; i++)
+        if (mu__closures_count(&s->closures, mu__list_affine(i)) > 0)
+            after_queueing(ctx, s, mu__list_affine(i));
+    mu__sup_dispatch(ctx, s);
 }
 
 /* ---- Messages ---- */
@@ -199,7 +219,8 @@ static bool assign(struct mu__ctx *ctx, struct supervisor *s, struct mu__closure
 {
     struct mu__member_worker *worker = mu__membership_get(&s->members, number);
 
-    if (closure->extra != 0 && !prepare(ctx, s, closure, worker))
+    if (mu__sup_waits_for_reader(s, closure) ||
+        (closure->extra != 0 && !prepare(ctx, s, closure, worker)))
         return true;
     charge(ctx, s, closure, number);
     if (mu__sup_send_run(ctx, s, worker, closure, closure->attempt) != 0) {

@@ -257,6 +257,14 @@ static void describe_sent(const struct supervisor *s, const struct mu__closure *
     describe_in_front(s, number, now_ms, out + used, size - used);
 }
 
+/* Its client does not read. */
+static void describe_unread(const struct supervisor *s, const struct mu__closure *closure,
+                            char *out, size_t size)
+{
+    (void)snprintf(out, size, "for its client to read: %" PRIu64 " bytes of results wait "
+                   "for it", s->clients.items[closure->client].unread.bytes);
+}
+
 static void describe_wait(const struct supervisor *s, const struct mu__closure *closure,
                      uint64_t now_ms, char *out, size_t size)
 {
@@ -270,6 +278,8 @@ static void describe_wait(const struct supervisor *s, const struct mu__closure *
         describe_held(s, extra, now_ms, out, size);
     else if (closure->list == MU__LIST_CONSTRAINED)
         describe_constrained(s, closure, extra, out, size);
+    else if (closure->list == MU__LIST_UNREAD)
+        describe_unread(s, closure, out, size);
     else if (closure->list > MU__LIST_WORKERS)
         describe_affine(s, closure, out, size);
     else

@@ -3,6 +3,7 @@
  *     supervisor.c       the actor: init, timers, nodes; a closure's end
  *     clients.c          clients; a closure from SCHEDULE to its queue; cancelling
  *     admission.c        how much each client may have here; shares.c divides it
+ *     unread.c           results that a client does not read for now
  *     dispatch.c         which closure goes to which worker; roles.c by task type
  *     recall.c           what was sent and has not begun is taken back
  *     finish_attempts.c  what becomes of an attempt: result, retry, time limits
@@ -32,6 +33,7 @@
 #include "actors/supervisor/state/membership.h"
 #include "actors/supervisor/state/pinned_results.h"
 #include "actors/supervisor/state/reported_metrics.h"
+#include "actors/supervisor/state/unread_results.h"
 #include "actors/supervisor/state/worker_state.h"
 #include "runtime/base/histogram.h"
 
@@ -52,12 +54,14 @@ struct supervisor_client {
     uint32_t slots_count;
     struct mu__map tokens;      /* the same, for tokens beyond these */
     struct mu__client_room room;
+    struct mu__unread_results unread;
 };
 
 struct supervisor_clients {
     struct supervisor_client *items;
     uint32_t count;
     uint32_t last;              /* index of the one found last: SCHEDULEs come in runs */
+    uint64_t unread_timer;      /* 0: none */
 };
 
 /* A STATUS_GET that waits for the parameter servers, and what they have answered so
@@ -169,7 +173,8 @@ enum timer_purpose {
     TIMER_JOURNAL,
     TIMER_COMPACTION,
     TIMER_ROOM,
-    TIMER_RECALL
+    TIMER_RECALL,
+    TIMER_UNREAD
 };
 
 static inline uint64_t timer_token(enum timer_purpose purpose, uint64_t rest)

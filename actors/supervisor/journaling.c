@@ -12,6 +12,7 @@
 #include "actors/supervisor/actions.h"
 #include "actors/supervisor/handlers.h"
 #include "actors/supervisor/roles.h"
+#include "actors/supervisor/unread.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -193,12 +194,13 @@ void mu__sup_journal_tick(struct mu__ctx *ctx, struct supervisor *s)
     mu__sup_journal_secure(ctx, s);
 }
 
-static void answer(struct mu__ctx *ctx, mu__pid to, uint64_t token,
+static void answer(struct mu__ctx *ctx, struct supervisor *s, mu__pid to, uint64_t token,
                    const struct mu__packed *result, struct mu__buf *backing)
 {
     const struct mu__resolved body = {.token = token, .attempt = 1, .result = *result};
 
-    (void)mu__send_backed(ctx, to, MU__RESOLVED, &body, sizeof body, backing);
+    (void)mu__sup_send_result(ctx, s, to, mu__msg_backed(ctx, MU__RESOLVED, &body,
+                                                         sizeof body, backing));
 }
 
 /* A result as it can be sent; *ret_buf, which the caller drops, has it. NULL: it is nil.
@@ -231,7 +233,7 @@ static void answer_finished(struct mu__ctx *ctx, struct supervisor *s,
     s->counts.scheduled++;
     s->counts.finished++;
     client->scheduled++;
-    answer(ctx, client->pid, token, &result, large == NULL ? copy : large);
+    answer(ctx, s, client->pid, token, &result, large == NULL ? copy : large);
     mu__buf_unref(copy);
 }
 
@@ -293,7 +295,7 @@ static void answer_joined(struct mu__ctx *ctx, struct supervisor *s,
         s->counts.scheduled++;
         mu__sup_count_outcome(s, outcome->code);
         if (is_there)
-            answer(ctx, at->pid, at->token, &result, copy);
+            answer(ctx, s, at->pid, at->token, &result, copy);
         else
             mu__sup_refuse(ctx, at->pid, at->token,
                            outcome->code == 0 ? -MU_ENOMEM : outcome->code,

@@ -8,12 +8,14 @@
 #include "actors/supervisor/actions.h"
 #include "actors/supervisor/handlers.h"
 #include "actors/supervisor/inputs.h"
+#include "actors/supervisor/unread.h"
 
 #include <inttypes.h>
 
 /* ---- Fetches and closures that wait ---- */
 
-static void answer_fetch(struct mu__ctx *ctx, mu__pid to, uint64_t token, uint64_t number,
+static void answer_fetch(struct mu__ctx *ctx, struct supervisor *s, mu__pid to,
+                         uint64_t token, uint64_t number,
                          const struct closure_outcome *outcome)
 {
     struct mu__fetched body = {
@@ -27,17 +29,19 @@ static void answer_fetch(struct mu__ctx *ctx, mu__pid to, uint64_t token, uint64
         return;
     }
     body.content = outcome->result;
-    (void)mu__send_backed(ctx, to, MU__FETCHED, &body, sizeof body, outcome->backing);
+    (void)mu__sup_send_result(ctx, s, to, mu__msg_backed(ctx, MU__FETCHED, &body,
+                                                         sizeof body, outcome->backing));
 }
 
-static void answer_fetchers(struct mu__ctx *ctx, struct pinned_result *pinned,
+static void answer_fetchers(struct mu__ctx *ctx, struct supervisor *s,
+                            struct pinned_result *pinned,
                             const struct closure_outcome *outcome)
 {
     while (pinned->fetches != NULL) {
         struct pinned_fetch *fetcher = pinned->fetches;
 
         pinned->fetches = fetcher->next;
-        answer_fetch(ctx, fetcher->pid, fetcher->token, pinned->number, outcome);
+        answer_fetch(ctx, s, fetcher->pid, fetcher->token, pinned->number, outcome);
         mu__free_array(fetcher);
     }
 }
@@ -203,7 +207,7 @@ bool mu__sup_recomputed(struct mu__ctx *ctx, struct supervisor *s,
             pull(ctx, s, pinned);
     } else {
         failure.kind = MU_ERROR_INPUT;
-        answer_fetchers(ctx, pinned, &failure);
+        answer_fetchers(ctx, s, pinned, &failure);
         serve_waiting(ctx, s, pinned, &failure);
     }
     mu__sup_inputs_resume(ctx, s);
@@ -230,12 +234,12 @@ void mu__sup_on_fetch(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
 
     if (pinned != NULL && pinned->backing != NULL) {
         there = content_of(pinned);
-        answer_fetch(ctx, msg->from, body->token, body->input, &there);
+        answer_fetch(ctx, s, msg->from, body->token, body->input, &there);
         return;
     }
     if (pinned == NULL ||
         !mu__pinned_result_add_fetch(pinned, msg->from, body->token)) {
-        answer_fetch(ctx, msg->from, body->token, body->input, &unknown);
+        answer_fetch(ctx, s, msg->from, body->token, body->input, &unknown);
         return;
     }
     mu__sup_pinned_request(ctx, s, pinned);
@@ -271,7 +275,7 @@ void mu__sup_on_pulled(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
         compute(ctx, s, pinned);
     } else {
         there = content_of(pinned);
-        answer_fetchers(ctx, pinned, &there);
+        answer_fetchers(ctx, s, pinned, &there);
         serve_waiting(ctx, s, pinned, NULL);
     }
     mu__sup_dispatch(ctx, s);

@@ -3,6 +3,7 @@
 #include "actors/supervisor/actions.h"
 #include "actors/supervisor/handlers.h"
 #include "actors/supervisor/roles.h"
+#include "actors/supervisor/stragglers.h"
 
 enum {
     LOOK_MS = 5,                /* between checks while closures may move, */

@@ -4,6 +4,7 @@
 #include "actors/supervisor/recall.h"
 #include "actors/supervisor/roles.h"
 #include "actors/supervisor/supervisor.h"
+#include "actors/supervisor/unread.h"
 
 #include "runtime/message/block_pool.h"
 
@@ -174,6 +175,7 @@ static mu_value *closures_value(const struct supervisor *s)
         {"recomputing", s->pinned.by_number.count -
                             mu__closures_count(&s->closures, MU__LIST_PINNED)},
         {"args_bytes", s->counts.args_bytes},
+        {"unread_bytes", mu__sup_unread_bytes(s)},
     };
     mu_value *map = mu_value_map();
 

@@ -5,6 +5,7 @@
 #include "actors/supervisor/handlers.h"
 #include "actors/supervisor/recall.h"
 #include "actors/supervisor/roles.h"
+#include "actors/supervisor/stragglers.h"
 
 #include <inttypes.h>
 

@@ -5,6 +5,7 @@
 #include "actors/supervisor/inputs.h"
 #include "actors/supervisor/journaling.h"
 #include "actors/supervisor/recall.h"
+#include "actors/supervisor/unread.h"
 
 #include <assert.h>
 
@@ -83,7 +84,7 @@ static void answer(struct mu__ctx *ctx, struct supervisor *s,
         if (body->result.head != NULL || outcome->code != 0)
             copy_text(msg, body, outcome);
     }
-    if (mu__send(ctx, s->clients.items[closure->client].pid, msg) != 0)
+    if (mu__sup_send_result(ctx, s, s->clients.items[closure->client].pid, msg) != 0)
         mu__log(ctx, MU__LOG_WARN, "an answer could not be sent to its client");
 }
 
@@ -225,6 +226,9 @@ static void on_timer(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
     case TIMER_BACKUP:
         mu__sup_backup_tick(ctx, s);
         break;
+    case TIMER_UNREAD:
+        mu__sup_unread_tick(ctx, s);
+        break;
     case TIMER_ROOM:
         if (s->admission.timer == body->timer)
             mu__sup_room_timer(ctx, s);
@@ -272,7 +276,6 @@ static void done(struct mu__ctx *ctx, void *state)
 {
     struct supervisor *s = state;
 
-    (void)ctx;
     for (uint32_t i = 0; i < STATUS_REQUESTS_MAX; i++)
         mu_value_free(s->status.requests[i].variables);
     mu__closure_journal_done(&s->journal);
@@ -284,6 +287,7 @@ static void done(struct mu__ctx *ctx, void *state)
     for (uint32_t i = 0; i < s->clients.count; i++) {
         mu__free_array(s->clients.items[i].slots);
         mu__map_done(&s->clients.items[i].tokens);
+        mu__sup_unread_free(ctx, &s->clients.items[i].unread);
     }
     mu__free_array(s->clients.items);
     mu__free_array(s->admission.list);

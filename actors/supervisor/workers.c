@@ -4,6 +4,7 @@
 #include "actors/supervisor/inputs.h"
 #include "actors/supervisor/recall.h"
 #include "actors/supervisor/roles.h"
+#include "actors/supervisor/stragglers.h"
 
 #include <inttypes.h>
 #include <stdio.h>

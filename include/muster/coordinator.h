@@ -54,7 +54,9 @@ MU_EXPORT void mu_coordinator_close(mu_coordinator *coordinator);
  * waits for room at most `timeout_ms`, in the order in which threads called;
  * -MU_EDEADLINE, with the text of join's, or with timeout 0 -MU_EAGAIN, says that nothing
  * was queued. When the chief's own queue is full, closures wait at their client and do
- * not fail.
+ * not fail. A process that does not read its results (it is stopped, or slower than the
+ * workers) loses none: the chief keeps them, and from 64 MiB on begins none of its
+ * closures until it reads again, or is silent for `silence_ms` and so is lost.
  *
  * The first error of an earlier closure is returned by this call, by join or by done,
  * after all queued closures were cancelled and none is in flight. Nothing was queued then

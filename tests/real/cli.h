@@ -206,6 +206,23 @@ static inline pid_t cli_task_pid(struct cli *cli, const char *from, const char *
     return (pid_t)strtol(cli_expect(cli, from, needle), NULL, 10);
 }
 
+/* What a process has of memory. */
+static inline unsigned long cli_memory_kib(pid_t pid)
+{
+    unsigned long kib = 0;
+    char path[64];
+    char line[256];
+    FILE *file;
+
+    (void)snprintf(path, sizeof path, "/proc/%d/status", (int)pid);
+    file = fopen(path, "r");
+    assert_non_null(file);
+    while (kib == 0 && fgets(line, sizeof line, file) != NULL)
+        (void)sscanf(line, "VmRSS: %lu", &kib);
+    (void)fclose(file);
+    return kib;
+}
+
 static inline void cli_read_file(const char *path, char *text, size_t size)
 {
     FILE *file = fopen(path, "r");

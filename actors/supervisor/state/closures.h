@@ -41,17 +41,19 @@ enum mu__mark {
 };
 
 /* The lists of closures: a queue for each priority; those that are held; those that only
- * some workers may run now; for each role a queue for each priority; those whose result
- * is pinned; then two for each worker: in flight there, and queued for it alone. */
+ * some workers may run now; those whose client is to read first; for each role a queue
+ * for each priority; those whose result is pinned; then two for each worker: in flight
+ * there, and queued for it alone. */
 enum {
     MU__LIST_QUEUES = 0,
     MU__LIST_QUEUE = MU__LIST_QUEUES + MU__PRIORITY_DEFAULT,
     MU__LIST_HELD = MU__PRIORITIES, /* for a time to pass, or for inputs */
     MU__LIST_CONSTRAINED,           /* no worker with room may run them */
+    MU__LIST_UNREAD,                /* their client does not read its results for now */
     MU__LIST_ROLES,                 /* the first queue of the first role */
     MU__LIST_PINNED =               /* done; the result is pinned */
         MU__LIST_ROLES + MU__PRIORITIES * MU__WORKER_TYPES_MAX,
-    MU__LIST_WORKERS = MU__LIST_PINNED + 2
+    MU__LIST_WORKERS = MU__LIST_PINNED + 1
 };
 #define MU__LIST_NONE UINT32_MAX
 

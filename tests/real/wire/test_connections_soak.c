@@ -57,22 +57,6 @@ static unsigned descriptors(pid_t pid)
     return found;
 }
 
-static unsigned long memory_kib(pid_t pid)
-{
-    unsigned long kib = 0;
-    char path[64];
-    char line[256];
-    FILE *file;
-
-    (void)snprintf(path, sizeof path, "/proc/%d/status", (int)pid);
-    file = fopen(path, "r");
-    assert_non_null(file);
-    while (kib == 0 && fgets(line, sizeof line, file) != NULL)
-        (void)sscanf(line, "VmRSS: %lu", &kib);
-    (void)fclose(file);
-    return kib;
-}
-
 /* What it has when nothing comes any more. */
 static unsigned rest(struct soak *soak)
 {
@@ -266,10 +250,10 @@ static void test_nothing_stays(void **state)
     join_once(&soak);
     come_and_go(&soak, 0, warm);
     descriptors_before = rest(&soak);
-    kib_before = memory_kib(soak.node.pid);
+    kib_before = cli_memory_kib(soak.node.pid);
     come_and_go(&soak, warm, count);
     assert_int_equal(rest(&soak), descriptors_before);
-    kib = memory_kib(soak.node.pid);
+    kib = cli_memory_kib(soak.node.pid);
     printf("%" PRIu64 " connections, %" PRIu64 " greeted, %" PRIu64 " refused: "
            "%u descriptors, %lu KiB before, %lu KiB after\n",
            count, soak.greeted, soak.refused, descriptors_before, kib_before, kib);
