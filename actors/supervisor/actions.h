@@ -94,13 +94,16 @@ void mu__sup_unload(struct mu__ctx *ctx, struct supervisor *s, uint32_t number,
 static inline struct abandoned_attempt mu__sup_charge(const struct mu__closure *closure)
 {
     bool begun = (closure->marks & MU__MARK_BEGUN) != 0;
+    bool lasting = (closure->marks & MU__MARK_LONG) != 0;
 
     return (struct abandoned_attempt){
         .closure = mu__closure_id(closure),
         .attempt = closure->attempt,
         .bytes = mu__closure_bytes(closure),
-        .cost_us = begun ? 0 : closure->cost_us,
-        .begun = begun,
+        .charge = {.cost_us = (uint32_t)closure->cost * MU__COST_UNIT_US,
+                   .stage = lasting ? MU__STAGE_LASTING
+                            : begun ? MU__STAGE_BEGUN
+                                    : MU__STAGE_SENT},
     };
 }
 

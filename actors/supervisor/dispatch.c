@@ -206,11 +206,11 @@ static void charge(struct mu__ctx *ctx, struct supervisor *s,
 {
     closure->attempt = (uint16_t)(mu__sup_last_attempt(s, closure) + 1U);
     closure->started_ms = (uint32_t)mu__now_ms(ctx);
-    closure->marks &= (uint8_t)~MU__MARK_BEGUN;
-    closure->cost_us = mu__function_times_cost_us(&s->times, closure->function);
+    closure->marks &= (uint8_t)~MU__MARKS_RUNNING;
+    closure->cost = mu__function_times_cost(&s->times, closure->function);
     mu__closures_move_last(&s->closures, closure, mu__list_in_flight(number));
     mu__membership_load(&s->members, number, mu__closure_bytes(closure),
-                        closure->cost_us);
+                        mu__sup_charge(closure).charge.cost_us);
 }
 
 /* False: the worker could not be reached; its NODE_DOWN is on its way. */
@@ -225,7 +225,7 @@ static bool assign(struct mu__ctx *ctx, struct supervisor *s, struct mu__closure
     charge(ctx, s, closure, number);
     if (mu__sup_send_run(ctx, s, worker, closure, closure->attempt) != 0) {
         mu__membership_unload(&s->members, number, mu__closure_bytes(closure),
-                              closure->cost_us, false);
+                              mu__sup_charge(closure).charge);
         closure->attempt--;
         mu__closures_move_first(&s->closures, closure, queue_for(s, closure));
         return false;
@@ -295,7 +295,7 @@ static bool is_near_enough(const struct mu__member_worker *near,
 {
     return mu__membership_has_room(near) &&
            (near->load < mu__member_threads(near) ||
-            (extra->returns == 0 && mu__member_free_threads(near) > 0));
+            (extra->returns == 0 && mu__member_soon_free_threads(near) > 0));
 }
 
 static uint32_t pick_for(struct supervisor *s, const struct mu__closure *closure)
@@ -439,7 +439,7 @@ struct abandoned_attempt mu__sup_backup_charge(const struct mu__closure *closure
         .closure = mu__closure_id(closure),
         .attempt = extra->backup.attempt,
         .bytes = mu__closure_bytes(closure),
-        .begun = extra->backup.begun,
+        .charge.stage = extra->backup.begun ? MU__STAGE_LASTING : MU__STAGE_SENT,
     };
 }
 
@@ -448,7 +448,7 @@ void mu__sup_unload(struct mu__ctx *ctx, struct supervisor *s, uint32_t number,
 {
     const struct mu__member_worker *worker = mu__membership_get(&s->members, number);
 
-    mu__membership_unload(&s->members, number, was->bytes, was->cost_us, was->begun);
+    mu__membership_unload(&s->members, number, was->bytes, was->charge);
     if (mu__closures_count(&s->closures, mu__list_affine(number)) > 0 ||
         (worker->holds & MU__HOLD_EXCLUSIVE) != 0)
         mu__sup_dispatch_affine(ctx, s, number);
@@ -478,6 +478,6 @@ uint32_t mu__sup_window(const struct supervisor *s,
     if (!worker_state->has_estimate)
         return threads;
     window = threads;
-    window += (uint64_t)MU__WINDOW_TIME_US * threads / (worker_state->estimate_us + 4);
+    window += (uint64_t)worker->time_us * threads / (worker_state->estimate_us + 4);
     return window < worker->window ? (uint32_t)window : worker->window;
 }

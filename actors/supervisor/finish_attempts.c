@@ -6,6 +6,7 @@
  * is given up while its worker is alive stays in that worker's account as an abandoned
  * attempt until the worker answers for it: a stuck function takes its thread with it. */
 #include "actors/supervisor/actions.h"
+#include "actors/supervisor/begun.h"
 #include "actors/supervisor/handlers.h"
 #include "actors/supervisor/inputs.h"
 #include "actors/supervisor/recall.h"
@@ -21,13 +22,25 @@ enum { BACKOFF_FIRST_MS = 10, BACKOFF_MAX_MS = 5000 };
 
 /* ---- Abandoned attempts ---- */
 
+/* Of an abandoned attempt that has begun nobody knows how long it runs. */
+static void recharge_abandoned(struct supervisor *s, uint32_t number,
+                               struct abandoned_attempt *abandoned)
+{
+    const struct mu__charge lasting = {0, MU__STAGE_LASTING};
+
+    mu__membership_recharge(&s->members, number, abandoned->charge, lasting);
+    abandoned->charge = lasting;
+}
+
 static void abandon(struct mu__ctx *ctx, struct supervisor *s, uint32_t number,
-                   const struct abandoned_attempt *was)
+                    struct abandoned_attempt *was)
 {
     struct worker_state *worker_state = &s->worker_states.items[number];
     const struct mu__member_worker *worker = mu__membership_get(&s->members, number);
 
     mu__sup_send_cancel(ctx, worker->node, was->closure, was->attempt);
+    if (was->charge.stage == MU__STAGE_BEGUN)
+        recharge_abandoned(s, number, was);
     if (!mu__abandoned_add(worker_state, was))
         mu__sup_unload(ctx, s, number, was);
 }
@@ -70,10 +83,8 @@ bool mu__sup_abandoned_reported(struct mu__ctx *ctx, struct supervisor *s,
         return false;
     if (returned) {
         end_abandoned(ctx, s, number, abandoned);
-    } else if (!abandoned->begun) {
-        mu__membership_begin(&s->members, number, abandoned->cost_us);
-        abandoned->cost_us = 0;
-        abandoned->begun = true;
+    } else {
+        recharge_abandoned(s, number, abandoned);
     }
     return true;
 }
@@ -83,11 +94,11 @@ void mu__sup_finish_attempts(struct mu__ctx *ctx, struct supervisor *s,
 {
     struct closure_extra *extra = mu__sup_extra(s, closure);
     uint32_t number = mu__list_worker(closure->list);
-    const struct abandoned_attempt was = mu__sup_charge(closure);
+    struct abandoned_attempt was = mu__sup_charge(closure);
 
-    closure->marks &= (uint8_t)~MU__MARK_BEGUN;
+    closure->marks &= (uint8_t)~MU__MARKS_RUNNING;
     if (extra != NULL && extra->backup.worker != 0) {
-        const struct abandoned_attempt backup_was = mu__sup_backup_charge(closure, extra);
+        struct abandoned_attempt backup_was = mu__sup_backup_charge(closure, extra);
         uint32_t backup = extra->backup.worker;
 
         mu__sup_forget_backup(s, extra);
@@ -444,6 +455,10 @@ static void note_result(struct mu__ctx *ctx, struct supervisor *s,
     if (s->config.measure)
         mu__histogram_add(&s->counts.execution,
                           ((uint32_t)mu__now_ms(ctx) - started_ms) / 1000.0);
+    if (mu__list_worker(closure->list) == worker->number &&
+        (closure->marks & MU__MARK_BEGUN) == 0)
+        mu__sup_note_round_trip(s, worker->number,
+                                (uint32_t)mu__now_ms(ctx) - started_ms, body->ran_us);
     if (body->code == 0)
         note_time(s, closure, worker, body->ran_us);
 }

@@ -6,6 +6,7 @@
  *     unread.c           results that a client does not read for now
  *     dispatch.c         which closure goes to which worker; roles.c by task type
  *     recall.c           what was sent and has not begun is taken back
+ *     begun.c            runs that have begun, and for how long they go on
  *     finish_attempts.c  what becomes of an attempt: result, retry, time limits
  *     stragglers.c       backup attempts
  *     workers.c          workers join, are lost, are waited for, leave
@@ -91,7 +92,8 @@ struct failure_counts {
 /* RECALLs under way: see recall.h. */
 struct recalls {
     uint64_t timer;         /* of the next check; 0: not set */
-    uint64_t delay_ms;      /* until that check */
+    uint64_t due_ms;        /* when that is */
+    uint64_t delay_ms;      /* between checks */
     bool is_late;           /* nothing can move now: the check is LATE_MS away */
     uint64_t sent;          /* RECALLs sent */
     uint64_t returned;      /* closures that came back, */

@@ -1,6 +1,7 @@
 #include "actors/supervisor/recall.h"
 
 #include "actors/supervisor/actions.h"
+#include "actors/supervisor/begun.h"
 #include "actors/supervisor/handlers.h"
 #include "actors/supervisor/roles.h"
 #include "actors/supervisor/stragglers.h"
@@ -164,13 +165,12 @@ void mu__sup_recall_one(struct mu__ctx *ctx, struct supervisor *s,
 
 /* ---- Closures behind long runs ---- */
 
-/* Take back what exceeds the work that this worker would be sent now. */
-static void recall_excess(struct mu__ctx *ctx, struct supervisor *s,
-                          const struct mu__member_worker *worker)
+void mu__sup_recall_excess(struct mu__ctx *ctx, struct supervisor *s,
+                           const struct mu__member_worker *worker)
 {
     uint32_t list = mu__list_in_flight(worker->number);
     const struct mu__closure *closure = mu__closures_first(&s->closures, list);
-    uint32_t threads = mu__member_free_threads(worker);
+    uint32_t threads = mu__member_soon_free_threads(worker);
     uint64_t may_us = (uint64_t)threads * worker->time_us;
     uint64_t before_us = 0;
     uint32_t running = 0;
@@ -178,54 +178,15 @@ static void recall_excess(struct mu__ctx *ctx, struct supervisor *s,
     if (worker->time_us == 0 || worker->load <= worker->begun)
         return;
     for (; closure != NULL; closure = mu__closures_next(&s->closures, closure)) {
-        if ((closure->marks & MU__MARK_BEGUN) != 0)
+        if ((closure->marks & MU__MARK_LONG) != 0)
             continue;
-        if (running++ >= threads && before_us >= may_us)
+        if ((closure->marks & MU__MARK_BEGUN) == 0 && running >= threads &&
+            before_us >= may_us)
             break;
-        before_us += closure->cost_us;
+        running++;
+        before_us += mu__sup_charge(closure).charge.cost_us;
     }
     (void)recall_last(ctx, s, worker->number, closure, MU__RECALL_MAX, NULL, NULL);
-}
-
-static void note_begun(struct mu__ctx *ctx, struct supervisor *s, uint32_t number,
-                       const struct mu__attempt *reported)
-{
-    struct mu__closure *closure = mu__closures_find(&s->closures, reported->closure);
-    struct closure_extra *extra = closure == NULL ? NULL : mu__sup_extra(s, closure);
-    uint32_t begun_ms = (uint32_t)(mu__now_ms(ctx) - reported->for_ms);
-
-    if (closure != NULL && mu__list_worker(closure->list) == number &&
-        closure->attempt == reported->attempt) {
-        if ((closure->marks & MU__MARK_BEGUN) != 0)
-            return;
-        mu__membership_begin(&s->members, number, closure->cost_us);
-        closure->marks |= MU__MARK_BEGUN;
-        closure->started_ms = begun_ms;
-        if (extra != NULL && extra->options.run_timeout_ms != 0)
-            mu__sup_arm(ctx, s, closure);
-    } else if (extra != NULL && extra->backup.worker == number &&
-               extra->backup.attempt == reported->attempt) {
-        if (extra->backup.begun)
-            return;
-        mu__membership_begin(&s->members, number, 0);
-        extra->backup.begun = true;
-        extra->backup.started_ms = begun_ms;
-    } else {
-        (void)mu__sup_abandoned_reported(ctx, s, number, reported->closure,
-                                         reported->attempt, false);
-    }
-}
-
-static void note_all_begun(struct mu__ctx *ctx, struct supervisor *s, uint32_t number,
-                           struct mu__view begun)
-{
-    uint32_t count = mu__attempts_count(begun, MU__ATTEMPT_TIMED_BYTES);
-
-    for (uint32_t i = 0; i < count; i++) {
-        struct mu__attempt reported = mu__attempts_at(begun, MU__ATTEMPT_TIMED_BYTES, i);
-
-        note_begun(ctx, s, number, &reported);
-    }
 }
 
 void mu__sup_on_begun(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
@@ -237,8 +198,8 @@ void mu__sup_on_begun(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
 
     if (worker == NULL)
         return;
-    note_all_begun(ctx, s, worker->number, body->begun);
-    recall_excess(ctx, s, worker);
+    mu__sup_note_all_begun(ctx, s, worker->number, body->begun);
+    mu__sup_recall_excess(ctx, s, worker);
     mu__sup_dispatch(ctx, s);
 }
 
@@ -252,7 +213,7 @@ static void give_back(struct mu__ctx *ctx, struct supervisor *s,
     struct closure_extra *extra;
 
     s->recalls.returned++;
-    closure->marks &= (uint8_t)~MU__MARK_BEGUN;
+    closure->marks &= (uint8_t)~MU__MARKS_RUNNING;
     mu__sup_unload(ctx, s, number, &was);
     if (mu__sup_promote_backup(s, closure))
         return;
@@ -294,7 +255,7 @@ void mu__sup_on_recalled(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
     number = worker->number;
     s->worker_states.items[number].recalled_ms = 0;
     s->recalls.refused += mu__attempts_count(body->begun, MU__ATTEMPT_TIMED_BYTES);
-    note_all_begun(ctx, s, number, body->begun);
+    mu__sup_note_all_begun(ctx, s, number, body->begun);
     /* From the last to the first, so that they keep their order at the front of the
      * queue. */
     for (uint32_t i = mu__attempts_count(body->returned, MU__ATTEMPT_BYTES); i-- > 0;) {
@@ -409,8 +370,9 @@ static uint32_t steal_from(struct mu__ctx *ctx, struct supervisor *s,
 {
     uint32_t waiting = waiting_at(worker);
     uint32_t threads = mu__member_free_threads(worker);
-    uint32_t most = threads == 0 ? waiting : (waiting + 1) / 2;
-    struct steal steal_from_to = {idle, threads == 0};
+    bool is_stuck = mu__member_soon_free_threads(worker) == 0;
+    uint32_t most = is_stuck ? waiting : (waiting + 1) / 2;
+    struct steal steal_from_to = {idle, is_stuck};
 
     return recall_last(ctx, s, worker->number, behind(s, worker->number, threads), most,
                        suits_idle, &steal_from_to);
@@ -536,7 +498,7 @@ static uint32_t best_waiting(struct supervisor *s, const struct mu__member_worke
 static bool takes_long(const struct mu__member_worker *worker)
 {
     return worker->load_us >
-           (uint64_t)MU__WINDOW_TIME_US * mu__member_free_threads(worker);
+           (uint64_t)MU__WINDOW_TIME_US * mu__member_soon_free_threads(worker);
 }
 
 /* How many were asked for. */
@@ -568,6 +530,20 @@ static bool may_move(struct supervisor *s)
     return s->members.crowded > 0 && (s->recalls.has_ranks || has_idle_worker(s));
 }
 
+static void set_timer(struct mu__ctx *ctx, struct recalls *recalls, uint64_t delay_ms)
+{
+    mu__timer_cancel(ctx, recalls->timer);
+    recalls->timer = mu__timer_set(ctx, delay_ms, timer_token(TIMER_RECALL, 0));
+    recalls->due_ms = mu__now_ms(ctx) + delay_ms;
+}
+
+void mu__sup_recall_look_within(struct mu__ctx *ctx, struct supervisor *s,
+                                uint64_t delay_ms)
+{
+    if (s->recalls.timer == 0 || s->recalls.due_ms > mu__now_ms(ctx) + delay_ms)
+        set_timer(ctx, &s->recalls, delay_ms);
+}
+
 static void look_after(struct mu__ctx *ctx, struct supervisor *s, uint64_t delay_ms)
 {
     struct recalls *recalls = &s->recalls;
@@ -575,8 +551,7 @@ static void look_after(struct mu__ctx *ctx, struct supervisor *s, uint64_t delay
     recalls->is_late = !may_move(s);
     if (recalls->is_late && s->members.load == 0)
         return;
-    recalls->timer = mu__timer_set(ctx, recalls->is_late ? LATE_MS : delay_ms,
-                                   timer_token(TIMER_RECALL, 0));
+    set_timer(ctx, recalls, recalls->is_late ? LATE_MS : delay_ms);
 }
 
 void mu__sup_recall_watch(struct mu__ctx *ctx, struct supervisor *s)
@@ -600,4 +575,5 @@ void mu__sup_recall_tick(struct mu__ctx *ctx, struct supervisor *s)
     if (s->recalls.delay_ms > LOOK_MAX_MS)
         s->recalls.delay_ms = LOOK_MAX_MS;
     look_after(ctx, s, s->recalls.delay_ms);
+    mu__sup_review_begun(ctx, s);
 }

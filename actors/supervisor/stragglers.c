@@ -27,10 +27,10 @@ bool mu__sup_promote_backup(struct supervisor *s, struct mu__closure *closure)
     number = extra->backup.worker;
     closure->attempt = (uint16_t)extra->backup.attempt;
     closure->started_ms = extra->backup.started_ms;
-    closure->cost_us = 0;
-    closure->marks &= (uint8_t)~MU__MARK_BEGUN;
+    closure->cost = 0;
+    closure->marks &= (uint8_t)~MU__MARKS_RUNNING;
     if (extra->backup.begun)
-        closure->marks |= MU__MARK_BEGUN;
+        closure->marks |= MU__MARKS_RUNNING;
     mu__sup_forget_backup(s, extra);
     mu__closures_move_last(&s->closures, closure, mu__list_in_flight(number));
     return true;
@@ -73,7 +73,8 @@ static bool is_straggler(const struct supervisor *s, const struct mu__closure *c
     const struct closure_extra *extra = mu__sup_extra(s, closure);
     uint32_t ran_ms = now_ms - closure->started_ms;
 
-    return closure->marks == MU__MARK_BEGUN && closure->crashes < QUARANTINE_CRASHES &&
+    return (closure->marks & ~MU__MARK_LONG) == MU__MARK_BEGUN &&
+           closure->crashes < QUARANTINE_CRASHES &&
            mu__is_straggler(mu__function_times_find(&s->times, closure->function), ran_ms,
                             s->config.backup_percent) &&
            (extra == NULL || (extra->backup.worker == 0 && extra->options.worker == 0 &&
@@ -101,7 +102,8 @@ static void run_backup(struct mu__ctx *ctx, struct supervisor *s,
     extra->backup.begun = false;
     mu__membership_load(&s->members, number, mu__closure_bytes(closure), 0);
     if (mu__sup_send_run(ctx, s, worker, closure, extra->backup.attempt) != 0) {
-        mu__membership_unload(&s->members, number, mu__closure_bytes(closure), 0, false);
+        mu__membership_unload(&s->members, number, mu__closure_bytes(closure),
+                              (struct mu__charge){0});
         mu__sup_forget_backup(s, extra);
         return;
     }

@@ -77,6 +77,7 @@ static void settle_in(struct mu__ctx *ctx, struct supervisor *s, uint32_t number
     s->worker_states.none_left[0] = '\0';
     worker_state->was_here = true;
     worker_state->has_estimate = false;
+    worker_state->round_trip_ms = UINT32_MAX;
     worker_state->recalled_ms = 0;
     worker_state->abandoned_count = 0;
     worker_state->drained_by_itself = false;

@@ -89,8 +89,8 @@ typedef struct mu_node_options {
     struct uv_loop_s *loop;     /* run here; default NULL: a loop thread of its own */
     unsigned threads;           /* executor threads; default 1 */
     unsigned window;            /* chief: closures sent ahead to one worker; 0, the
-                                   default: computed from run times, so that the worker
-                                   stays busy */
+                                   default: computed from run times and round trips, so
+                                   that the worker stays busy */
     unsigned spin_us;           /* how long a thread looks for news before it sleeps, up
                                    to 10000; 0: never. It does so only while most waits
                                    end that soon and no other thread wants the core.

@@ -17,7 +17,8 @@ struct mu__closure {
     uint32_t list;          /* which list it is in; MU__LIST_NONE when it is free */
     uint32_t function;      /* the supervisor's number for the name */
     uint16_t client;        /* index of the client that scheduled it */
-    uint16_t cost_us;       /* in flight: what its worker is charged for it */
+    uint16_t cost;          /* in flight: what its worker is charged for it, as in
+                               struct mu__function_time */
     uint32_t started_ms;    /* low bits of when the attempt was sent, or is known to have
                                begun */
     uint16_t attempt;       /* the present or last one, from 1; 0: not run yet */
@@ -37,7 +38,9 @@ enum mu__mark {
     MU__MARK_CANCELLED = 2,     /* in flight, and not to be run again */
     MU__MARK_UNWANTED = 4,      /* the same, and its result is not looked at */
     MU__MARK_RESOLVED = 8,      /* its client was answered, and its result is pinned */
-    MU__MARK_BEGUN = 16         /* in flight, and its worker has said that it runs */
+    MU__MARK_BEGUN = 16,        /* in flight, and its worker has said that it runs; */
+    MU__MARK_LONG = 32,         /* and nobody knows how much longer */
+    MU__MARKS_RUNNING = MU__MARK_BEGUN | MU__MARK_LONG
 };
 
 /* The lists of closures: a queue for each priority; those that are held; those that only

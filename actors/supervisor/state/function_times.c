@@ -33,9 +33,8 @@ static uint16_t cost_of(const struct mu__function_time *time)
 {
     uint32_t least_us =
         time->count < SURE_AFTER ? (uint32_t)MU__WINDOW_TIME_US >> time->count : 0;
-    uint32_t cost_us = time->mean_us > least_us ? time->mean_us : least_us;
 
-    return cost_us < MU__COST_UNKNOWN_US ? (uint16_t)cost_us : MU__COST_UNKNOWN_US;
+    return mu__cost_of_us(time->mean_us > least_us ? time->mean_us : least_us);
 }
 
 void mu__function_times_change(struct mu__function_times *times, uint32_t function,
@@ -51,5 +50,5 @@ void mu__function_times_change(struct mu__function_times *times, uint32_t functi
     weight = time->count < WEIGHT ? time->count : WEIGHT;
     time->mean_us = (uint32_t)(time->mean_us +
                                ((int64_t)ran_us - (int64_t)time->mean_us) / weight);
-    time->cost_us = cost_of(time);
+    time->cost = cost_of(time);
 }

@@ -8,14 +8,15 @@
 
 enum {
     MU__WINDOW_TIME_US = 4000,      /* work that each thread of a worker may have ahead */
-    MU__COST_UNKNOWN_US = UINT16_MAX,
+    MU__COST_UNIT_US = 16,
+    MU__COST_UNKNOWN = UINT16_MAX,  /* of these units: about a second */
     MU__TIMES_COUNT_MAX = 100
 };
 
 struct mu__function_time {
     uint32_t count;         /* runs that were noted; stays at 100 */
     uint32_t mean_us;       /* the last ones count most */
-    uint16_t cost_us;       /* what the next one is taken to cost */
+    uint16_t cost;          /* what the next one is taken to cost */
 };
 
 struct mu__function_times {
@@ -42,15 +43,22 @@ static inline const struct mu__function_time *mu__function_times_find(
                : NULL;
 }
 
-/* What a run of it is taken to cost a worker, in microseconds, at most
- * MU__COST_UNKNOWN_US: its mean, but at first more, so that what is given ahead of an
- * unknown function grows twofold with each result. */
-static inline uint16_t mu__function_times_cost_us(const struct mu__function_times *times,
-                                                  uint32_t function)
+/* A time as a cost: in units of MU__COST_UNIT_US, at most MU__COST_UNKNOWN. */
+static inline uint16_t mu__cost_of_us(uint64_t us)
+{
+    uint64_t cost = us / MU__COST_UNIT_US;
+
+    return cost < MU__COST_UNKNOWN ? (uint16_t)cost : MU__COST_UNKNOWN;
+}
+
+/* What a run of it is taken to cost a worker: its mean, but at first more, so that what
+ * is given ahead of an unknown function grows twofold with each result. */
+static inline uint16_t mu__function_times_cost(const struct mu__function_times *times,
+                                               uint32_t function)
 {
     const struct mu__function_time *time = mu__function_times_find(times, function);
 
-    return time == NULL ? MU__COST_UNKNOWN_US : time->cost_us;
+    return time == NULL ? MU__COST_UNKNOWN : time->cost;
 }
 
 /* A run of a function took so long. Out of memory: it is not noted. */

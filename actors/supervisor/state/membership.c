@@ -63,7 +63,7 @@ static void leave_list(struct mu__membership *members, struct mu__member_worker 
 static bool has_time(const struct mu__member_worker *worker, uint32_t part_us)
 {
     return worker->load < mu__member_threads(worker) ||
-           worker->load_us < (uint64_t)mu__member_free_threads(worker) * part_us;
+           worker->load_us < (uint64_t)mu__member_soon_free_threads(worker) * part_us;
 }
 
 bool mu__membership_has_room(const struct mu__member_worker *worker)
@@ -241,32 +241,41 @@ void mu__membership_load(struct mu__membership *members, uint32_t number, uint64
     join_list(members, worker);
 }
 
+static void discharge(struct mu__member_worker *worker, struct mu__charge charge)
+{
+    assert(worker->load_us >= charge.cost_us);
+    assert(charge.stage == MU__STAGE_SENT || worker->begun > 0);
+    assert(charge.stage != MU__STAGE_LASTING || worker->lasting > 0);
+    worker->load_us -= charge.cost_us;
+    worker->begun -= charge.stage != MU__STAGE_SENT;
+    worker->lasting -= charge.stage == MU__STAGE_LASTING;
+}
+
 void mu__membership_unload(struct mu__membership *members, uint32_t number,
-                           uint64_t bytes, uint32_t cost_us, bool begun)
+                           uint64_t bytes, struct mu__charge charge)
 {
     struct mu__member_worker *worker = &members->workers[number];
 
     assert(worker->load > 0 && worker->load_bytes >= bytes);
-    assert(worker->load_us >= cost_us && (!begun || worker->begun > 0));
     leave_list(members, worker);
     members->crowded -= worker->load == mu__member_threads(worker) + 1;
     worker->load--;
     members->load--;
     worker->load_bytes -= bytes;
-    worker->load_us -= cost_us;
-    worker->begun -= begun;
+    discharge(worker, charge);
     join_list(members, worker);
 }
 
-void mu__membership_begin(struct mu__membership *members, uint32_t number,
-                          uint32_t cost_us)
+void mu__membership_recharge(struct mu__membership *members, uint32_t number,
+                             struct mu__charge from, struct mu__charge to)
 {
     struct mu__member_worker *worker = &members->workers[number];
 
-    assert(worker->begun < worker->load && worker->load_us >= cost_us);
     leave_list(members, worker);
-    worker->begun++;
-    worker->load_us -= cost_us;
+    discharge(worker, from);
+    worker->load_us += to.cost_us;
+    worker->begun += to.stage != MU__STAGE_SENT;
+    worker->lasting += to.stage == MU__STAGE_LASTING;
     join_list(members, worker);
 }
 

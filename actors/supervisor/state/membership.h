@@ -3,8 +3,8 @@
  *
  * A worker has room for a number of closures, its window. A worker measured by time has
  * room while a thread is free, or while the closures in flight are expected to take its
- * threads less than `time_us`. Threads that are known to run something long are not
- * counted: it is unknown when they will be free. A worker that was filled is not offered
+ * threads less than `time_us`. A thread that runs something long is not counted: it is
+ * unknown when it will be free. A worker that was filled is not offered
  * again before half of its room is free, so that its closures travel in few large frames.
  *
  * A worker has a number from 1 on, by which its lists of closures are found. One that is
@@ -37,6 +37,19 @@ enum mu__hold {
     MU__HOLD_STUCK = 16     /* all its threads have runs that do not end */
 };
 
+/* How far an attempt is, as far as the supervisor knows. */
+enum mu__stage {
+    MU__STAGE_SENT,         /* it may have begun */
+    MU__STAGE_BEGUN,        /* it runs as long as was expected */
+    MU__STAGE_LASTING       /* it runs, and nobody knows how much longer */
+};
+
+/* What an attempt adds to the load of its worker. */
+struct mu__charge {
+    uint32_t cost_us;       /* what it is expected to take still; 0 if it is LASTING */
+    enum mu__stage stage;
+};
+
 struct mu__member_worker {
     bool known;             /* the number is taken; by one that may be away */
     bool present;
@@ -51,8 +64,9 @@ struct mu__member_worker {
     uint32_t time_us;       /* work that each thread may have; 0: not measured by time */
     bool full;              /* filled, and not half empty since */
     uint32_t load;          /* closures in flight, */
-    uint32_t begun;         /* of these, known to run for some time already */
-    uint64_t load_us;       /* what the others are expected to take */
+    uint32_t begun;         /* of these, known to run for some time already, */
+    uint32_t lasting;       /* and of these, for longer than was expected */
+    uint64_t load_us;       /* what all but the last are expected to take still */
     uint64_t load_bytes;    /* the size of the arguments of all */
     uint64_t finished;
     uint64_t failed;
@@ -151,14 +165,13 @@ void mu__membership_set_time(struct mu__membership *members, uint32_t number,
 void mu__membership_load(struct mu__membership *members, uint32_t number, uint64_t bytes,
                          uint32_t cost_us);
 
-/* A closure has left a worker; `cost_us` as it was given, or 0 when it is known to have
- * begun. */
+/* A closure has left a worker, which was charged so for it. */
 void mu__membership_unload(struct mu__membership *members, uint32_t number,
-                           uint64_t bytes, uint32_t cost_us, bool begun);
+                           uint64_t bytes, struct mu__charge charge);
 
-/* A closure that was given at `cost_us` is known to run for some time. */
-void mu__membership_begin(struct mu__membership *members, uint32_t number,
-                          uint32_t cost_us);
+/* More is known of a closure at a worker. */
+void mu__membership_recharge(struct mu__membership *members, uint32_t number,
+                             struct mu__charge from, struct mu__charge to);
 
 static inline uint32_t mu__member_threads(const struct mu__member_worker *worker)
 {
@@ -179,12 +192,21 @@ static inline struct mu__worker_id mu__member_id(const struct mu__member_worker 
     return (struct mu__worker_id){worker->role, worker->index};
 }
 
-/* Threads that are not known to run something long. */
+/* Threads that may be free: not known to run something. */
 static inline uint32_t mu__member_free_threads(const struct mu__member_worker *worker)
 {
     uint32_t threads = mu__member_threads(worker);
 
     return worker->begun < threads ? threads - worker->begun : 0;
+}
+
+/* Threads that are free soon, if runs take what they are expected to. */
+static inline uint32_t mu__member_soon_free_threads(
+    const struct mu__member_worker *worker)
+{
+    uint32_t threads = mu__member_threads(worker);
+
+    return worker->lasting < threads ? threads - worker->lasting : 0;
 }
 
 #endif

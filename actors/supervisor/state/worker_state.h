@@ -3,6 +3,7 @@
 #ifndef MU_ACTORS_SUPERVISOR_WORKER_STATE_H
 #define MU_ACTORS_SUPERVISOR_WORKER_STATE_H
 
+#include "actors/supervisor/state/membership.h"
 #include "runtime/kernel/kernel.h"
 
 enum { MU__DRAIN_REQUESTERS_MAX = 4 };
@@ -13,8 +14,7 @@ struct abandoned_attempt {
     uint64_t closure;
     uint32_t attempt;
     uint64_t bytes;
-    uint16_t cost_us;           /* 0 once it is known to have begun */
-    bool begun;
+    struct mu__charge charge;
 };
 
 /* A requester that waits for DRAINED; token 0: none. */
@@ -27,6 +27,7 @@ struct worker_state {
     uint64_t timer;             /* present: staggered start; away: end of recovery_ms */
     uint64_t lost_ms;           /* away: since when */
     bool was_here;              /* it has been present before */
+    uint32_t round_trip_ms;     /* the least that was seen; UINT32_MAX: none was */
     uint64_t estimate_us;       /* mean time of a function here; for the status */
     bool has_estimate;
     uint64_t recalled_ms;       /* when a RECALL was sent that is not answered; or 0 */

@@ -196,8 +196,10 @@ static void test_each_for_itself(void **state)
 
 /* ---- Windows ---- */
 
-/* Functions of 100 ms: a worker with one thread never has a second one waiting there,
- * where it would be behind the first while another worker may be free. */
+/* Functions of 100 ms over a network of 20 ms there and back: a worker with one thread
+ * never has a third one waiting there, where it would be behind the others while another
+ * worker may be free. The second is sent while the first runs, once it is known how long
+ * that takes. */
 static void test_window_of_slow_ones(void **state)
 {
     struct cluster *cluster = BEGIN(.workers = 2, .adaptive = true);
@@ -210,14 +212,64 @@ static void test_window_of_slow_ones(void **state)
     for (int i = 0; i < 10; i++) {
         run_for(cluster, 100);
         assert_int_equal(worker_number(cluster->chief, 0, "window"), 1);
-        assert_true(worker_number(cluster->chief, 0, "in_flight") <= 1);
-        assert_true(worker_number(cluster->chief, 1, "in_flight") <= 1);
+        assert_true(worker_number(cluster->chief, 0, "in_flight") <= 2);
+        assert_true(worker_number(cluster->chief, 1, "in_flight") <= 2);
     }
     assert_int_equal(join(cluster->chief), 0);
 
-    /* Ten each, 120 ms with the way there and back. */
-    assert_int_equal(sim_now_ms(cluster->sim), 160 + 10 * 120);
+    /* Ten each, the first and the second 120 ms with the way there and back. */
+    assert_int_equal(sim_now_ms(cluster->sim), 160 + 2 * 120 + 8 * 100);
     end(cluster);
+}
+
+/* 900 functions of `work_ms`, on two threads of three workers, over a network of 20 ms
+ * there and back: of 1,000 ms, how many there were runs on all threads. */
+static uint64_t per_mille(struct cluster *cluster, unsigned work_ms, unsigned flags)
+{
+    struct sim_range work = {1000 * work_ms, 1000 * work_ms};
+    uint64_t start_ms = sim_now_ms(cluster->sim);
+    uint64_t took_ms;
+
+    sim_settings(cluster->sim)->work = work;
+    for (unsigned i = 0; i < 900; i++)
+        (void)cluster_write(cluster->chief, ASK(.flags = flags));
+    assert_int_equal(join(cluster->chief), 0);
+    took_ms = sim_now_ms(cluster->sim) - start_ms;
+    assert_int_equal(cluster_wait(cluster_counter_read(cluster->chief, 10000)), 0);
+    cluster_check_writes(cluster, flags != 0);
+    return 900 / 6 * 1000 * work_ms / took_ms;
+}
+
+#define BEGIN_AFAR                                                              \
+    BEGIN(.effects_add = mu__effects_add, .workers = 3, .servers = 1,           \
+          .threads = 2, .adaptive = true)
+
+/* The way to a worker and back is hidden, and with effects once the way to the parameter
+ * server as well. */
+static void test_window_covers_the_way(void **state)
+{
+    static const struct {
+        unsigned work_ms;
+        unsigned flags;
+        uint64_t per_mille;     /* the more work there is, the less its beginning costs */
+    } rows[] = {
+        {5, 0, 850},   {5, MU_CLOSURE_EFFECT_ONCE, 850},
+        {10, 0, 930},  {10, MU_CLOSURE_EFFECT_ONCE, 930},
+        {50, 0, 980},  {50, MU_CLOSURE_EFFECT_ONCE, 980},
+        {100, 0, 980}, {100, MU_CLOSURE_EFFECT_ONCE, 980},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        struct cluster *cluster = BEGIN_AFAR;
+
+        open_at(cluster->chief);
+        assert_int_equal(cluster_wait(cluster_counter_open(cluster->chief, 1000, 10000)),
+                         0);
+        assert_in_range(per_mille(cluster, rows[i].work_ms, rows[i].flags),
+                        rows[i].per_mille, 1000);
+        end(cluster);
+    }
 }
 
 /* Functions that take no time over a quick network: the window grows, twofold at most
@@ -392,6 +444,7 @@ int main(void)
         cmocka_unit_test(test_drains_itself),
         cmocka_unit_test(test_each_for_itself),
         cmocka_unit_test(test_window_of_slow_ones),
+        cmocka_unit_test(test_window_covers_the_way),
         cmocka_unit_test(test_window_of_quick_ones),
         cmocka_unit_test(test_backup),
         cmocka_unit_test(test_backup_and_a_loss),

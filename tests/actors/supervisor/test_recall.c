@@ -217,6 +217,35 @@ static void test_threads_that_are_left(void **state)
     end(cluster);
 }
 
+/* One of many that take 10 ms hangs, and what was sent behind it comes back although
+ * other closures are queued: as soon as it takes longer than twice the mean, and than
+ * results are under way. Nothing more is sent behind it. */
+static void test_behind_one_that_takes_longer(void **state)
+{
+    struct cluster *cluster = BEGIN(.workers = 2, .adaptive = true, OWN);
+    struct cluster_closure *closures[200];
+
+    (void)state;
+    turns_left = 0;
+    set_work_ms(cluster, 10);
+    open_at(cluster->chief);
+    call_many(cluster, "vary", 100, NULL);
+    assert_int_equal(join(cluster->chief), 0);
+    set_work_ms(cluster, 3600 * 1000);
+    (void)call_with(cluster->chief, "vary", 0, ASK(.worker = 1));
+    run_for(cluster, 15);
+    set_work_ms(cluster, 10);
+    call_many(cluster, "vary", 200, closures);
+    run_for(cluster, 50);
+    assert_true(worker_number(cluster->chief, 0, "in_flight") > 1);
+    for (run_for(cluster, 120); count_done(closures, 200) < 180; run_for(cluster, 10))
+        assert_int_equal(worker_number(cluster->chief, 0, "in_flight"), 1);
+    run_for(cluster, 300);
+    assert_int_equal(count_done(closures, 200), 200);
+    run_for(cluster, 3600 * 1000);
+    end(cluster);
+}
+
 /* ---- More urgent ones ---- */
 
 /* Four in a window, each 100 ms. The urgent one comes when the first of them runs, and
@@ -421,6 +450,7 @@ int main(void)
         cmocka_unit_test(test_behind_a_hanging_one),
         cmocka_unit_test(test_behind_a_hanging_one_in_a_fixed_window),
         cmocka_unit_test(test_threads_that_are_left),
+        cmocka_unit_test(test_behind_one_that_takes_longer),
         cmocka_unit_test(test_urgent_one_is_next),
         cmocka_unit_test(test_pinned_one_is_next),
         cmocka_unit_test(test_cancelled_behind_a_hanging_one),

@@ -78,27 +78,39 @@ static void check_time(struct cluster *cluster, const struct supervisor *s,
         mu__closures_first(&s->closures, mu__list_in_flight(worker->number));
     uint64_t load_us = 0;
     uint32_t begun = 0;
+    uint32_t lasting = 0;
 
     for (; closure != NULL; closure = mu__closures_next(&s->closures, closure)) {
-        struct abandoned_attempt charge = mu__sup_charge(closure);
+        const struct mu__charge charge = mu__sup_charge(closure).charge;
 
         load_us += charge.cost_us;
-        begun += charge.begun;
+        begun += charge.stage != MU__STAGE_SENT;
+        lasting += charge.stage == MU__STAGE_LASTING;
     }
     for (uint32_t i = 0; i < worker_state->abandoned_count; i++) {
-        load_us += worker_state->abandoned[i].cost_us;
-        begun += worker_state->abandoned[i].begun;
+        const struct mu__charge charge = worker_state->abandoned[i].charge;
+
+        load_us += charge.cost_us;
+        begun += charge.stage != MU__STAGE_SENT;
+        lasting += charge.stage == MU__STAGE_LASTING;
     }
     for (uint32_t i = 0; i < s->backups.count; i++) {
+        bool has_begun;
+
         closure = mu__closures_find(&s->closures, s->backups.closures[i]);
-        begun += closure != NULL &&
-                 mu__sup_extra(s, closure)->backup.worker == worker->number &&
-                 mu__sup_extra(s, closure)->backup.begun;
+        has_begun = closure != NULL &&
+                    mu__sup_extra(s, closure)->backup.worker == worker->number &&
+                    mu__sup_extra(s, closure)->backup.begun;
+        begun += has_begun;
+        lasting += has_begun;
     }
-    if (load_us != worker->load_us || begun != worker->begun)
-        cluster_break(cluster, "worker %" PRIu32 " has %" PRIu64 " us and %" PRIu32
-                      " begun, but its attempts %" PRIu64 " us and %" PRIu32,
-                      worker->index, worker->load_us, worker->begun, load_us, begun);
+    if (load_us != worker->load_us || begun != worker->begun ||
+        lasting != worker->lasting)
+        cluster_break(cluster, "worker %" PRIu32 " has %" PRIu64 " us, %" PRIu32
+                      " begun and %" PRIu32 " lasting, but its attempts %" PRIu64
+                      " us, %" PRIu32 " and %" PRIu32,
+                      worker->index, worker->load_us, worker->begun, worker->lasting,
+                      load_us, begun, lasting);
 }
 
 /* A worker's load is what it has in flight, backups there, and what it has not answered

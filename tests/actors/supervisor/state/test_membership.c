@@ -16,6 +16,13 @@ static struct mu__worker_id worker(uint32_t index)
     return (struct mu__worker_id){0, index};
 }
 
+static const struct mu__charge lasting = {0, MU__STAGE_LASTING};
+
+static struct mu__charge sent(uint32_t cost_us)
+{
+    return (struct mu__charge){cost_us, MU__STAGE_SENT};
+}
+
 static void test_least_loaded(void **state)
 {
     struct mu__membership members = {0};
@@ -34,7 +41,7 @@ static void test_least_loaded(void **state)
     assert_int_equal(mu__membership_pick(&members), a);
     mu__membership_load(&members, a, 0, 0);
     assert_int_equal(mu__membership_pick(&members), 0);
-    mu__membership_unload(&members, b, 0, 0, false);
+    mu__membership_unload(&members, b, 0, sent(0));
     assert_int_equal(mu__membership_pick(&members), b);
     mu__membership_done(&members);
 }
@@ -54,7 +61,7 @@ static void test_step_back(void **state)
     for (uint32_t i = 0; i < 6; i++) {
         seen[i] = mu__membership_pick(&members);
         mu__membership_load(&members, seen[i], 0, 0);
-        mu__membership_unload(&members, seen[i], 0, 0, false);
+        mu__membership_unload(&members, seen[i], 0, sent(0));
         mu__membership_step_back(&members, seen[i]);
         assert_int_not_equal(seen[i], numbers[3]);
         for (uint32_t j = 0; j < i; j++)
@@ -84,7 +91,7 @@ static void test_bytes(void **state)
     assert_int_equal(mu__membership_pick(&members), a);
     mu__membership_load(&members, a, 1, 0);
     assert_int_equal(mu__membership_pick(&members), 0);
-    mu__membership_unload(&members, a, MU__WORKER_BYTES_MAX, 0, false);
+    mu__membership_unload(&members, a, MU__WORKER_BYTES_MAX, sent(0));
     assert_int_equal(mu__membership_pick(&members), a);
     mu__membership_done(&members);
 }
@@ -200,11 +207,11 @@ static void test_time_bounds_what_is_given(void **state)
         mu__membership_load(&members, a, 0, 3000);
     assert_int_equal(given, 3);
     assert_int_equal(members.crowded, 1);
-    mu__membership_unload(&members, a, 0, 3000, false);
+    mu__membership_unload(&members, a, 0, sent(3000));
     assert_int_equal(members.crowded, 0);
     assert_int_equal(mu__membership_pick(&members), a);
     for (; given > 1; given--)
-        mu__membership_unload(&members, a, 0, 3000, false);
+        mu__membership_unload(&members, a, 0, sent(3000));
     for (; mu__membership_pick(&members) == a; given++)
         mu__membership_load(&members, a, 0, 0);
     assert_int_equal(given, 13);
@@ -222,17 +229,45 @@ static void test_no_time_behind_what_is_long(void **state)
     (void)state;
     mu__membership_set_time(&members, a, 4000);
     mu__membership_load(&members, a, 0, 60000);
-    mu__membership_begin(&members, a, 60000);
+    mu__membership_recharge(&members, a, sent(60000), lasting);
     for (; mu__membership_pick(&members) == a; given++)
         mu__membership_load(&members, a, 0, 1500);
     assert_int_equal(given, 3);
-    mu__membership_begin(&members, a, 1500);
-    mu__membership_unload(&members, a, 0, 1500, false);
-    mu__membership_unload(&members, a, 0, 1500, false);
+    mu__membership_recharge(&members, a, sent(1500), lasting);
+    mu__membership_unload(&members, a, 0, sent(1500));
+    mu__membership_unload(&members, a, 0, sent(1500));
     assert_int_equal(members.workers[a].load, 2);
     assert_int_equal(mu__membership_pick(&members), 0);
-    mu__membership_unload(&members, a, 0, 0, true);
+    mu__membership_unload(&members, a, 0, lasting);
     assert_int_equal(mu__membership_pick(&members), a);
+    mu__membership_done(&members);
+}
+
+/* A thread that runs as long as was expected is free soon: what is left of its run counts
+ * as any other work. */
+static void test_time_behind_what_is_expected(void **state)
+{
+    const struct mu__charge begun = {3000, MU__STAGE_BEGUN};
+    const struct mu__charge ending = {500, MU__STAGE_BEGUN};
+    struct mu__membership members = {0};
+    uint32_t a = mu__membership_add(&members, 7, worker(0), 1, 12);
+
+    (void)state;
+    mu__membership_set_time(&members, a, 2000);
+    mu__membership_load(&members, a, 0, 10000);
+    mu__membership_recharge(&members, a, sent(10000), begun);
+    assert_int_equal(mu__membership_pick(&members), 0);
+    mu__membership_recharge(&members, a, begun, ending);
+    assert_int_equal(mu__membership_pick(&members), a);
+    mu__membership_load(&members, a, 0, 1500);
+    assert_int_equal(mu__membership_pick(&members), 0);
+    mu__membership_unload(&members, a, 0, sent(1500));
+    assert_int_equal(mu__membership_pick(&members), a);
+    mu__membership_recharge(&members, a, ending, lasting);
+    assert_int_equal(mu__membership_pick(&members), 0);
+    mu__membership_unload(&members, a, 0, lasting);
+    assert_int_equal(members.workers[a].load_us, 0);
+    assert_int_equal(members.workers[a].begun, 0);
     mu__membership_done(&members);
 }
 
@@ -249,7 +284,7 @@ static void test_refill_by_halves(void **state)
     }
     for (unsigned i = 0; i < 10; i++) {
         assert_int_equal(mu__membership_pick(&members), 0);
-        mu__membership_unload(&members, a, 0, 0, false);
+        mu__membership_unload(&members, a, 0, sent(0));
     }
     for (unsigned i = 0; i < 10; i++) {
         assert_int_equal(mu__membership_pick(&members), a);
@@ -327,7 +362,7 @@ static void take(struct mu__membership *members, struct known *known, uint32_t n
 
     known[number].bytes_sum -= bytes;
     note_full(&known[number]);
-    mu__membership_unload(members, number, bytes, 0, false);
+    mu__membership_unload(members, number, bytes, sent(0));
 }
 
 static void come(struct mu__membership *members, struct known *known, uint32_t node,
@@ -405,6 +440,7 @@ int main(void)
         cmocka_unit_test(test_holds),
         cmocka_unit_test(test_time_bounds_what_is_given),
         cmocka_unit_test(test_no_time_behind_what_is_long),
+        cmocka_unit_test(test_time_behind_what_is_expected),
         cmocka_unit_test(test_refill_by_halves),
         cmocka_unit_test(test_chance),
     };
