@@ -90,26 +90,6 @@ void mu__sup_queue_read(struct mu__ctx *ctx, struct supervisor *s);
 void mu__sup_unload(struct mu__ctx *ctx, struct supervisor *s, uint32_t number,
                     const struct abandoned_attempt *was);
 
-/* What a closure in flight, or its backup attempt, adds to the load of its worker. */
-static inline struct abandoned_attempt mu__sup_charge(const struct mu__closure *closure)
-{
-    bool begun = (closure->marks & MU__MARK_BEGUN) != 0;
-    bool lasting = (closure->marks & MU__MARK_LONG) != 0;
-
-    return (struct abandoned_attempt){
-        .closure = mu__closure_id(closure),
-        .attempt = closure->attempt,
-        .bytes = mu__closure_bytes(closure),
-        .charge = {.cost_us = (uint32_t)closure->cost * MU__COST_UNIT_US,
-                   .stage = lasting ? MU__STAGE_LASTING
-                            : begun ? MU__STAGE_BEGUN
-                                    : MU__STAGE_SENT},
-    };
-}
-
-struct abandoned_attempt mu__sup_backup_charge(const struct mu__closure *closure,
-                                               const struct closure_extra *extra);
-
 /* The number of the latest attempt: backups have numbers too, and no two attempts of a
  * closure have the same. */
 uint32_t mu__sup_last_attempt(const struct supervisor *s,

@@ -6,7 +6,7 @@
 enum {
     ROUND_TRIPS = 4,            /* sent ahead: a filled window is refilled when it is half
                                    empty, and results may wait for parameter servers */
-    AHEAD_MAX_US = 1000 * 1000, /* below MU__COST_UNKNOWN: nothing unknown is sent ahead */
+    AHEAD_MAX_US = 1000 * 1000, /* what is unknown costs more, and is not sent ahead */
     REVIEW_MIN_MS = 5,
     REVIEW_MAX_MS = 500
 };
@@ -155,14 +155,14 @@ static uint64_t review_worker(struct mu__ctx *ctx, struct supervisor *s,
     struct mu__closure *closure =
         mu__closures_first(&s->closures, mu__list_in_flight(worker->number));
 
-    for (; closure != NULL && left > 0; closure = mu__closures_next(&s->closures, closure)) {
-        uint64_t delay_ms;
+    while (closure != NULL && left > 0) {
+        if ((closure->marks & MU__MARKS_RUNNING) == MU__MARK_BEGUN) {
+            uint64_t delay_ms = recharge(s, worker->number, closure, mu__now_ms(ctx));
 
-        if ((closure->marks & MU__MARKS_RUNNING) != MU__MARK_BEGUN)
-            continue;
-        delay_ms = recharge(s, worker->number, closure, mu__now_ms(ctx));
-        next_ms = delay_ms < next_ms ? delay_ms : next_ms;
-        left--;
+            next_ms = delay_ms < next_ms ? delay_ms : next_ms;
+            left--;
+        }
+        closure = mu__closures_next(&s->closures, closure);
     }
     if (worker->lasting > lasting)
         mu__sup_recall_excess(ctx, s, worker);

@@ -14,6 +14,25 @@
 
 #include "actors/supervisor/internal.h"
 
+/* What a closure in flight, or its backup attempt, adds to the load of its worker. */
+static inline struct abandoned_attempt mu__sup_charge(const struct mu__closure *closure)
+{
+    unsigned running = closure->marks & MU__MARKS_RUNNING;
+
+    return (struct abandoned_attempt){
+        .closure = mu__closure_id(closure),
+        .attempt = closure->attempt,
+        .bytes = mu__closure_bytes(closure),
+        .charge = {.cost_us = (uint32_t)closure->cost * MU__COST_UNIT_US,
+                   .stage = running == 0                ? MU__STAGE_SENT
+                            : running == MU__MARK_BEGUN ? MU__STAGE_BEGUN
+                                                        : MU__STAGE_LASTING},
+    };
+}
+
+struct abandoned_attempt mu__sup_backup_charge(const struct mu__closure *closure,
+                                               const struct closure_extra *extra);
+
 /* An attempt that ran for `ran_us` was answered `elapsed_ms` after it was sent. */
 void mu__sup_note_round_trip(struct supervisor *s, uint32_t number, uint32_t elapsed_ms,
                              uint32_t ran_us);

@@ -9,6 +9,7 @@
  * with nothing beside it, so that it can be told from what died with it: one worker at
  * a time is kept free for it. */
 #include "actors/supervisor/actions.h"
+#include "actors/supervisor/begun.h"
 #include "actors/supervisor/inputs.h"
 #include "actors/supervisor/journaling.h"
 #include "actors/supervisor/recall.h"

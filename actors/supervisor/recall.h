@@ -6,9 +6,9 @@
  * runs or is given back. What comes back goes to the front of its queue, and does not
  * count as a failure.
  *
- * Recalled are closures that wait behind a run of unknown length; that wait at one worker while
- * another is idle; that are in front of a more urgent one; and all that wait at a worker
- * that leaves. */
+ * Recalled are closures that wait behind a run of unknown length; that wait at one worker
+ * while another is idle; that are in front of a more urgent one; and all that wait at a
+ * worker that leaves. */
 #ifndef MU_ACTORS_SUPERVISOR_RECALL_H
 #define MU_ACTORS_SUPERVISOR_RECALL_H
 

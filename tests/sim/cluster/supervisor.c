@@ -2,6 +2,7 @@
 #include "tests/sim/cluster.h"
 
 #include "actors/supervisor/actions.h"
+#include "actors/supervisor/begun.h"
 #include "actors/supervisor/builds.h"
 #include "actors/supervisor/recall.h"
 #include "actors/supervisor/roles.h"
