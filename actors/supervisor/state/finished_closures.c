@@ -179,10 +179,9 @@ const struct finished_closure *mu__finished_find(const struct finished_closures 
 
 static uint32_t chunks_count(const struct finished_closures *f)
 {
-    uint32_t first = f->head >> CHUNK_UNITS_BITS;
-    uint32_t last = (f->tail + CHUNK_UNITS - 1) >> CHUNK_UNITS_BITS;
+    uint32_t used = f->head % CHUNK_UNITS + (f->tail - f->head);
 
-    return f->head == f->tail && f->tail % CHUNK_UNITS == 0 ? 0 : last - first;
+    return (used + CHUNK_UNITS - 1) >> CHUNK_UNITS_BITS;
 }
 
 /* Twice as many chunks; each finds its place by its number. */

@@ -132,6 +132,17 @@ static void test_the_oldest_are_forgotten_beyond_a_number(void **state)
     assert_int_equal(f->functions.names[f->function]->holders, 1 + COUNT / 4);
 }
 
+/* After the last place comes the first one. */
+static void test_places_begin_again(void **state)
+{
+    const mu__finished_ref last_chunks = 0U - (4U << 13);
+    struct fixture *f = *state;
+
+    f->finished.head = f->finished.known = f->finished.tail = last_chunks;
+    test_the_oldest_are_forgotten_beyond_a_number(state);
+    assert_true(f->finished.tail < last_chunks);
+}
+
 /* One each millisecond: those of the last 1,000 are there, and none of 1,200 ms ago. */
 static void test_the_old_are_forgotten(void **state)
 {
@@ -191,6 +202,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         TEST(test_the_oldest_are_forgotten_beyond_a_number),
+        TEST(test_places_begin_again),
         TEST(test_the_old_are_forgotten),
         TEST(test_as_a_model),
     };
