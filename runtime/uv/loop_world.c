@@ -321,21 +321,18 @@ static bool has_anything(void *arg)
 }
 
 /* The last before the poll phase. Where that may wait, this is the moment to spin, and to
- * look once more. */
+ * look once more. Events that have ended the spin may be gone when the loop asks for
+ * them: it counts as asleep all the same. */
 static void on_prepare(uv_prepare_t *prepare)
 {
     struct mu__world_uv *world = prepare->data;
-    bool ready = false;
 
     if (uv_backend_timeout(world->loop) == 0)
         return;
-    if (!has_posts(world)) {
-        ready = mu__spin_wait(&world->sleep.spin, has_anything, world,
-                              &world->sleep.begun_ns);
-        world->sleep.slept = !ready;
-    }
-    if (!ready)
-        atomic_store(&world->sleep.asleep, true);
+    if (!has_posts(world))
+        world->sleep.slept = !mu__spin_wait(&world->sleep.spin, has_anything, world,
+                                            &world->sleep.begun_ns);
+    atomic_store(&world->sleep.asleep, true);
     if (has_posts(world))
         op_wake_at(&world->door, 0);
 }

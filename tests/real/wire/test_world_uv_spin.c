@@ -1,12 +1,15 @@
 /* The real world on a loop that is the node's own: nobody wakes it while it does not
  * sleep, and nothing that is left for it just then is missed, however long it and the
  * executor's threads spin. */
+#define _GNU_SOURCE     /* pipe2 */
 #include "tests/real/wire/world_uv_fixture.h"
 
 #include "runtime/uv/spin.h"
 
+#include <fcntl.h>
 #include <sched.h>
 #include <stdatomic.h>
+#include <unistd.h>
 
 enum {
     ROUNDS = 500,
@@ -23,6 +26,7 @@ struct scene {
     struct mu__work works[2];
     atomic_uint met;            /* works that have begun; each waits for the other */
     unsigned submitted;
+    int pipe[2];                /* has a byte while the world's prepare handle runs */
 };
 
 static struct scene scene;
@@ -124,25 +128,30 @@ static void begin(struct fixture *f, uint32_t spin_us)
     (void)uv_timer_start(&f->limit, on_late, WAIT_MS, 0);
 }
 
-/* Whether all were delivered in time. */
-static bool run_posts(struct fixture *f, uint32_t spin_us)
+/* Whether the messages of so many threads were delivered in time. */
+static bool run_producers(struct fixture *f, uint32_t count)
 {
     struct producer producers[PRODUCERS];
 
-    begin(f, spin_us);
-    f->wanted_posts = PRODUCERS * ROUNDS;
-    for (uint32_t i = 0; i < PRODUCERS; i++) {
+    f->wanted_posts = count * ROUNDS;
+    for (uint32_t i = 0; i < count; i++) {
         producers[i] = (struct producer){.fixture = f, .number = i};
         assert_int_equal(pthread_create(&producers[i].thread, NULL, post_one_by_one,
                                         &producers[i]), 0);
     }
     (void)uv_run(&f->loop, UV_RUN_DEFAULT);
-    for (uint32_t i = 0; i < PRODUCERS; i++)
+    for (uint32_t i = 0; i < count; i++)
         (void)pthread_join(producers[i].thread, NULL);
-    for (uint32_t i = 0; i < PRODUCERS; i++)
+    for (uint32_t i = 0; i < count; i++)
         if (producers[i].posted != ROUNDS)
             return false;
     return !f->late && f->closed;
+}
+
+static bool run_posts(struct fixture *f, uint32_t spin_us)
+{
+    begin(f, spin_us);
+    return run_producers(f, PRODUCERS);
 }
 
 /* Whether all have ended in time. */
@@ -170,6 +179,71 @@ static void test_posts_long_spin(void **state)
     assert_true(run_posts(*state, LONG_SPIN_US));
 }
 
+/* ---- Events that are gone before the loop takes them ---- */
+
+static void on_prepare_first(uv_prepare_t *prepare)
+{
+    (void)prepare;
+    (void)!write(scene.pipe[1], "", 1);
+}
+
+static void on_prepare_last(uv_prepare_t *prepare)
+{
+    char byte;
+
+    (void)prepare;
+    (void)!read(scene.pipe[0], &byte, 1);
+}
+
+static void on_readable(uv_poll_t *readable, int status, int events)
+{
+    (void)readable;
+    (void)status;
+    (void)events;
+}
+
+/* The handle that is started first runs last: the world is opened anew between the two. */
+static void open_between(struct fixture *f, uv_prepare_t *first, uv_prepare_t *last)
+{
+    struct mu__world_hooks hooks = {f, deliver, turn, transmit};
+
+    mu__world_uv_close(f->world, on_closed, &f->closed);
+    run_until(f, is_closed);
+    f->closed = false;
+    (void)uv_prepare_init(&f->loop, last);
+    (void)uv_prepare_start(last, on_prepare_last);
+    assert_int_equal(mu__world_uv_open(&f->loop, THREADS, &hooks, log_line, &f->world),
+                     0);
+    f->door = mu__world_uv_world(f->world);
+    (void)uv_prepare_init(&f->loop, first);
+    (void)uv_prepare_start(first, on_prepare_first);
+}
+
+/* What ends the spin is gone when the loop looks for it, so that it sleeps after all:
+ * messages wake it. */
+static void test_posts_after_what_vanishes(void **state)
+{
+    struct fixture *f = *state;
+    uv_prepare_t prepares[2];
+    uv_poll_t readable;
+
+    open_between(f, &prepares[0], &prepares[1]);
+    begin(f, MU__SPIN_US_MAX);
+    assert_int_equal(pipe2(scene.pipe, O_NONBLOCK | O_CLOEXEC), 0);
+    (void)uv_poll_init(&f->loop, &readable, scene.pipe[0]);
+    (void)uv_poll_start(&readable, UV_READABLE, on_readable);
+    uv_unref((uv_handle_t *)&prepares[0]);
+    uv_unref((uv_handle_t *)&prepares[1]);
+    uv_unref((uv_handle_t *)&readable);
+    assert_true(run_producers(f, 1));
+    uv_close((uv_handle_t *)&prepares[0], NULL);
+    uv_close((uv_handle_t *)&prepares[1], NULL);
+    uv_close((uv_handle_t *)&readable, NULL);
+    (void)uv_run(&f->loop, UV_RUN_NOWAIT);
+    (void)close(scene.pipe[0]);
+    (void)close(scene.pipe[1]);
+}
+
 static void test_works_without_spin(void **state)
 {
     assert_true(run_works(*state, 0));
@@ -191,6 +265,7 @@ int main(void)
         WITH_WORLD(test_posts_without_spin),
         WITH_WORLD(test_posts_short_spin),
         WITH_WORLD(test_posts_long_spin),
+        WITH_WORLD(test_posts_after_what_vanishes),
         WITH_WORLD(test_works_without_spin),
         WITH_WORLD(test_works_short_spin),
         WITH_WORLD(test_works_long_spin),
