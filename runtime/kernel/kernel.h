@@ -74,6 +74,7 @@ enum { MU__QUEUED_PAUSE = 1 << 16 };
 
 enum {
     MU__READS_BYTES = 16 << 20,
+    MU__READS_BYTES_MAX = 64 << 20, /* as MU__READS_MAX, in frames; one may be larger */
     MU__OWED_BYTES = 4 << 20    /* a node to which actors owe more is behind */
 };
 

@@ -85,7 +85,8 @@ bool mu__reads_hold(struct mu__kernel *kernel, struct mu__msg *msg)
     if (node == NULL || node->reads == NULL ||
         (!is_behind(node->reads) && node->reads->count == 0))
         return false;
-    if (node->reads->count >= MU__READS_MAX) {
+    if (node->reads->count >= MU__READS_MAX ||
+        node->reads->bytes >= MU__READS_BYTES_MAX) {
         kernel->counters.dead_letters++;
         mu__pool_put(&kernel->pool, msg);
         return true;

@@ -137,6 +137,29 @@ static void test_reads_beyond_the_bound_are_dropped(void **state)
     assert_int_equal(new_dead(bench), 7);
 }
 
+/* By the memory that they hold, too: a wire may not be able to leave a link unread. */
+static void test_frames_beyond_the_bound_are_dropped(void **state)
+{
+    enum { FRAME = MU__READS_BYTES_MAX / 4, FRAMES = 7 };
+    struct bench *bench = *state;
+    mu__pid probe = begin(bench);
+
+    mu__kernel_node_behind(bench->kernel, NODE, true);
+    for (uint64_t i = 0; i < FRAMES; i++) {
+        struct mu__buf *frame = mu__buf_new(FRAME);
+
+        from_node(bench, probe, MU__LOOK, NODE, i, frame);
+        mu__buf_unref(frame);
+    }
+    expect(bench, 10, "");
+    assert_int_equal(new_dead(bench), FRAMES - 4);
+    mu__kernel_node_behind(bench->kernel, NODE, false);
+    expect(bench, 10, "[   10] n probe: 16: look 0 of 3\n"
+                      "[   10] n probe: 16: look 1 of 3\n"
+                      "[   10] n probe: 16: look 2 of 3\n"
+                      "[   10] n probe: 16: look 3 of 3\n");
+}
+
 static void test_large_frames_count(void **state)
 {
     struct bench *bench = *state;
@@ -166,6 +189,7 @@ int main(void)
         STORY(test_a_node_that_is_lost_leaves_nothing),
         STORY(test_a_link_with_many_reads_is_not_read),
         STORY(test_reads_beyond_the_bound_are_dropped),
+        STORY(test_frames_beyond_the_bound_are_dropped),
         STORY(test_large_frames_count),
     };
 
