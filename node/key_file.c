@@ -5,6 +5,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <pwd.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -31,7 +32,7 @@ static int check_folder(const char *path, mu_error *ret_error)
 {
     const char *slash = strrchr(path, '/');
     int length = slash == NULL ? 1 : slash == path ? 1 : (int)(slash - path);
-    char folder[MU__KEY_PATH_BYTES];
+    char folder[PATH_MAX];
     struct stat status;
 
     (void)snprintf(folder, sizeof folder, "%.*s", length, slash == NULL ? "." : path);
@@ -42,7 +43,7 @@ static int check_folder(const char *path, mu_error *ret_error)
         return 0;
     return mu_error_set(ret_error, -MU_EPERMISSION,
                         "\"%s\" is in a folder that others may change (\"%s\", of user "
-                        "%u, mode %04o): put it elsewhere, or chmod go-w the folder",
+                        "%u, mode %04o): put it elsewhere, or chmod o-w the folder",
                         path, folder, (unsigned)status.st_uid,
                         (unsigned)(status.st_mode & 07777));
 }
@@ -157,7 +158,7 @@ int mu__user_key_path(mu_error *ret_error, char ret_path[MU__KEY_PATH_BYTES])
 
 static int make_folders(const char *path, mu_error *ret_error)
 {
-    char folder[MU__KEY_PATH_BYTES];
+    char folder[PATH_MAX];
 
     (void)snprintf(folder, sizeof folder, "%s", path);
     for (char *at = strchr(folder + 1, '/'); at != NULL; at = strchr(at + 1, '/')) {

@@ -122,6 +122,26 @@ static void test_whose_folder_it_is(void **state)
     }
 }
 
+/* However long the path to it is. */
+static void test_whose_folder_it_is_by_a_long_path(void **state)
+{
+    struct stat status = {.st_mode = 0600, .st_uid = geteuid()};
+    const char *name = strrchr(folder, '/') + 1;
+    char path[3 * MU__KEY_PATH_BYTES];
+    size_t size = strlen(folder);
+    mu_error error = {0};
+
+    (void)state;
+    memcpy(path, folder, size + 1);
+    while (size < 2 * MU__KEY_PATH_BYTES)
+        size += (size_t)snprintf(path + size, sizeof path - size, "/../%s", name);
+    (void)snprintf(path + size, sizeof path - size, "/key");
+    if (mu__secret_check(path, &status, &error) != 0)
+        fail_msg("%s", error.message);
+    assert_int_equal(chmod(folder, 0777), 0);
+    assert_int_equal(mu__secret_check(path, &status, &error), -MU_EPERMISSION);
+}
+
 static void set(const char *name, const char *value)
 {
     assert_int_equal(value == NULL ? unsetenv(name) : setenv(name, value, 1), 0);
@@ -234,6 +254,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_who_may_read_it, set_up, tear_down),
         cmocka_unit_test(test_whose_it_is),
         cmocka_unit_test_setup_teardown(test_whose_folder_it_is, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_whose_folder_it_is_by_a_long_path, set_up,
+                                        tear_down),
         cmocka_unit_test(test_where_it_is),
         cmocka_unit_test_setup_teardown(test_all_get_the_same, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_no_place, set_up, tear_down),
