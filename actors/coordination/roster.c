@@ -255,6 +255,7 @@ static struct mu__roster_task *reuse(struct mu__roster *roster,
         return NULL;
     (void)mu__map_remove(&roster->names, name_key(roster, task->type, task->index));
     mu_value_free(task->devices);
+    free(task->failure.ended);
     *task = (struct mu__roster_task){.slot = task->slot};
     name_task(roster, task, type, index);
     return task;
