@@ -75,7 +75,6 @@ void cmd_write_stacks(int fd)
     struct sigaction action = {.sa_handler = write_own, .sa_flags = SA_RESTART};
     DIR *folder = opendir("/proc/self/task");
     const struct dirent *entry;
-    struct sigaction former;
     void *frame[1];
 
     if (folder == NULL)
@@ -84,7 +83,7 @@ void cmd_write_stacks(int fd)
     stacks_fd = fd;
     (void)sem_init(&stacks_written, 0, 0);
     (void)sigemptyset(&action.sa_mask);
-    (void)sigaction(SIGTRAP, &action, &former);
+    (void)sigaction(SIGTRAP, &action, NULL);
     while ((entry = readdir(folder)) != NULL) {
         long id = strtol(entry->d_name, NULL, 10);
 
