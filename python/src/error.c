@@ -8,15 +8,17 @@
 
 static PyObject *from_fields;   /* muster.errors._from_fields */
 
+/* Takes `data`, which may be NULL: None. */
 static PyObject *bytes_of(mu_value *data)
 {
     const void *bytes = NULL;
     size_t size = 0;
-    PyObject *object;
+    PyObject *object = Py_None;
 
-    if (data == NULL || mu_value_get_bytes(data, &bytes, &size) != 0)
-        Py_RETURN_NONE;
-    object = PyBytes_FromStringAndSize(bytes, (Py_ssize_t)size);
+    if (data != NULL && mu_value_get_bytes(data, &bytes, &size) == 0)
+        object = PyBytes_FromStringAndSize(bytes, (Py_ssize_t)size);
+    else
+        Py_INCREF(object);
     mu_value_free(data);
     return object;
 }
