@@ -118,6 +118,50 @@ static void test_cut_off_from_a_server(void **state)
     end(cluster);
 }
 
+static void await_said(struct cluster *cluster, const char *words)
+{
+    for (int i = 0; i < 36000; i++) {
+        if (strstr(sim_trace(cluster->sim), words) != NULL)
+            return;
+        run_for(cluster, 100);
+    }
+    fail_msg("nobody says \"%s\" within an hour", words);
+}
+
+/* A closure that no other worker may run goes back to the one that was cut off. */
+static void test_cut_off_with_nobody_else(void **state)
+{
+    static const struct {
+        struct cluster_ask ask;
+        bool other_dies;
+    } rows[] = {
+        {{.flags = MU_CLOSURE_EFFECT_ONCE, .worker_type = "worker", .not_worker = 1},
+         false},
+        {{.flags = MU_CLOSURE_EFFECT_ONCE, .worker_type = "worker"}, true},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        struct cluster *cluster =
+            BEGIN_WRITING(.workers = 2, .gpus = 1, .servers = 1, .window = 1);
+        struct cluster_closure *closure;
+
+        open_counter(cluster, cluster->chief, 4);
+        cut_off(cluster, 1);
+        set_work_ms(cluster, 100);
+        closure = cluster_write(cluster->chief, &rows[i].ask);
+        await_said(cluster, "/job:worker/task:1 does not reach /job:ps/task:0");
+        if (rows[i].other_dies)
+            sim_crash(cluster->workers[0]->node);
+        sim_heal(cluster->sim);
+        run_for(cluster, 10000);
+        expect_squares(&closure, 1);
+        assert_int_equal(item(cluster->chief, closure->key), 1);
+        assert_int_equal(join(cluster->chief), 0);
+        end(cluster);
+    }
+}
+
 /* Sixty closures over three servers, and workers that die every 50 ms: the sum is what
  * it should be. */
 static void test_many_servers(void **state)
@@ -221,6 +265,7 @@ int main(void)
         cmocka_unit_test(test_lost_worker),
         cmocka_unit_test(test_late_write),
         cmocka_unit_test(test_cut_off_from_a_server),
+        cmocka_unit_test(test_cut_off_with_nobody_else),
         cmocka_unit_test(test_many_servers),
         cmocka_unit_test(test_backup),
         cmocka_unit_test(test_fence),
