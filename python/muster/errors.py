@@ -367,9 +367,15 @@ def _unpack_exception(detail: str, message: str) -> Tuple[str, Optional[BaseExce
     return text, value if isinstance(value, BaseException) else None
 
 
-def _unpack_whole(data: bytes) -> Tuple[str, str, Optional[BaseException]]:
-    """Message, traceback and exception of muster._worker.failure()."""
-    packed, words, text, _ = pickle.loads(data)
+def _unpack_whole(data: bytes) -> Optional[Tuple[str, str, Optional[BaseException]]]:
+    """Message, traceback and exception of muster._worker.failure(); None: the bytes are
+    of a function in another language."""
+    try:
+        packed, words, text, _ = pickle.loads(data)
+    except Exception:
+        return None
+    if type(words) is not str or type(text) is not str:
+        return None
     try:
         original = None if packed is None else pickle.loads(packed)
     except Exception:  # its class is not importable here
@@ -382,9 +388,10 @@ def _from_fields(code: int, message: str, kind: int, task: str, function: str,
                  data: Optional[bytes] = None) -> BaseException:
     """The exception of an error of the library: called by the extension."""
     text, original = _unpack_exception(detail, message)
-    if data is not None:
-        words, text, whole = _unpack_whole(data)
-        original = whole or original
+    whole = None if data is None else _unpack_whole(data)
+    if whole is not None:
+        words, text, of_whole = whole
+        original = of_whole or original
         if kind != 2:
             message = words
     cls: Type[MusterError] = InputError if kind == 2 else class_of(code)

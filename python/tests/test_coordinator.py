@@ -1,6 +1,7 @@
 """Scheduling, joining, errors, options of closures."""
 
 import concurrent.futures
+import pickle
 import time
 
 import numpy as np
@@ -9,6 +10,7 @@ import pytest
 import jobs
 import muster
 from conftest import wait_until
+from muster import errors
 
 
 def test_join_waits_for_everything_scheduled(coordinator):
@@ -326,6 +328,15 @@ def check_whole(how, error):
 def whole_coordinator(request):
     with muster.LocalCluster(workers=1, processes=request.param) as cluster:
         yield muster.ClusterCoordinator(cluster, timeout=60)
+
+
+@pytest.mark.parametrize("data", [b"", b"\x80nonsense", b"its own form",
+                                  pickle.dumps(7, 4), pickle.dumps((None, 1, 2, 3), 4)])
+def test_data_of_other_languages_is_no_matter(data):
+    error = errors._from_fields(3, "bad input", 1, "/job:worker/task:0", "f", 7, 1, "",
+                                data)
+    assert type(error) is errors.InvalidArgumentError
+    assert str(error).startswith("bad input")
 
 
 @pytest.mark.parametrize("how", ["called", "json", "own", "deep", "huge"])
