@@ -202,7 +202,7 @@ static void on_readable(uv_poll_t *readable, int status, int events)
     (void)events;
 }
 
-/* The handle that is started first runs last: the world is opened anew between the two. */
+/* What is started first runs last: the world is opened anew between the two. */
 static void open_between(struct fixture *f, uv_prepare_t *first, uv_prepare_t *last)
 {
     struct mu__world_hooks hooks = {f, deliver, turn, transmit};
