@@ -234,7 +234,7 @@ static const struct {
     [MU__AGENT_NOTICE] = {.kind = &mu__agent_noticing},
     [MU__AGENT_REACHED] = {mu__agent_call_reached, UNREGISTERED, NULL},
     [MU__AGENT_PREEMPTION] = {mu__agent_call_preemption, 0, NULL},
-    [MU__AGENT_RUN_END] = {mu__agent_call_run_end, 0, NULL},
+    [MU__AGENT_RUN_END] = {mu__agent_call_run_end, ALWAYS, NULL},
     [MU__AGENT_RUNS] = {.kind = &mu__agent_runs_query},
     [MU__AGENT_RUNS_CLEAR] = {.kind = &mu__agent_runs_clearing},
     [MU__AGENT_MARK] = {.kind = &mu__agent_marking},

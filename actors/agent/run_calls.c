@@ -44,20 +44,35 @@ static const struct mu__agent_request_kind ending = {
     .changes = true,
 };
 
-static bool hosts_service(const struct agent *a)
-{
-    return a->registration.registered && a->hosts.followed != NULL &&
-           a->hosts.followed->node == MU__NODE_SELF;
-}
+/* The closing of a host. Its task may have left, or be in error: the message is not one
+ * of a session. */
+static const struct mu__agent_request_kind closing = {
+    .on_answer = mu__agent_answered,
+    .what = "the end of the job's run",
+    .fail = mu__agent_call_fail,
+    .late = "was not stored",
+};
 
 /* The closing of a node is of interest only if it hosts the service. */
+static void close_host(struct mu__ctx *ctx, struct agent *a, struct mu__agent_call *call)
+{
+    if (a->hosts.followed == NULL || a->hosts.followed->node != MU__NODE_SELF)
+        mu__agent_complete(call, NULL);
+    else if (mu__agent_submit(ctx, a, &call->pending, &closing, call->call.timeout_ms, 0))
+        (void)mu__send(ctx, mu__agent_service(a), make_end(ctx, a, &call->pending));
+}
+
 void mu__agent_call_run_end(struct mu__ctx *ctx, struct agent *a,
                             struct mu__agent_call *call)
 {
     mu_error error = {0};
 
-    if (call->below && !hosts_service(a)) {
-        mu__agent_complete(call, NULL);
+    if (call->below) {
+        close_host(ctx, a, call);
+        return;
+    }
+    if (!mu__agent_admits(a, &error)) {
+        mu__agent_complete(call, &error);
         return;
     }
     if (a->registration.registered) {

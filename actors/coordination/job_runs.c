@@ -281,7 +281,8 @@ uint64_t mu__coord_runs_number_for(const struct coordination *c, uint64_t run)
 
 /* ---- its end ---- */
 
-/* Whether other tasks than this host's are connected, clients aside. */
+/* Whether other tasks than this host's are connected, clients aside. `own` NULL: the
+ * host's has left, or never was there. */
 static bool has_others(const struct coordination *c, const struct mu__roster_task *own)
 {
     for (uint32_t i = 0; i < c->roster->count; i++) {
@@ -329,13 +330,16 @@ void mu__coord_on_run_end(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
     struct coordination *c = state;
     const struct mu__run_end *body = mu__body(msg);
     uint32_t node = msg->from.node;
-    const struct mu__roster_task *task = mu__coord_requester(ctx, c, node, body->token);
+    bool is_host = body->closing && node == MU__NODE_SELF;
+    const struct mu__roster_task *task =
+        is_host ? mu__roster_at_node(c->roster, node)
+                : mu__coord_requester(ctx, c, node, body->token);
     struct mu__store_run *run = mu__store_runs_present(&c->runs->store_runs);
     mu_error error;
 
-    if (task == NULL)
+    if (task == NULL && !is_host)
         return;
-    if (body->closing ? node != MU__NODE_SELF : !may_end(c, task)) {
+    if (!is_host && (body->closing || !may_end(c, task))) {
         (void)mu_error_set(&error, -MU_EPERMISSION, "%s does not lead the job",
                            task->name);
         mu__coord_answer(ctx, c, node, body->token, &error);

@@ -309,6 +309,24 @@ static void test_closed_alone_is_the_end(void **state)
     service_end(job.s);
 }
 
+/* The program of the host has said goodbye for its task before it closes the node. */
+static void test_closed_after_its_task_has_left(void **state)
+{
+    struct job job = begin();
+
+    (void)state;
+    pass(&job, "start");
+    expect_ok(job.w0, service_leave(job.w0, 0));
+    expect_ok(job.w1, service_leave(job.w1, 0));
+    expect_ok(job.chief, service_leave(job.chief, 0));
+    expect_ok(job.chief, close_host(job.chief));
+    assert_int_equal(present(&job)->state, MU__RUN_CLOSED);
+    restart_all(&job);
+    assert_int_equal(present(&job)->number, 2);
+    pass(&job, "start");
+    service_end(job.s);
+}
+
 /* The others may live on, and are told what they did not hear; or all are new, and what
  * was over before is not for them. */
 static void test_closed_among_others_goes_on(void **state)
@@ -354,6 +372,7 @@ int main(void)
         TEST(test_task_that_comes_at_the_end_is_of_the_next_run),
         TEST(test_only_the_leading_task_ends_a_run),
         TEST(test_closed_alone_is_the_end),
+        TEST(test_closed_after_its_task_has_left),
         TEST(test_closed_among_others_goes_on),
     };
 

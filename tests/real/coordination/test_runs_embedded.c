@@ -1,5 +1,6 @@
 /* Runs of a job whose host is a node of a program: closed in order, on a thread of its
- * own and on the program's loop; and one that says that the job is done. */
+ * own and on the program's loop; one that says that the job is done; and one whose task
+ * leaves before. */
 #include "tests/real/cli.h"
 
 #include <muster.h>
@@ -54,14 +55,19 @@ static mu_node *open_node(struct uv_loop_s *loop)
     return node;
 }
 
-static void check_run_on_a_thread(const char *words, bool done)
+/* How the program says goodbye before it closes its node. */
+enum goodbye { SAYS_NOTHING, JOB_IS_DONE, TASK_LEAVES };
+
+static void check_run_on_a_thread(const char *words, enum goodbye goodbye)
 {
     mu_node *node = open_node(NULL);
     mu_error error = {0};
 
     assert_int_equal(mu_agent_register(node, 0, CLI_SOON_MS, &error), 0);
-    if (done)
+    if (goodbye == JOB_IS_DONE)
         assert_int_equal(mu_node_finish_job(node, 0, "", CLI_SOON_MS, &error), 0);
+    else if (goodbye == TASK_LEAVES)
+        assert_int_equal(mu_agent_leave(node, CLI_SOON_MS, &error), 0);
     assert_int_equal(mu_node_close(node, CLI_SOON_MS, &error), 0);
     assert_string_equal(began, words);
 }
@@ -69,10 +75,11 @@ static void check_run_on_a_thread(const char *words, bool done)
 static void test_on_a_thread(void **state)
 {
     (void)state;
-    check_run_on_a_thread("run \"run-1\" of the job begins", false);
-    check_run_on_a_thread("run \"run-2\" of the job begins", false);
-    check_run_on_a_thread("run \"run-3\" of the job begins", true);
-    check_run_on_a_thread("run \"run-4\" of the job begins", false);
+    check_run_on_a_thread("run \"run-1\" of the job begins", SAYS_NOTHING);
+    check_run_on_a_thread("run \"run-2\" of the job begins", SAYS_NOTHING);
+    check_run_on_a_thread("run \"run-3\" of the job begins", JOB_IS_DONE);
+    check_run_on_a_thread("run \"run-4\" of the job begins", TASK_LEAVES);
+    check_run_on_a_thread("run \"run-5\" of the job begins", SAYS_NOTHING);
 }
 
 static void on_closed(void *user)
