@@ -98,6 +98,7 @@ struct operation {
     enum open_phase phase;  /* this and below: OPEN. */
     bool creates;           /* shard 0 is this open's to fill */
     bool recreates;         /* lost shards are made anew, with all others */
+    bool doubts;            /* a creation that found others' shards was begun anew */
     uint64_t home;          /* the id of shard 0, as found in FIND_HOME */
     struct op_part *parked; /* an absent part whose open stays on its server, which
                                answers when the shard is created; waiting for all would

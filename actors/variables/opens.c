@@ -98,6 +98,20 @@ static bool finds_remains(const struct operation *op)
     return false;
 }
 
+/* Either the server of shard 0 has lost its memory; or, while we have not heard yet that
+ * our connection to it broke, it has given our creation to another open, which made these
+ * shards. So shard 0 is requested once more: if it is made again, it was lost. */
+static void take_remains(struct mu__ctx *ctx, struct variables *v, struct operation *op)
+{
+    if (op->doubts) {
+        take_loss(ctx, v, op);
+        return;
+    }
+    op->doubts = true;
+    op->recreates = has_flag(op, MU_VARIABLE_RECREATE);
+    find_again(ctx, v, op, 0);
+}
+
 /* What follows a phase; false when the open has ended or begins anew. */
 static bool after_find_home(struct mu__ctx *ctx, struct variables *v,
                             struct operation *op)
@@ -115,7 +129,11 @@ static bool after_find_home(struct mu__ctx *ctx, struct variables *v,
 
 static bool after_find(struct mu__ctx *ctx, struct variables *v, struct operation *op)
 {
-    if (op->creates ? finds_remains(op) : mu__vars_has_absent(op)) {
+    if (op->creates && finds_remains(op)) {
+        take_remains(ctx, v, op);
+        return false;
+    }
+    if (mu__vars_has_absent(op)) {
         take_loss(ctx, v, op);
         return false;
     }
@@ -143,7 +161,7 @@ static bool after_confirm(struct mu__ctx *ctx, struct variables *v, struct opera
 static bool after_fill(struct mu__ctx *ctx, struct variables *v, struct operation *op)
 {
     if (finds_remains(op)) {
-        take_loss(ctx, v, op);
+        take_remains(ctx, v, op);
         return false;
     }
     op->phase = FILL_HOME;
@@ -263,6 +281,7 @@ void mu__vars_lose_in_open(struct mu__ctx *ctx, struct variables *v, struct oper
 {
     if (op->creates && op->parts[0].server == server) {
         op->recreates = has_flag(op, MU_VARIABLE_RECREATE);
+        op->doubts = false;
         find_again(ctx, v, op, 0);
         return;
     }

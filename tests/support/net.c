@@ -171,6 +171,12 @@ void net_link_down(struct net_process *a, struct net_process *b)
     unlink_one_way(b, a);
 }
 
+void net_link_anew(struct net_process *p, struct net_process *peer)
+{
+    unlink_one_way(p, peer);
+    link_one_way(p, peer);
+}
+
 void net_cut(struct net_process *p)
 {
     for (size_t i = 0; i < p->net->processes_count; i++)

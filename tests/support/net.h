@@ -72,6 +72,9 @@ void net_link_down(struct net_process *a, struct net_process *b);
 void net_cut(struct net_process *p);
 void net_heal(struct net_process *p);
 
+/* Only `p` hears that its link to `peer` broke, and that it is up again. */
+void net_link_anew(struct net_process *p, struct net_process *peer);
+
 /* What is under way is lost without a word: between two of them, or all of it. */
 void net_drop_between(struct net_process *a, struct net_process *b);
 void net_drop_all(struct net *net);

@@ -381,6 +381,33 @@ static void test_made_anew_during_an_open(void **state)
     }
 }
 
+/* A server takes an open for dead, and gives its creation to another one, which makes all
+ * of the variable. The open hears no end of a connection: it finds shards of others, which
+ * tell of no loss. */
+static void test_creation_that_was_given_away(void **state)
+{
+    struct var_net *f = *state;
+    const struct mu__shape shape = {MU_F32, 1, {3}, 3};
+    struct var_request r = var_asked(f->bob, shape, 0, NULL);
+
+    var_aim(&r);
+    for (int i = 1; i < 3; i++)
+        net_link_down(f->bob, f->servers[i]);
+    net_settle(&f->net);
+    var_post(f->bob, &r, MU__VARIABLE_OPEN, VAR_NEVER);
+    net_settle(&f->net);
+    assert_false(r.done);
+
+    net_link_anew(f->servers[0], f->bob);
+    (void)var_opened(f->alice, "w", shape, var_ones);
+    for (int i = 1; i < 3; i++)
+        net_link_up(f->bob, f->servers[i]);
+    net_settle(&f->net);
+    assert_true(r.done);
+    assert_int_equal(r.call.call.code, 0);
+    var_assert_reads(f->bob, &r, var_ones);
+}
+
 /* Two of three are named; and when all have lost it, it is simply created. */
 static void test_more_are_lost(void **state)
 {
@@ -502,6 +529,7 @@ int main(void)
         WITH_VAR_NET(test_existing_outlives_a_creator),
         cmocka_unit_test(test_lost_shards),
         cmocka_unit_test(test_made_anew_during_an_open),
+        WITH_VAR_NET(test_creation_that_was_given_away),
         WITH_VAR_NET(test_more_are_lost),
         WITH_VAR_NET(test_many_are_lost),
         cmocka_unit_test(test_two_recreate),
