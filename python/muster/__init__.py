@@ -16,6 +16,7 @@ from ._functions import program, register
 from ._muster import VERSION as __version__
 from ._muster import (Node, PerWorkerValues, RemoteValue, Run, ShardedDataset,
                       current_run)
+from ._pickling.plain import set_unpickle
 from ._worker import Shard
 from .coordinator import ClusterCoordinator
 from .errors import InputError, MusterError, RemoteTraceback
@@ -108,7 +109,7 @@ __all__ = [
     "TFConfigClusterResolver", "TPUClusterResolver", "UnionClusterResolver",
     "WorkerContext", "get_current_worker_context", "run_distribute_coordinator",
     "Executor", "Future", "as_completed", "future_of", "gather", "map", "progress",
-    "scatter", "wait",
+    "scatter", "set_unpickle", "wait",
 ]
 
 

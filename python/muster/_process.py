@@ -10,6 +10,7 @@ import sys
 from typing import Any, Dict, Iterator, Optional, Tuple
 
 from . import _muster, _processes, _worker, errors
+from ._pickling import plain
 from .variable import Variable as _BaseVariable
 
 _SOCKET = 3
@@ -289,6 +290,7 @@ def main(options: Dict[str, Any]) -> None:
     """Run functions until the worker ends."""
     global serves
     serves = True
+    plain.set_unpickle("any")     # all that comes is from its own worker
     _muster.die_with_parent(options["parent"])
     _muster.frame_secret(options["secret"])
     _leave_ends_to_the_worker()

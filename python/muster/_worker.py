@@ -131,16 +131,9 @@ class Failed:
 
     def exception(self) -> BaseException:
         """The exception, with the worker's traceback as its cause."""
-        exception: Optional[BaseException] = None
-        if self.data is not None:
-            try:
-                loaded = _pickling.loads(self.data)
-            except Exception:  # its class is not importable here
-                loaded = None
-            if isinstance(loaded, BaseException):
-                exception = loaded
+        exception, refused = _pickling.loads_exception(self.data)
         if exception is None:
-            exception = errors.class_of(self.code)(self.words, kind="function",
+            exception = errors.class_of(self.code)(self.words + refused, kind="function",
                                                    detail=self.text)
         exception.__cause__ = errors.RemoteTraceback(self.text)
         return exception

@@ -259,6 +259,10 @@ def _revive_named(module: str, name: str, args: Tuple[Any, ...],
 def _find_class(module: str, name: str) -> Type[BaseException]:
     import importlib
 
+    from ._pickling import plain
+
+    if plain.is_plain():
+        return plain.find_exception(module, name)  # type: ignore[no-any-return]
     found: Any = sys.modules.get(module) or importlib.import_module(module)
     for part in name.split("."):
         found = getattr(found, part)
@@ -356,31 +360,32 @@ def _unpack_exception(detail: str, message: str) -> Tuple[str, Optional[BaseExce
     at = max(detail.rfind(_MARK), detail.rfind(_CLASS_MARK))
     if at < 0:
         return detail, None
+    from . import _pickling
+
     text, mark, packed = detail[:at], detail[at:at + 2], detail[at + 2:]
     try:
-        value = pickle.loads(binascii.a2b_base64(packed))
+        data = binascii.a2b_base64(packed)
         if mark == _CLASS_MARK:
-            module, name = value
-            value = _of_class(module, name, message)
-    except Exception:  # its class is not importable here
+            module, name = _pickling.loads_result(data)
+            return text, _of_class(module, name, message)
+    except Exception:  # its class is not importable or not allowed here
         return text, None
-    return text, value if isinstance(value, BaseException) else None
+    return text, _pickling.loads_exception(data)[0]
 
 
 def _unpack_whole(data: bytes) -> Optional[Tuple[str, str, Optional[BaseException]]]:
     """Message, traceback and exception of muster._worker.failure(); None: the bytes are
     of a function in another language."""
+    from . import _pickling
+
     try:
-        packed, words, text, _ = pickle.loads(data)
+        packed, words, text, _ = _pickling.loads_result(data)
     except Exception:
         return None
     if type(words) is not str or type(text) is not str:
         return None
-    try:
-        original = None if packed is None else pickle.loads(packed)
-    except Exception:  # its class is not importable here
-        original = None
-    return words, text, original if isinstance(original, BaseException) else None
+    original, refused = _pickling.loads_exception(packed)
+    return words + refused, text, original
 
 
 def _from_fields(code: int, message: str, kind: int, task: str, function: str,

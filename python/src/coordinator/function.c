@@ -369,17 +369,28 @@ static PyObject *view_of(const mu_value *pickle)
     return PyMemoryView_FromMemory((char *)(uintptr_t)data, (Py_ssize_t)size, PyBUF_READ);
 }
 
+/* muster._pickling.loads for what a run is given, loads_result for what other tasks have
+ * made: the program may restrict that. */
+static PyObject *loader(mu_run *run)
+{
+    static PyObject *loads;
+    static PyObject *loads_result;
+
+    return run != NULL ? mupy_import(&loads, "muster._pickling", "loads")
+                       : mupy_import(&loads_result, "muster._pickling", "loads_result");
+}
+
 static PyObject *unpickle(const mu_value *pickle, const mu_value *buffers,
                           const mu_value *references, bool writable, mu_run *run)
 {
-    static PyObject *loads;
+    PyObject *loads = loader(run);
     struct decoder *outer = decoder;
     struct decoder own = {references, run};
     PyObject *view = view_of(pickle);
     PyObject *list = view == NULL ? NULL : mupy_from_value(buffers, writable);
     PyObject *object = NULL;
 
-    if (list != NULL && mupy_import(&loads, "muster._pickling", "loads") != NULL) {
+    if (list != NULL && loads != NULL) {
         decoder = &own;
         object = PyObject_CallFunctionObjArgs(loads, view, list, NULL);
         decoder = outer;

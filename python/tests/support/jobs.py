@@ -1,6 +1,7 @@
 """Functions that tests schedule: workers import this module."""
 
 import ctypes
+import dataclasses
 import os
 import signal
 import sys
@@ -22,6 +23,30 @@ def add(a, b=0):
 
 def array_of(count):
     return np.arange(count)
+
+
+@dataclasses.dataclass
+class Pair:
+    a: object
+    b: object
+
+
+class Calls:
+    """Pickles a call of a function, and a state for what it returns."""
+
+    def __init__(self, function, *args, state=None):
+        self.reduced = (function, args) if state is None else (function, args, state)
+
+    def __reduce__(self):
+        return self.reduced
+
+
+def give_call(function):
+    return Calls(function)
+
+
+def type_name(value):
+    return type(value).__name__
 
 
 def shard_number(shard):

@@ -10,7 +10,8 @@ import sys
 import types
 from typing import Any, Callable, List, NoReturn, Optional, Sequence, Tuple
 
-from . import errors
+from .. import errors
+from . import plain
 
 # Smaller buffers stay in the pickle.
 _SMALL_BYTES = 2048
@@ -51,13 +52,39 @@ def dumps(value: Any, is_call: bool = False) -> Tuple[bytes, List[pickle.PickleB
         _raise_with_place(error, parts or _parts_of(value))
 
 
+def numpy_core(module: str) -> str:
+    """The name in this version of NumPy of a module of numpy.core or numpy._core."""
+    import numpy as np
+
+    if np.lib.NumpyVersion(np.__version__) < "2.0.0":
+        return module.replace("numpy._core", "numpy.core")
+    return module.replace("numpy.core", "numpy._core")
+
+
 class _OlderNumpy(pickle.Unpickler):
     """Unpickles arrays of NumPy 2 with NumPy 1."""
 
     def find_class(self, module: str, name: str) -> Any:
-        if module.startswith("numpy._core"):
-            module = "numpy.core" + module[len("numpy._core"):]
-        return super().find_class(module, name)
+        return super().find_class(numpy_core(module), name)
+
+
+def loads_result(data: Any, buffers: Sequence[Any] = ()) -> Any:
+    """The value of a pickle that another task has made: a result, or an exception."""
+    if plain.is_plain():
+        return plain.loads(data, buffers)
+    return loads(data, buffers)
+
+
+def loads_exception(data: Optional[bytes]) -> Tuple[Optional[BaseException], str]:
+    """The exception in a pickle that another task has made. If there is none, since its
+    class is not importable or not allowed here: None, and words for its message."""
+    if data is None:
+        return None, ""
+    try:
+        loaded = loads_result(data)
+    except Exception as error:
+        return None, f" [{error}]" if plain.is_plain() else ""
+    return (loaded if isinstance(loaded, BaseException) else None), ""
 
 
 def loads(data: Any, buffers: Sequence[Any] = ()) -> Any:
