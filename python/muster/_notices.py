@@ -47,7 +47,8 @@ def log(level: int, task: str, who: str, line: str, lost: int) -> None:
     levels = (logging.ERROR, logging.WARNING, logging.INFO, logging.DEBUG)
     if lost:
         logger.warning("%d lines were left out", lost)
-    logger.log(levels[min(level, 3)], "%s %s: %s", task, who, line)
+    logger.log(levels[min(level, 3)], "%s %s: %s", task, who,
+               _muster.own_names(line))
 
 
 def await_value(value: "_muster.RemoteValue[Any]") -> Generator[Any, None, Any]:

@@ -15,6 +15,8 @@ import threading
 import time
 from typing import Any, Callable, Dict, List, Optional, Tuple
 
+from . import _muster
+
 _logger = logging.getLogger("muster")
 
 _LEVELS = {"error": logging.ERROR, "warn": logging.WARNING, "info": logging.INFO,
@@ -25,6 +27,7 @@ _BACKOFF_MAX = 5.0
 _STEADY = 30.0          # seconds after which a task's restarts are counted from 0
 _LINE_MAX = 1 << 20     # bytes
 _TERM_SECONDS = 3.0     # from SIGTERM to SIGKILL
+_LOST_SECONDS = 0.2     # patience for the end of a process that is lost
 _USAGE = 2              # exit code of a usage error: the task is not restarted
 
 
@@ -33,8 +36,8 @@ def _log_of(line: str) -> Optional[Tuple[Any, ...]]:
     printed by a function."""
     try:
         log = json.loads(line)
-        level, *words = (log[key] for key in ("level", "task", "who", "message"))
-        return (_LEVELS[level], "%s %s: %s", *words)
+        level, task, who, words = (log[key] for key in ("level", "task", "who", "message"))
+        return _LEVELS[level], "%s %s: %s", task, who, _muster.own_names(words)
     except (ValueError, KeyError, TypeError, RecursionError):
         return None
 
@@ -56,6 +59,7 @@ class Task:
         self.started = 0.0
         self.restart_at = 0.0
         self.exit_code: Optional[int] = None
+        self.how_lost = ""          # the last end that was no success
         self.rest: Dict[str, bytes] = {"out": b"", "err": b""}
 
     @property
@@ -99,6 +103,17 @@ class Supervisor:
         self._started.wait()
         if self._failure is not None:
             raise self._failure
+
+    def how_lost(self, name: str) -> str:
+        """How a task's process was last lost, "" when that is not known. A loss is often
+        known by its link a little before it is seen here."""
+        limit = time.monotonic() + _LOST_SECONDS
+        for task in self.tasks:
+            while task.name == name and not task.how_lost and time.monotonic() < limit:
+                time.sleep(0.005)
+            if task.name == name:
+                return task.how_lost
+        return ""
 
     def call(self, function: Callable[[], Any]) -> None:
         """Have a function called by the supervisor's thread. For finalizers: takes no
@@ -278,8 +293,9 @@ class Supervisor:
 
     def _decide(self, task: Task) -> None:
         code = task.exit_code
-        how = f"was killed by signal {-code}" if code is not None and code < 0 \
-            else f"ended with exit code {code}"
+        how = f"was killed by signal {-code} ({signal.strsignal(-code)})" \
+            if code is not None and code < 0 else f"ended with exit code {code}"
+        task.how_lost = how if code != 0 else ""
         if self._stop_at is not None or self._leaving or code == 0:
             task.state = "ended"
             return

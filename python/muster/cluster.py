@@ -8,6 +8,7 @@ import html
 import json
 import multiprocessing
 import os
+import re
 import sys
 import time
 import weakref
@@ -89,6 +90,19 @@ def _end_dropped(nodes: "List[_muster.Node]", supervisor: Supervisor,
             _end(nodes.pop(), supervisor, folder, 5.0)
             return
 
+
+def _how_lost(task: str) -> str:
+    """How the process of "/job:worker/task:1" was lost, for the error of a closure; ""
+    when that is not known, also when two clusters here have such a task."""
+    found = re.fullmatch(r"/job:(.+)/task:(\d+)", task)
+    supervisors = [cluster._supervisor for cluster in list(_open)]
+    if found is None or len(supervisors) != 1 or supervisors[0] is None:
+        return ""
+    how = supervisors[0].how_lost(f"{found[1]}/{found[2]}")
+    return how and f"; its process last {how}"
+
+
+errors._how_lost = _how_lost
 
 _ONE = [object()]   # has the reference count of an object in one list only
 

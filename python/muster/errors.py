@@ -388,6 +388,11 @@ def _unpack_whole(data: bytes) -> Optional[Tuple[str, str, Optional[BaseExceptio
     return words + refused, text, original
 
 
+# How the process of a task was lost: set by muster.cluster, which sees the ends of those
+# that it has started.
+_how_lost: Callable[[str], str] = lambda task: ""
+
+
 def _from_fields(code: int, message: str, kind: int, task: str, function: str,
                  closure: int, attempt: int, detail: str,
                  data: Optional[bytes] = None) -> BaseException:
@@ -399,6 +404,8 @@ def _from_fields(code: int, message: str, kind: int, task: str, function: str,
         original = of_whole or original
         if kind != 2:
             message = words
+    if kind == 3 and code == AbortedError.code:
+        message += _how_lost(task)
     cls: Type[MusterError] = InputError if kind == 2 else class_of(code)
     error = cls(message, kind=KINDS[kind] if kind < len(KINDS) else "other", task=task,
                 function=function, closure=closure, attempt=attempt, detail=text,

@@ -261,7 +261,16 @@ class _Engine(_muster.Sender, Owner):
                 _LOGGER.critical("Exception in initializer:", exc_info=cause)
                 self._break(cause, f"the initializer failed: {failed.words}")
             error = self._broken_error()
+        elif self._is_of_initializer(future, error):
+            self._break(error, f"the initializer failed: {error}")
+            error = self._broken_error()
         return super().failed(future, error, is_aborted)
+
+    def _is_of_initializer(self, future: "Future[Any]", error: BaseException) -> bool:
+        """Whether the initializer's own value is what failed: its process has ended, as
+        its exceptions are values. Not if the call has other inputs."""
+        return self.initialized is not None and isinstance(error, errors.InputError) and \
+            error._of_call and future._inputs == 1
 
     # ---- shutdown ----
 

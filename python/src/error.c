@@ -23,19 +23,37 @@ static PyObject *bytes_of(mu_value *data)
     return object;
 }
 
-/* The message with the programs' own names of functions: f, not python.try:f. */
+/* own_names(text): a message with the programs' own names of functions: f, not
+ * python.try:f. */
+static PyObject *own_names(PyObject *module, PyObject *text)
+{
+    static const char *const internal[] = {"python.try:", "python.call:",
+                                           ", made by function \"python.build\","};
+    PyObject *nothing = PyUnicode_FromString("");
+
+    (void)module;
+    Py_INCREF(text);
+    for (size_t i = 0; i < sizeof internal / sizeof internal[0]; i++) {
+        PyObject *what = PyUnicode_FromString(internal[i]);
+        PyObject *less = what == NULL || text == NULL || nothing == NULL
+                             ? NULL : PyUnicode_Replace(text, what, nothing, -1);
+
+        Py_XDECREF(what);
+        Py_XDECREF(text);
+        text = less;
+    }
+    Py_XDECREF(nothing);
+    return text;
+}
+
 static PyObject *words_of(const char *message)
 {
-    static const char *const prefixes[] = {"\"python.try:", "\"python.call:"};
-    char words[sizeof((mu_error *)NULL)->message];
-    char *at;
+    PyObject *text = PyUnicode_DecodeUTF8(message, (Py_ssize_t)strlen(message),
+                                          "replace");
+    PyObject *words = text == NULL ? NULL : own_names(NULL, text);
 
-    (void)snprintf(words, sizeof words, "%s", message);
-    for (size_t i = 0; i < sizeof prefixes / sizeof prefixes[0]; i++)
-        while ((at = strstr(words, prefixes[i])) != NULL)
-            memmove(at + 1, at + strlen(prefixes[i]),
-                    strlen(at + strlen(prefixes[i])) + 1);
-    return PyUnicode_DecodeUTF8(words, (Py_ssize_t)strlen(words), "replace");
+    Py_XDECREF(text);
+    return words;
 }
 
 PyObject *mupy_exception_with(const mu_error *error, const char *function, mu_value *data)
@@ -194,5 +212,11 @@ static int add_codes(PyObject *module)
 
 int mupy_error_init(PyObject *module)
 {
-    return add_codes(module);
+    static PyMethodDef methods[] = {
+        {"own_names", own_names, METH_O,
+         "own_names(text)\n--\n\nA message with the programs' own names of functions."},
+        {NULL, NULL, 0, NULL},
+    };
+
+    return PyModule_AddFunctions(module, methods) != 0 ? -1 : add_codes(module);
 }

@@ -431,6 +431,9 @@ void mupy_function_name(const char *registered, const char *name, char *out, siz
 mu_value *mupy_encode_call(struct mupy_function *function, PyObject *args,
                            PyObject *kwargs, PyObject *coordinator);
 
+/* The number of remote and per-worker values among the arguments (NULL: none). */
+size_t mupy_count_inputs(const mu_value *call);
+
 /* Append 1, the pickle, [buffers] and [references] of any object to `list`. */
 int mupy_encode_any(mu_value *list, PyObject *object, PyObject *coordinator);
 

@@ -495,6 +495,23 @@ def test_a_failing_initializer_breaks_the_executor(own_cluster):
             executor.submit(abs, 1)
 
 
+@pytest.mark.parametrize("how", ["exit", "kill"])
+@pytest.mark.parametrize("processes", [0, 1])
+def test_an_initializer_that_ends_its_process_breaks_the_executor(own_cluster, processes,
+                                                                  how):
+    cluster = own_cluster(workers=1, attempts_max=2,
+                          **({"processes": 1} if processes else {}))
+    with muster.Executor(cluster, initializer=jobs.end_process,
+                         initargs=(how,)) as executor:
+        futures = [executor.submit(abs, -i) for i in range(3)]
+        for future in futures:
+            with pytest.raises(BrokenClusterExecutor, match="the initializer failed: per"):
+                future.result(60)
+        assert "python.build" not in str(futures[0].exception())
+        with pytest.raises(cf.BrokenExecutor):
+            executor.submit(abs, 1)
+
+
 @pytest.mark.parametrize("processes", [0, 1])
 def test_a_failed_input_breaks_no_executor_with_an_initializer(own_cluster, processes):
     cluster = own_cluster(workers=1, **({"processes": 1} if processes else {}))

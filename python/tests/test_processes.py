@@ -1,6 +1,7 @@
 """Workers as processes: they crash, are killed, print, and end with their parent."""
 
 import gc
+import json
 import logging
 import os
 import signal
@@ -13,7 +14,7 @@ import pytest
 
 import jobs
 import muster
-from muster import _supervisor
+from muster import _notices, _supervisor
 from conftest import wait_until
 
 
@@ -34,6 +35,30 @@ def test_a_crash_takes_only_its_process_and_the_closure_runs_elsewhere(own_clust
         assert coordinator.fetch(others, 30) == list(range(1, 201))
         assert wait_until(lambda: sum(task["restarts"] for task in cluster.tasks) == 1)
         cluster.wait(30)
+
+
+@pytest.mark.parametrize("how, words", [
+    ("exit", "ended with exit code 3"), ("kill", "was killed by signal 9 (Killed)"),
+    ("segfault", "was killed by signal 11 (Segmentation fault)")])
+def test_the_error_of_a_crash_says_how_its_process_ended(own_cluster, how, words):
+    cluster = own_cluster(workers=1)
+    with muster.ClusterCoordinator(cluster) as coordinator:
+        value = coordinator.schedule(jobs.die_always, (how,), attempts=2, own_error=True)
+        with pytest.raises(muster.errors.AbortedError) as lost:
+            value.fetch(60)
+    assert str(lost.value) == (
+        'function "die_always" lost its worker 2 times, last /job:worker/task:0 (given '
+        f"up after 2 runs); its process last {words}")
+    assert lost.value.task == "/job:worker/task:0"
+
+
+def test_log_lines_have_the_own_names_of_functions(caplog):
+    line = 'function "python.try:f" and "python.call:g" wait'
+    with caplog.at_level(logging.INFO, "muster"):
+        _notices.log(2, "/job:chief/task:0", "supervisor", line, 0)
+    assert 'function "f" and "g" wait' in caplog.text
+    log = {"time": 0, "level": "warn", "task": "t", "who": "w", "message": line}
+    assert _supervisor._log_of(json.dumps(log))[-1] == 'function "f" and "g" wait'
 
 
 def test_a_function_may_fork_and_end_its_children(own_cluster):
@@ -167,7 +192,7 @@ def test_a_module_that_cannot_be_imported_ends_the_task_with_words(own_cluster):
 PARENT = """
 import sys, time
 import muster
-from muster import _supervisor
+from muster import _notices, _supervisor
 cluster = muster.LocalCluster(workers=2)
 coordinator = muster.ClusterCoordinator(cluster)
 def pid():

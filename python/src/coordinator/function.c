@@ -330,6 +330,12 @@ mu_value *mupy_encode_call(struct mupy_function *function, PyObject *args,
     return encode_pickled(function, args, kwargs, coordinator);
 }
 
+size_t mupy_count_inputs(const mu_value *call)
+{
+    return call != NULL && mu_value_count(call) == 5 ? mu_value_count(mu_value_at(call, 4))
+                                                     : 0;
+}
+
 /* ---- results ---- */
 
 mu_value *mupy_encode_result(PyObject *object)

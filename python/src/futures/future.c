@@ -568,7 +568,15 @@ MUPY_ALONE(share)
 MUPY_ALONE(recall)
 MUPY_ALONE(wait)
 
+static PyObject *input_count(PyObject *object, void *closure)
+{
+    (void)closure;
+    return PyLong_FromSize_t(mupy_count_inputs(self_of(object)->packed));
+}
+
 static PyGetSetDef getset[] = {
+    {"_inputs", input_count, NULL, "The number of remote and per-worker values among the "
+     "arguments of its closure.", NULL},
     {"_state", get_state, set_state_alone, NULL, NULL},
     {NULL, NULL, NULL, NULL, NULL},
 };
