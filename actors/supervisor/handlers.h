@@ -28,6 +28,7 @@ void mu__sup_on_result(struct mu__ctx *ctx, void *state, struct mu__msg *msg);
 void mu__sup_on_room_request(struct mu__ctx *ctx, void *state, struct mu__msg *msg);
 void mu__sup_on_schedule(struct mu__ctx *ctx, void *state, struct mu__msg *msg);
 void mu__sup_on_status(struct mu__ctx *ctx, void *state, struct mu__msg *msg);
+void mu__sup_on_job_done(struct mu__ctx *ctx, void *state, struct mu__msg *msg);
 void mu__sup_on_task_ended(struct mu__ctx *ctx, void *state, struct mu__msg *msg);
 void mu__sup_on_status_get(struct mu__ctx *ctx, void *state, struct mu__msg *msg);
 

@@ -362,6 +362,7 @@ static const struct mu__handler handlers[] = {
     {MU__CLUSTER_ADDED, mu__sup_on_cluster_added},
     {MU__CLUSTER_REMOVED, mu__sup_on_cluster_removed},
     {MU__TASK_ENDED, mu__sup_on_task_ended},
+    {MU__JOB_DONE, mu__sup_on_job_done},
     {MU__NODE_UP, on_node_up},
     {MU__NODE_DOWN, on_node_down},
     {MU__NODE_TROUBLE, mu__ignore},

@@ -2,8 +2,8 @@
  *
  * Hears:  SCHEDULE, ROOM_REQUEST, CANCEL_ALL, STATUS_GET, REPORT and others from
  *         clients; REGISTER, RESULT, BEGUN and RECALLED from workers; STATUS from
- *         parameter servers; CALL from the chief's own program; node news; CLUSTER_ADDED
- *         and CLUSTER_REMOVED of workers; its timers
+ *         parameter servers; CALL and JOB_DONE from the chief's own program; node news;
+ *         CLUSTER_ADDED and CLUSTER_REMOVED of workers; its timers
  * Says:   RUN, CANCEL and RECALL to workers; RESOLVED, ROOM_ALLOW, STATUS to clients;
  *         STATUS_GET and FENCE to servers
  * Owns:   every closure from SCHEDULE to RESOLVED

@@ -144,13 +144,16 @@ void mu__sup_await_worker(struct mu__ctx *ctx, struct supervisor *s, uint32_t nu
                                        timer_token(TIMER_WORKER, number));
 }
 
-static void log_lost(struct mu__ctx *ctx, const char *task, uint32_t count,
-                     enum mu__loss loss)
+static void log_lost(struct mu__ctx *ctx, const struct supervisor *s, const char *task,
+                     uint32_t count, enum mu__loss loss)
 {
     bool is_removed = loss == MU__LOSS_REMOVED;
     const char *how = is_removed ? "was removed from the cluster" : "is lost";
 
-    if (count == 0 && loss == MU__LOSS_DRAINED)
+    if (s->worker_states.job_is_done)
+        mu__log(ctx, MU__LOG_INFO, "%s has left as the job is done; %" PRIu32
+                " closure%s had not ended there", task, count, count == 1 ? "" : "s");
+    else if (count == 0 && loss == MU__LOSS_DRAINED)
         mu__log(ctx, MU__LOG_INFO, "%s has left, with nothing in flight", task);
     else if (count == 0)
         mu__log(ctx, MU__LOG_INFO, "%s %s; nothing was in flight", task, how);
@@ -242,7 +245,7 @@ static void lose(struct mu__ctx *ctx, struct supervisor *s,
     worker_state->abandoned_count = 0;
     mu__sup_builds_lost(ctx, s, lost.number, loss);
     mu__sup_pinned_lost(ctx, s, lost.number);
-    log_lost(ctx, mu__sup_task(s, &lost).text, count, loss);
+    log_lost(ctx, s, mu__sup_task(s, &lost).text, count, loss);
     mu__sup_backups_lost(s, lost.number);
     /* From the last to the first, so that they keep their order at the front of the
      * queue. */
@@ -349,6 +352,15 @@ void mu__sup_worker_timer(struct mu__ctx *ctx, struct supervisor *s, uint32_t nu
 }
 
 /* ---- Leaving ---- */
+
+/* From the node's own program: others do not end the job. */
+void mu__sup_on_job_done(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
+{
+    struct supervisor *s = state;
+
+    (void)ctx;
+    s->worker_states.job_is_done |= msg->from.node == MU__NODE_SELF;
+}
 
 void mu__sup_answer_drain(struct mu__ctx *ctx, mu__pid to, uint64_t token, int code,
                           const char *text)

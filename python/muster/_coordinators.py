@@ -7,7 +7,7 @@ import threading
 from typing import Any, Dict
 
 from . import _muster, _scope, errors
-from .coordinator import ClusterCoordinator, _known
+from .coordinator import ClusterCoordinator, known_of
 
 _lock = threading.RLock()
 _opened_here: Dict[int, ClusterCoordinator] = {}
@@ -36,7 +36,7 @@ def coordinator_of(owner: Any) -> ClusterCoordinator:
     node = _scope.node_of(owner)
     with _lock:
         forget_closed()
-        known = _known.get(id(node))
+        known = known_of(node)
         if known is None or not known._is_open():
             known = _opened_here[id(node)] = ClusterCoordinator(node)
         return known

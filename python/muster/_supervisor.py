@@ -36,8 +36,9 @@ def _log_of(line: str) -> Optional[Tuple[Any, ...]]:
     printed by a function."""
     try:
         log = json.loads(line)
-        level, task, who, words = (log[key] for key in ("level", "task", "who", "message"))
-        return _LEVELS[level], "%s %s: %s", task, who, _muster.own_names(words)
+        level, task, who = log["level"], log["task"], log["who"]
+        return (_LEVELS[level], "%s %s: %s", task, who,
+                _muster.own_names(log["message"]))
     except (ValueError, KeyError, TypeError, RecursionError):
         return None
 
@@ -279,9 +280,10 @@ class Supervisor:
                 while self._read(task, stream, number):
                     pass
                 self._forget(number)
-                if task.rest[stream]:
-                    self._tell(task, stream, task.rest[stream])
-                task.rest[stream] = b""
+        for stream, rest in task.rest.items():      # of a last line without an end
+            task.rest[stream] = b""
+            if rest:
+                self._tell(task, stream, rest)
         self._forget(task.pidfd)
         # Kill its process group: a forked child may hold its address.
         try:

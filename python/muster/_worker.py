@@ -135,7 +135,7 @@ class Failed:
         if exception is None:
             exception = errors.class_of(self.code)(self.words + refused, kind="function",
                                                    detail=self.text)
-        exception.__cause__ = errors.RemoteTraceback(self.text)
+        exception.__cause__ = errors.cause_of(exception, self.text)
         return exception
 
 
@@ -146,8 +146,9 @@ def _failed_again(data: Optional[bytes], words: str, text: str, code: int) -> Fa
         _muster.current_run()
     except errors.FailedPreconditionError:
         return failed
-    raise errors.InputError(f"an input failed: {words}",
-                            kind="input") from failed.exception()
+    error = errors.InputError(f"an input failed: {words}", kind="input")
+    error._input = (data, words, text, code)    # its cause, which pickles do not have
+    raise error from failed.exception()
 
 
 def _dump(exception: BaseException) -> Optional[bytes]:

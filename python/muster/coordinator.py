@@ -12,10 +12,17 @@ from . import _functions, _muster, _scope, errors
 if TYPE_CHECKING:
     from .executor import Executor
 
-# The open coordinator of each node, by the node's id.
-_known: "weakref.WeakValueDictionary[int, ClusterCoordinator]" = \
-    weakref.WeakValueDictionary()
+# The open coordinator of each node, by the node's id. Not a WeakValueDictionary: it calls
+# Python where a coordinator is dropped, and what a signal handler raises there is lost.
+_known: "Dict[int, weakref.ref[ClusterCoordinator]]" = {}
+_known_lock = threading.Lock()
 _opening: Dict[int, threading.Lock] = {}    # of each node, held while it is opened
+
+def known_of(node: Any) -> "Optional[ClusterCoordinator]":
+    """The coordinator of a node, if there is one, open or closed."""
+    known = _known.get(id(node))
+    return None if known is None else known()
+
 
 T = TypeVar("T")
 RemoteValue = _muster.RemoteValue
@@ -44,13 +51,17 @@ class ClusterCoordinator(_muster.Coordinator):
                 timeout: Optional[float] = None) -> "ClusterCoordinator":
         node = _scope.node_of(strategy)
         with _opening.setdefault(id(node), threading.Lock()):
-            self = _known.get(id(node))
+            self = known_of(node)
             if self is None or type(self) is not cls or self.node is not node or \
                     not self._is_open():
                 self = super().__new__(cls)
                 _muster.Coordinator.__init__(self, node, timeout)
                 self._strategy, self._users = strategy, 0
-                _known[id(node)] = self
+                with _known_lock:
+                    for number, known in list(_known.items()):
+                        if known() is None:
+                            del _known[number]
+                    _known[id(node)] = weakref.ref(self)
             self._users += 1
             return self
 

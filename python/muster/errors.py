@@ -221,6 +221,7 @@ class InputError(MusterError):
     """An input of the closure failed, or could not be computed; see its cause."""
 
     code = 3
+    _input: Any = None      # of one that was sent here: the fields of a _worker.Failed
 
 
 _NAMES: Dict[int, str] = {number: name for name, number, _ in _muster.ERROR_CODES}
@@ -388,6 +389,18 @@ def _unpack_whole(data: bytes) -> Optional[Tuple[str, str, Optional[BaseExceptio
     return words + refused, text, original
 
 
+def cause_of(exception: BaseException, text: str) -> BaseException:
+    """The cause of an exception that was sent here: the worker's traceback, or of an
+    InputError the exception of the input."""
+    from . import _worker
+
+    packed = exception.__dict__.pop("_input", None) \
+        if isinstance(exception, InputError) else None
+    if isinstance(packed, tuple) and len(packed) == len(_worker.Failed.__slots__):
+        return _worker.Failed(*packed).exception()
+    return RemoteTraceback(text)
+
+
 # How the process of a task was lost: set by muster.cluster, which sees the ends of those
 # that it has started.
 _how_lost: Callable[[str], str] = lambda task: ""
@@ -411,11 +424,10 @@ def _from_fields(code: int, message: str, kind: int, task: str, function: str,
                 function=function, closure=closure, attempt=attempt, detail=text,
                 code=code)
     error._of_call = True
-    cause = RemoteTraceback(text) if original is not None or "Traceback" in text else None
     if original is None:
-        error.__cause__ = cause
+        error.__cause__ = RemoteTraceback(text) if "Traceback" in text else None
         return error
-    original.__cause__ = cause
+    original.__cause__ = cause_of(original, text)
     if kind == 2:
         error.__cause__ = original
         return error

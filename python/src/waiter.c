@@ -1,32 +1,28 @@
-/* A one-shot channel between two threads; see extension.h. */
+/* A one-shot channel between two threads; see extension.h. On a semaphore, since a signal
+ * ends a wait on that, and not one on a condition. */
+#define _GNU_SOURCE
 #include "extension.h"
 
-#include <pthread.h>
+#include <semaphore.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <time.h>
 
 struct mupy_waiter {
-    pthread_mutex_t lock;
-    pthread_cond_t told;
+    sem_t told;
     atomic_int holders;
-    int told_what;          /* 0: nothing yet */
+    atomic_int told_what;   /* 0: nothing yet */
 };
 
 struct mupy_waiter *mupy_waiter_new(void)
 {
     struct mupy_waiter *waiter = calloc(1, sizeof *waiter);
-    pthread_condattr_t clock;
 
     if (waiter == NULL) {
         PyErr_NoMemory();
         return NULL;
     }
-    (void)pthread_mutex_init(&waiter->lock, NULL);
-    (void)pthread_condattr_init(&clock);
-    (void)pthread_condattr_setclock(&clock, CLOCK_MONOTONIC);
-    (void)pthread_cond_init(&waiter->told, &clock);
-    (void)pthread_condattr_destroy(&clock);
+    (void)sem_init(&waiter->told, 0, 0);
     atomic_init(&waiter->holders, 2);
     return waiter;
 }
@@ -35,38 +31,28 @@ void mupy_waiter_unref(struct mupy_waiter *waiter)
 {
     if (atomic_fetch_sub(&waiter->holders, 1) != 1)
         return;
-    (void)pthread_cond_destroy(&waiter->told);
-    (void)pthread_mutex_destroy(&waiter->lock);
+    (void)sem_destroy(&waiter->told);
     free(waiter);
 }
 
 void mupy_waiter_tell(struct mupy_waiter *waiter, int what)
 {
-    (void)pthread_mutex_lock(&waiter->lock);
-    waiter->told_what = what;
-    (void)pthread_mutex_unlock(&waiter->lock);
-    /* Outside of the lock, on which the woken thread would wait. */
-    (void)pthread_cond_signal(&waiter->told);
+    atomic_store(&waiter->told_what, what);
+    (void)sem_post(&waiter->told);
     mupy_waiter_unref(waiter);
 }
 
 int mupy_waiter_said(struct mupy_waiter *waiter)
 {
-    int what;
-
-    (void)pthread_mutex_lock(&waiter->lock);
-    while (waiter->told_what == 0)
-        (void)pthread_cond_wait(&waiter->told, &waiter->lock);
-    what = waiter->told_what;
-    (void)pthread_mutex_unlock(&waiter->lock);
-    return what;
+    while (atomic_load(&waiter->told_what) == 0)
+        (void)sem_wait(&waiter->told);
+    return atomic_load(&waiter->told_what);
 }
 
+/* Returns early when a signal was handled on this thread. */
 static bool wait_until(struct mupy_waiter *waiter, int64_t piece_ms)
 {
     struct timespec until;
-    bool over;
-    int rv = 0;
 
     (void)clock_gettime(CLOCK_MONOTONIC, &until);
     until.tv_sec += (time_t)(piece_ms / 1000);
@@ -75,12 +61,8 @@ static bool wait_until(struct mupy_waiter *waiter, int64_t piece_ms)
         until.tv_nsec -= 1000000000L;
         until.tv_sec++;
     }
-    (void)pthread_mutex_lock(&waiter->lock);
-    while (waiter->told_what == 0 && rv == 0)
-        rv = pthread_cond_timedwait(&waiter->told, &waiter->lock, &until);
-    over = waiter->told_what != 0;
-    (void)pthread_mutex_unlock(&waiter->lock);
-    return over;
+    (void)sem_clockwait(&waiter->told, CLOCK_MONOTONIC, &until);
+    return atomic_load(&waiter->told_what) != 0;
 }
 
 int mupy_waiter_wait(struct mupy_waiter *waiter, struct mupy_pieces *pieces)

@@ -357,3 +357,8 @@ def test_exceptions_come_whole(whole_coordinator, how):
     with pytest.raises(Exception) as caught:
         own.fetch(60)
     check_whole(how, caught.value)
+    dependent = whole_coordinator.schedule(len, (own,), own_error=True)
+    with pytest.raises(muster.InputError) as of_input:
+        dependent.fetch(60)
+    check_whole(how, of_input.value.__cause__)
+    assert isinstance(of_input.value.__cause__.__cause__, muster.RemoteTraceback)

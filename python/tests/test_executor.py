@@ -505,7 +505,7 @@ def test_an_initializer_that_ends_its_process_breaks_the_executor(own_cluster, p
                          initargs=(how,)) as executor:
         futures = [executor.submit(abs, -i) for i in range(3)]
         for future in futures:
-            with pytest.raises(BrokenClusterExecutor, match="the initializer failed: per"):
+            with pytest.raises(BrokenClusterExecutor, match="initializer failed: per"):
                 future.result(60)
         assert "python.build" not in str(futures[0].exception())
         with pytest.raises(cf.BrokenExecutor):

@@ -52,6 +52,32 @@ def test_the_error_of_a_crash_says_how_its_process_ended(own_cluster, how, words
     assert lost.value.task == "/job:worker/task:0"
 
 
+@pytest.mark.parametrize("stream", ["out", "err"])
+@pytest.mark.parametrize("processes", [0, 1])
+def test_a_last_line_without_an_end_is_told(own_cluster, stream, processes):
+    lines = []
+    cluster = own_cluster(workers=1, on_line=lambda *line: lines.append(line),
+                          **({"processes": 1} if processes else {}))
+    with muster.ClusterCoordinator(cluster) as coordinator:
+        coordinator.schedule(jobs.write, (stream, "no end")).fetch(30)
+    cluster.close()
+    assert ("worker/0", stream, "no end") in lines
+
+
+def test_a_clean_close_loses_nothing(own_cluster, caplog, tmp_path):
+    cluster = own_cluster(workers=1, log_level="info")
+    path = tmp_path / "begun"
+    with caplog.at_level(logging.INFO, "muster"):
+        value = muster.ClusterCoordinator(cluster.wait()).schedule(
+            jobs.touch_and_sleep, (str(path), 60))
+        assert wait_until(path.exists)
+        cluster.close()
+        assert wait_until(lambda: "has left as the job is done; 1 closure" in caplog.text)
+    assert "is lost with" not in caplog.text
+    with pytest.raises(muster.errors.CancelledError):
+        value.fetch(10)
+
+
 def test_log_lines_have_the_own_names_of_functions(caplog):
     line = 'function "python.try:f" and "python.call:g" wait'
     with caplog.at_level(logging.INFO, "muster"):

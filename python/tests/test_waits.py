@@ -174,3 +174,52 @@ def test_values_are_awaited_in_asyncio(coordinator):
         coordinator.join(30)
     with pytest.raises(asyncio.TimeoutError):
         asyncio.run(times_out())
+
+
+def interrupted(expression, after):
+    """Whether a signal that comes some seconds after the start interrupts this."""
+    timer = threading.Timer(after, os.kill, (os.getpid(), signal.SIGINT))
+    timer.start()
+    try:
+        expression()
+        for _ in range(100):    # where it would be raised, if it is late
+            time.sleep(0.01)
+        return False
+    except KeyboardInterrupt:
+        return True
+    finally:
+        timer.join()
+
+
+@pytest.mark.parametrize("seconds, after", [(0.045, 0.02), (0.5, 0.3)])
+def test_an_interrupt_where_a_coordinator_is_dropped_is_not_lost(own_cluster, seconds,
+                                                                 after):
+    cluster = own_cluster(workers=1)
+
+    def drop():
+        muster.ClusterCoordinator(cluster).schedule(jobs.sleep_deaf, (seconds,)).wait()
+
+    muster.ClusterCoordinator(cluster).schedule(jobs.sleep_deaf, (0,)).fetch(30)
+    for _ in range(5):
+        assert interrupted(drop, after)
+
+
+def test_a_signal_is_handled_while_a_short_fetch_waits(coordinator):
+    delays = []
+    begun = 0.0
+
+    def handle(*_):
+        delays.append(time.monotonic() - begun)
+
+    before = signal.signal(signal.SIGUSR1, handle)
+    try:
+        for _ in range(20):
+            value = coordinator.schedule(jobs.sleep_deaf, (0.045,))
+            timer = threading.Timer(0.005, os.kill, (os.getpid(), signal.SIGUSR1))
+            begun = time.monotonic()
+            timer.start()
+            value.fetch(30)
+            timer.join()
+    finally:
+        signal.signal(signal.SIGUSR1, before)
+    assert len(delays) == 20 and min(delays) < 0.03

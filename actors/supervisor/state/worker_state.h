@@ -45,6 +45,7 @@ struct worker_state {
 struct worker_states {
     struct worker_state *items;
     uint32_t size;
+    bool job_is_done;           /* workers leave, and are not expected back */
     char none_left[320];        /* why no worker is left, nor waited for; "": there is
                                    one, or it is not known that none comes */
 };

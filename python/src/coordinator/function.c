@@ -332,8 +332,9 @@ mu_value *mupy_encode_call(struct mupy_function *function, PyObject *args,
 
 size_t mupy_count_inputs(const mu_value *call)
 {
-    return call != NULL && mu_value_count(call) == 5 ? mu_value_count(mu_value_at(call, 4))
-                                                     : 0;
+    if (call == NULL || mu_value_count(call) != 5)
+        return 0;
+    return mu_value_count(mu_value_at(call, 4));
 }
 
 /* ---- results ---- */

@@ -57,6 +57,10 @@ def complain(line):
     print(line, file=sys.stderr, flush=True)
 
 
+def write(stream, text):
+    {"out": sys.stdout, "err": sys.stderr}[stream].write(text)
+
+
 def call(function):
     return function()
 
@@ -114,6 +118,15 @@ def sleep(seconds):
     while time.monotonic() < limit and not muster.current_run().cancelled():
         time.sleep(0.005)
     return muster.current_run().cancelled()
+
+
+def sleep_deaf(seconds):
+    time.sleep(seconds)
+
+
+def touch_and_sleep(path, seconds):
+    open(path, "w", encoding="ascii").close()
+    return sleep(seconds)
 
 
 def die_first(how):

@@ -465,9 +465,48 @@ static void test_without_chief(void **state)
     mu_cluster_free(spec);
 }
 
+/* ---- Work under way ---- */
+
+/* A worker that leaves as the job is done is not lost, whatever it runs: that is no
+ * warning. Another task's word does not make the job done. */
+static void test_work_under_way(void **state)
+{
+    struct cluster *cluster = BEGIN(.workers = 2);
+    struct cluster_closure *closures[2];
+    struct mu__job_done none = {0};
+
+    (void)state;
+    set_work_ms(cluster, 60000);
+    open_at(cluster->chief);
+    schedule(cluster->chief, "square", 2, closures);
+    run_until(cluster, 500);
+    for (uint32_t node = 1; node < 4; node++)
+        forge(cluster->chief, (mu__pid){node, MU__JOB}, MU__SUPERVISOR, MU__JOB_DONE,
+              &none, sizeof none);
+    sim_trace_level(cluster->sim, MU__LOG_INFO);
+    sim_crash(cluster->workers[0]->node);
+    run_until(cluster, 600);
+    expect_trace(cluster,
+        "[  510] chief/0 links: /job:worker/task:0 is lost: connection to it broke: "
+          "connection reset by the peer\n"
+        "[  510] chief/0 supervisor: /job:worker/task:0 is lost with 1 closure in "
+          "flight: it runs again elsewhere\n");
+    (void)cluster_job(cluster->chief, MU__JOB_END, 0, NULL, 100);
+    run_until(cluster, 700);
+    sim_crash(cluster->workers[1]->node);
+    run_until(cluster, 800);
+    expect_trace(cluster,
+        "[  710] chief/0 links: /job:worker/task:1 is lost: connection to it broke: "
+          "connection reset by the peer\n"
+        "[  710] chief/0 supervisor: /job:worker/task:1 has left as the job is done; 2 "
+          "closures had not ended there\n");
+    cluster_free(cluster);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_work_under_way),
         cmocka_unit_test(test_server),
         cmocka_unit_test(test_worker_drains),
         cmocka_unit_test(test_client_stops_worker),
