@@ -382,8 +382,8 @@ static void test_made_anew_during_an_open(void **state)
 }
 
 /* A server takes an open for dead, and gives its creation to another one, which makes all
- * of the variable. The open hears no end of a connection: it finds shards of others, which
- * tell of no loss. */
+ * of the variable. The open hears no end of a connection: it finds shards of others,
+ * which tell of no loss. */
 static void test_creation_that_was_given_away(void **state)
 {
     struct var_net *f = *state;
