@@ -3,6 +3,8 @@
  * that it has asked for. */
 #include "tests/real/security/speaker.h"
 
+#include "actors/ps/variable_store.h"
+
 enum {
     KEYS = 40,
     KEY_BYTES = 400000,         /* a page of a list has two of them, some 800 KB */
@@ -248,6 +250,22 @@ static void test_watches_of_a_directory(void **state)
     speaker_close(&s);
 }
 
+/* Its creator writes zeros, and says that this is the content. */
+static void fill(struct speaker *s, uint64_t open_token)
+{
+    static const uint32_t operations[] = {MU__WRITE_ZERO, MU__WRITE_COMMIT};
+
+    for (unsigned i = 0; i < 2; i++) {
+        const struct mu__var_write body = {.token = ++token,
+                                           .variable = s->variable,
+                                           .operation = operations[i],
+                                           .transfer = open_token};
+
+        say(s, MU__VAR_WRITE, MU__PS, &body, sizeof body, 0);
+        await(s, MU__VAR_WRITTEN, i + 1);
+    }
+}
+
 static void test_reads_of_a_variable(void **state)
 {
     static const uint64_t dims[] = {SHARD_BYTES / 4};
@@ -268,9 +286,12 @@ static void test_reads_of_a_variable(void **state)
     say(&s, MU__VAR_OPEN, MU__PS, &open, sizeof open, 0);
     await(&s, MU__VAR_OPENED, 1);
     assert_true(s.variable != 0);
+    fill(&s, open.token);
     body.variable = s.variable;
     expect_bounded(&s, PS, &reads);
     expect_all(&s, MU__VAR_DATA);
+    if (s.code != 0)
+        fail_msg("the variable cannot be read: %s", s.words);
     speaker_close(&s);
 }
 
