@@ -96,14 +96,15 @@ static void take_line(struct cmd_task *task, const char *line)
     mu__node_unref(node);
 }
 
-/* Once its end was closed, nothing more comes. */
+/* Once its end was closed, nothing more comes; nor if it is no socket, but the pipe of
+ * another version. */
 static void read_parent(struct cmd_task *task)
 {
     struct cmd_parent *parent = &task->parent;
     char bytes[MU__SUPERVISION_LINE_BYTES];
     ssize_t size = recv(parent->fd, bytes, sizeof bytes, MSG_DONTWAIT);
 
-    if (size == 0)
+    if (size == 0 || (size < 0 && errno != EAGAIN && errno != EINTR))
         parent->fd = -1;
     for (ssize_t i = 0; i < size; i++) {
         bool is_end = bytes[i] == '\n';
