@@ -386,10 +386,20 @@ static void leader_ended(struct run *run, struct cmd_child *child, const char *h
 /* A task is ended for good: those that wait for it would wait without end. */
 static void report_ended(struct run *run, struct cmd_child *other, const char *how)
 {
-    if (other->ended)
-        leader_ended(run, other, how);
-    for (size_t i = 0; other->ended && run->phase == RUNNING && i < run->count; i++)
-        cmd_child_report_ended(&run->children[i], other, how);
+    if (!other->ended)
+        return;
+    (void)snprintf(other->end, sizeof other->end, "%s", how);
+    leader_ended(run, other, how);
+    for (size_t i = 0; run->phase == RUNNING && i < run->count; i++)
+        cmd_child_report_ended(&run->children[i], other);
+}
+
+/* A task was started again: of those that failed before it has not heard. */
+static void report_former_ends(const struct run *run, const struct cmd_child *child)
+{
+    for (size_t i = 0; i < run->count; i++)
+        if (run->children[i].end[0] != '\0' && run->children[i].code != CMD_FINE)
+            cmd_child_report_ended(child, &run->children[i]);
 }
 
 /* A chief without a program, and servers, run on when all workers have ended, which looks
@@ -516,7 +526,9 @@ static void restart_due(struct run *run)
         if (child->restart_ms == 0 || cmd_now_ms() < child->restart_ms)
             continue;
         child->restart_ms = 0;
-        if (start_child(run, child) != 0) {
+        if (start_child(run, child) == 0) {
+            report_former_ends(run, child);
+        } else {
             child->ended = true;
             report_ended(run, child, "could not be started");
         }

@@ -163,12 +163,11 @@ static void take_report(struct cmd_child *child, const char *line)
         (void)snprintf(to, CMD_REPORT_BYTES, "%s", line + 1);
 }
 
-void cmd_child_report_ended(const struct cmd_child *child, const struct cmd_child *other,
-                            const char *how)
+void cmd_child_report_ended(const struct cmd_child *child, const struct cmd_child *other)
 {
     char line[MU__SUPERVISION_LINE_BYTES];
     int size = snprintf(line, sizeof line, "%s:%d %s, and is not started again\n",
-                        other->type, other->index, how);
+                        other->type, other->index, other->end);
 
     if (child->pid > 0 && child->supervision_fd >= 0 && size < (int)sizeof line)
         (void)!send(child->supervision_fd, line, (size_t)size,

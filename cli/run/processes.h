@@ -41,6 +41,7 @@ struct cmd_child {
     unsigned restarts;              /* in a row */
     unsigned restarts_total;
     bool ended;                     /* for good */
+    char end[96];                   /* how, as the predicate of a message; "": not yet */
     int code;                       /* its last exit code, 128 + n after a signal */
     size_t used;                    /* bytes in `line` */
     bool returned;                  /* `line` ends with a carriage return, and was shown
@@ -58,10 +59,9 @@ typedef void (*cmd_child_line_fn)(void *user, struct cmd_child *child, const cha
 int cmd_child_start(struct cmd_child *child, char *const *arguments,
                     char *const *environment);
 
-/* Tell a child that the process of another one has ended and is not started again; `how`
- * is what is said of it. A child that does not read is not waited for. */
-void cmd_child_report_ended(const struct cmd_child *child, const struct cmd_child *other,
-                            const char *how);
+/* Tell a child that the process of another one has ended and is not started again. A
+ * child that does not read is not waited for. */
+void cmd_child_report_ended(const struct cmd_child *child, const struct cmd_child *other);
 
 /* After its end: read the reports in its supervision pipe. */
 void cmd_child_read_reports(struct cmd_child *child);

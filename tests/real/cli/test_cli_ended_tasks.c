@@ -54,8 +54,13 @@ static const char plugin_text[] =
     "    mu_error error;\n"
     "    int rv;\n"
     "    (void)user;\n"
+    "    const char *gate = mu_node_get_setting(node, \"gate\");\n"
+    "    if (strcmp(mu_node_task(node), \"/job:worker/task:1\") == 0 && gate != NULL)\n"
+    "        _exit(2);\n"
     "    if (strcmp(mu_node_task(node), \"/job:worker/task:1\") == 0)\n"
     "        raise(SIGKILL);\n"
+    "    for (int i = 0; gate != NULL && access(gate, F_OK) != 0 && i < 2000; i++)\n"
+    "        usleep(10000);\n"
     "    mu_barrier_options_init(&options);\n"
     "    options.tasks = \"chief:0,worker:0-1\";\n"
     "    rv = mu_barrier_wait(node, \"b\", &options, &error);\n"
@@ -167,6 +172,67 @@ static void test_barrier_of_a_program(void **state)
                "started again");
 }
 
+/* The host of the service is started again after that end: it hears of it, too. */
+static void test_host_that_comes_later(void **state)
+{
+    char gate[96];
+    char setting[112];
+    const char *from;
+    pid_t host;
+
+    (void)state;
+    (void)snprintf(gate, sizeof gate, "%s/gate", folder);
+    (void)snprintf(setting, sizeof setting, "gate=%s", gate);
+    cli_start(&run, NULL, "run", "--workers", "2", "--ps", "1", "--service-hosts", "ps:0",
+              "--plugin", plugin, "--set", "do=barrier", "--set", setting, "--restart",
+              "on-failure", "--color", "never", NULL);
+    host = cli_task_pid(&run, NULL, "ps/0");
+    (void)cli_expect(&run, NULL, "worker/1 ended with exit code 2");
+    assert_int_equal(kill(host, SIGKILL), 0);
+    from = cli_expect(&run, NULL, "ps/0 was killed by signal 9");
+    (void)cli_expect(&run, from, "/job:ps/task:0 agent: registered with ");
+    cli_write_file(gate, "");
+    expect_end(1, "/job:worker/task:1 ended with exit code 2, and is not started again");
+    assert_int_equal(unlink(gate), 0);
+}
+
+static uint64_t processor_ms(clockid_t clock)
+{
+    struct timespec used;
+
+    assert_int_equal(clock_gettime(clock, &used), 0);
+    return (uint64_t)used.tv_sec * 1000 + (uint64_t)used.tv_nsec / 1000000;
+}
+
+/* That of another version gives its tasks a pipe. When it has ended, they do not look at
+ * that again and again. */
+static void test_parent_with_a_pipe(void **state)
+{
+    const struct timespec second = {.tv_sec = 1};
+    char variable[64];
+    const char *const variables[] = {variable, NULL};
+    clockid_t clock;
+    uint64_t used_ms;
+    int ends[2];
+
+    (void)state;
+    assert_int_equal(pipe(ends), 0);
+    assert_int_equal(fcntl(ends[0], F_SETFD, FD_CLOEXEC), 0);
+    (void)snprintf(variable, sizeof variable, "MUSTER_PARENT_FD=%d:%d", ends[1],
+                   (int)getpid());
+    cli_start(&run, variables, "node", "--cluster", "{\"chief\":[\"127.0.0.1:0\"]}",
+              "--task", "chief:0", NULL);
+    (void)close(ends[0]);
+    (void)close(ends[1]);
+    (void)cli_expect(&run, NULL, " is up at ");
+    assert_int_equal(clock_getcpuclockid(run.pid, &clock), 0);
+    used_ms = processor_ms(clock);
+    (void)nanosleep(&second, NULL);
+    assert_true(processor_ms(clock) - used_ms < 300);
+    cli_kill(&run, SIGTERM);
+    cli_expect_code(&run, 128 + SIGTERM);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -174,6 +240,8 @@ int main(void)
         cmocka_unit_test(test_given_up),
         cmocka_unit_test(test_closures_without_workers),
         cmocka_unit_test(test_barrier_of_a_program),
+        cmocka_unit_test(test_host_that_comes_later),
+        cmocka_unit_test(test_parent_with_a_pipe),
     };
 
     return cmocka_run_group_tests_name("cli ended tasks", tests, compile, clean);
