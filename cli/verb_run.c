@@ -293,7 +293,7 @@ static bool needs_restart(struct run *run, const struct cmd_child *child)
            (child->policy == CMD_RESTART_ON_FAILURE && child->code != CMD_FINE);
 }
 
-static void arrange_restart(struct run *run, struct cmd_child *child, const char *how)
+static void arrange_restart(struct run *run, struct cmd_child *child)
 {
     unsigned most = cmd_number(run->options, CMD_FLAG_RESTART_MAX);
     uint64_t now = cmd_now_ms();
@@ -304,7 +304,7 @@ static void arrange_restart(struct run *run, struct cmd_child *child, const char
     if (child->restarts >= most) {
         child->ended = true;
         say(run, MU_LOG_ERROR, "%s %s; given up after %u restarts in a row", child->name,
-            how, most);
+            child->end, most);
         return;
     }
     if (child->restarts < 7)
@@ -314,7 +314,7 @@ static void arrange_restart(struct run *run, struct cmd_child *child, const char
     child->restarts++;
     child->restarts_total++;
     child->restart_ms = now + wait_ms;
-    say(run, MU_LOG_WARN, "%s %s; restart %u of %u in %u ms", child->name, how,
+    say(run, MU_LOG_WARN, "%s %s; restart %u of %u in %u ms", child->name, child->end,
         child->restarts, most, wait_ms);
 }
 
@@ -364,7 +364,7 @@ static bool is_expected_end(const struct run *run, const struct cmd_child *child
 
 /* Without a chief the run of independent tasks ends with its leading task, which gathers
  * the results and usually hosts the coordination service. */
-static void leader_ended(struct run *run, struct cmd_child *child, const char *how)
+static void leader_ended(struct run *run, struct cmd_child *child)
 {
     int mode = cmd_mode(run->options);
     char leader[MU_CLUSTER_TASK_BYTES];
@@ -378,19 +378,17 @@ static void leader_ended(struct run *run, struct cmd_child *child, const char *h
         return;
     if (child->reason[0] == '\0')
         (void)snprintf(child->reason, sizeof child->reason, "%s %s, and is not started "
-                       "again", name, how);
+                       "again", name, child->end);
     run->result = child->code;
     stop(run);
 }
 
 /* A task is ended for good: those that wait for it would wait without end. */
-static void report_ended(struct run *run, struct cmd_child *other, const char *how)
+static void report_ended(struct run *run, struct cmd_child *other)
 {
-    if (!other->ended)
-        return;
-    (void)snprintf(other->end, sizeof other->end, "%s", how);
-    leader_ended(run, other, how);
-    for (size_t i = 0; run->phase == RUNNING && i < run->count; i++)
+    if (other->ended)
+        leader_ended(run, other);
+    for (size_t i = 0; other->ended && run->phase == RUNNING && i < run->count; i++)
         cmd_child_report_ended(&run->children[i], other);
 }
 
@@ -398,7 +396,7 @@ static void report_ended(struct run *run, struct cmd_child *other, const char *h
 static void report_former_ends(const struct run *run, const struct cmd_child *child)
 {
     for (size_t i = 0; i < run->count; i++)
-        if (run->children[i].end[0] != '\0' && run->children[i].code != CMD_FINE)
+        if (run->children[i].ended && run->children[i].code != CMD_FINE)
             cmd_child_report_ended(child, &run->children[i]);
 }
 
@@ -418,10 +416,9 @@ static void note_workers_done(struct run *run)
         others += !run->children[i].ended;
     }
     if (run->phase == RUNNING && workers > 0 && others > 0)
-        say(run, MU_LOG_WARN, "all workers have ended; %zu other task%s on until %s",
-            others, others == 1 ? " runs" : "s run",
-            others == 1 ? "it ends, or is stopped (Ctrl-C)"
-                        : "they end, or are stopped (Ctrl-C)");
+        say(run, MU_LOG_WARN, "all workers have ended; %zu other task%s stopped (Ctrl-C)",
+            others, others == 1 ? " runs on until it ends, or is"
+                                : "s run on until they end, or are");
 }
 
 /* The task ended inside a plugin's mu_plugin_open: log that, and use it as the reason
@@ -440,11 +437,9 @@ static void note_loading(struct run *run, struct cmd_child *child)
 
 static void child_ended(struct run *run, struct cmd_child *child, int status)
 {
-    char how[96];
-
     child->pid = 0;
     child->code = code_of(status);
-    describe(status, how, sizeof how);
+    describe(status, child->end, sizeof child->end);
     cmd_child_drain(child, on_line, run);
     cmd_child_read_reports(child);
     if (child->loading[0] != '\0')
@@ -453,22 +448,22 @@ static void child_ended(struct run *run, struct cmd_child *child, int status)
         child->code = CMD_USAGE;
     if (is_stopped_well(run, child)) {
         child->code = CMD_FINE;
-        (void)snprintf(how, sizeof how, "has stopped: the job is done");
+        (void)snprintf(child->end, sizeof child->end, "has stopped: the job is done");
     }
     if (child->code == CMD_UNENDED)
         run->unended = true;
     if (needs_restart(run, child)) {
-        arrange_restart(run, child, how);
+        arrange_restart(run, child);
     } else {
         child->ended = true;
         say(run, is_expected_end(run, child) ? MU_LOG_INFO : MU_LOG_WARN, "%s %s",
-            child->name, how);
+            child->name, child->end);
     }
     if (strcmp(child->type, "chief") == 0)
         chief_ended(run, child);
     if (strcmp(child->type, "client") == 0)
         client_ended(run, child);
-    report_ended(run, child, how);
+    report_ended(run, child);
     if (strcmp(child->type, "worker") == 0)
         note_workers_done(run);
     write_status(run);
@@ -526,12 +521,11 @@ static void restart_due(struct run *run)
         if (child->restart_ms == 0 || cmd_now_ms() < child->restart_ms)
             continue;
         child->restart_ms = 0;
-        if (start_child(run, child) == 0) {
-            report_former_ends(run, child);
-        } else {
-            child->ended = true;
-            report_ended(run, child, "could not be started");
-        }
+        child->ended = start_child(run, child) != 0;
+        if (child->ended)
+            (void)snprintf(child->end, sizeof child->end, "could not be started");
+        report_ended(run, child);
+        report_former_ends(run, child);
         write_status(run);
     }
 }

@@ -41,7 +41,8 @@ struct cmd_child {
     unsigned restarts;              /* in a row */
     unsigned restarts_total;
     bool ended;                     /* for good */
-    char end[96];                   /* how, as the predicate of a message; "": not yet */
+    char end[96];                   /* how its last process has ended: the predicate of a
+                                       message */
     int code;                       /* its last exit code, 128 + n after a signal */
     size_t used;                    /* bytes in `line` */
     bool returned;                  /* `line` ends with a carriage return, and was shown
