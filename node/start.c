@@ -446,13 +446,24 @@ static void block_sigpipe(void)
     (void)pthread_sigmask(SIG_BLOCK, &set, NULL);
 }
 
+/* Nobody could go on in its place: whatever it was in the middle of stays half done. */
+static void on_exit_of_loop(void *arg)
+{
+    (void)arg;
+    (void)fputs("muster: an inline function or a callback has ended the thread of the "
+                "loop (pthread_exit): the process ends\n", stderr);
+    abort();
+}
+
 static void *run_loop(void *arg)
 {
     mu_node *node = arg;
 
     (void)mu__node_move(node, MU__NODE_RUNNING);
     mu__loop_thread_begin();
+    pthread_cleanup_push(on_exit_of_loop, NULL);
     (void)uv_run(node->loop, UV_RUN_DEFAULT);
+    pthread_cleanup_pop(0);
     return NULL;
 }
 

@@ -261,6 +261,10 @@ void mu__client_describe_status(const mu_value *status, char *out, size_t size)
     (void)snprintf(out + used, size - used, "; the chief has %" PRId64 " running, "
                    "%" PRId64 " sent, %" PRId64 " queued", number_in(closures, "running"),
                    number_in(closures, "sent"), number_in(closures, "queued"));
+    used = strlen(out);
+    if (number_in(closures, "blocked_workers") > 0)
+        (void)snprintf(out + used, size - used, "; " MU__BLOCKED_WORKERS,
+                       number_in(closures, "blocked_workers"));
 }
 
 /* Describe a closure from the chief's answer: its state, where it runs or what it waits
@@ -310,7 +314,7 @@ static void set_timeout_error(const struct client_actor *c, struct mu__call *cal
 static void explain(struct mu__ctx *ctx, struct client_actor *c, struct mu__call *call,
                     const mu_value *status)
 {
-    char words[384];
+    char words[448];
 
     (void)snprintf(words, sizeof words, "%.200s did not say more", c->config.chief);
     if (call->operation != MU__CLIENT_FETCH && status != NULL)

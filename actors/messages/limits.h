@@ -5,6 +5,8 @@
 
 #include "actors/local_messages.h"
 
+#include <inttypes.h>
+
 /* The actors of a node, by the number in their pids, which other nodes know. */
 enum mu__actor_number {
     MU__SUPERVISOR = 1,     /* on the chief */
@@ -73,6 +75,11 @@ enum mu__tasks_what {
     MU__TASKS_ALIVE         /* the connected tasks of the set, once each of them has sent
                                this query, too */
 };
+
+/* What a message says of a standstill; of an int64_t. */
+#define MU__BLOCKED_WORKERS                                                 \
+    "all threads of %" PRId64 " worker(s) run functions that have closures of their "  \
+    "own outstanding: who waits for these needs one more thread (option threads)"
 
 /* The room that a client lacks at the chief: bits. */
 enum mu__room_lack { MU__LACKS_CLOSURES = 1, MU__LACKS_BYTES = 2 };

@@ -189,6 +189,10 @@ uint32_t mu__sup_in_flight(const struct supervisor *s);
 uint32_t mu__sup_running(const struct supervisor *s);
 uint32_t mu__sup_waiting(const struct supervisor *s);
 
+/* All workers, if each thread of theirs runs a function while the same process has
+ * closures outstanding, which can wait for no thread then; else 0. */
+uint32_t mu__sup_blocked_workers(const struct supervisor *s);
+
 /* A closure in flight, as the status shows it. */
 mu_value *mu__sup_running_value(const struct supervisor *s,
                                 const struct mu__closure *closure, uint64_t now_ms);

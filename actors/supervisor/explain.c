@@ -475,6 +475,7 @@ void mu__sup_watchdog(struct mu__ctx *ctx, struct supervisor *s)
     uint32_t waiting = mu__sup_waiting(s);
     uint32_t in_flight_count = mu__sup_in_flight(s);
     uint32_t running = mu__sup_running(s);
+    uint32_t blocked = mu__sup_blocked_workers(s);
     char in_flight[384];
     char workers[256];
     char roles[256];
@@ -491,6 +492,8 @@ void mu__sup_watchdog(struct mu__ctx *ctx, struct supervisor *s)
     describe_in_flight(s, (uint32_t)now_ms, in_flight, sizeof in_flight);
     describe_workers(s, MU__ROLE_ANY, now_ms, workers, sizeof workers);
     describe_roles(s, roles, sizeof roles);
+    if (blocked > 0)
+        (void)snprintf(workers, sizeof workers, MU__BLOCKED_WORKERS, (int64_t)blocked);
     mu__log(ctx, MU__LOG_WARN, "no closure was resolved for %" PRIu64 " ms; %" PRIu32
             " are queued, %" PRIu32 " sent to workers, %" PRIu32 " running%s%s; %s",
             still_ms, waiting, in_flight_count - running, running, in_flight, roles,

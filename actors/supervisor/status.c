@@ -148,6 +148,22 @@ uint32_t mu__sup_running(const struct supervisor *s)
     return count;
 }
 
+/* Clients on other tasks have closures there for the functions that run on them. */
+uint32_t mu__sup_blocked_workers(const struct supervisor *s)
+{
+    uint32_t blocked = 0;
+
+    for (uint32_t i = 1; i < s->clients.count; i++) {
+        const struct supervisor_client *client = &s->clients.items[i];
+        const struct mu__member_worker *worker =
+            client->present && client->closures > 0
+                ? mu__membership_by_node(&s->members, client->pid.node) : NULL;
+
+        blocked += worker != NULL && worker->begun >= mu__member_threads(worker);
+    }
+    return blocked == s->members.count ? blocked : 0;
+}
+
 static mu_value *closures_value(const struct supervisor *s)
 {
     const struct {
@@ -176,6 +192,7 @@ static mu_value *closures_value(const struct supervisor *s)
                             mu__closures_count(&s->closures, MU__LIST_PINNED)},
         {"args_bytes", s->counts.args_bytes},
         {"unread_bytes", mu__sup_unread_bytes(s)},
+        {"blocked_workers", mu__sup_blocked_workers(s)},
     };
     mu_value *map = mu_value_map();
 

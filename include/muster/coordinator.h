@@ -236,7 +236,8 @@ MU_EXPORT int mu_coordinator_forget(mu_coordinator *coordinator, int64_t timeout
 /* Wait until every closure scheduled so far is resolved. Returns the first error, as
  * mu_coordinator_schedule does. At the timeout -MU_EDEADLINE: the message lists what is
  * in flight where (requested from the chief, for two seconds at most), or says that an
- * error is about to be returned. */
+ * error is about to be returned; also that functions have all threads of all workers and
+ * wait for closures of their own, which no thread is left for. */
 MU_EXPORT int mu_coordinator_join(mu_coordinator *coordinator, int64_t timeout_ms,
                                   mu_error *ret_error);
 

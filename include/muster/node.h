@@ -376,7 +376,9 @@ typedef int (*mu_function_fn)(mu_run *run, void *user);
 
 enum mu_function_flag {
     /* Runs on the loop thread itself: for functions of a few microseconds that never
-     * block. Saves two thread switches for each closure. */
+     * block. Saves two thread switches for each closure. One that ends this thread
+     * (pthread_exit) ends the process, as abort does; on a loop of the program's own it
+     * ends the program's thread, and peers lose the node after their silence_ms. */
     MU_FUNCTION_INLINE = 1
 };
 

@@ -230,6 +230,38 @@ static void test_join_without_workers(void **state)
     end(cluster);
 }
 
+/* Functions on the only threads wait for closures of their own processes, which wait for
+ * these threads. */
+static void test_join_at_a_standstill(void **state)
+{
+    struct cluster *cluster = BEGIN(.workers = 2, .node.watchdog_ms = 900);
+    struct cluster_closure *closures[2];
+    struct cluster_call *call;
+
+    (void)state;
+    set_work_ms(cluster, 3000);
+    open_at(cluster->chief);
+    schedule(cluster->chief, "square", 2, closures);
+    run_for(cluster, 200);
+    open_at(cluster->workers[0]);
+    (void)cluster_schedule(cluster->workers[0], "square");
+    call = cluster_ask(cluster->chief, MU__CLIENT_JOIN, 500);
+    assert_int_equal(cluster_wait(call), -MU_EDEADLINE);
+    assert_null(strstr(call->of.call.error.message, "closures of their own"));
+    open_at(cluster->workers[1]);
+    (void)cluster_schedule(cluster->workers[1], "square");
+    call = cluster_ask(cluster->chief, MU__CLIENT_JOIN, 500);
+    assert_int_equal(cluster_wait(call), -MU_EDEADLINE);
+    assert_non_null(strstr(call->of.call.error.message,
+        "; all threads of 2 worker(s) run functions that have closures of their own "
+        "outstanding: who waits for these needs one more thread (option threads)"));
+    assert_non_null(strstr(sim_trace(cluster->sim), "own outstanding: who waits"));
+    assert_int_equal(join(cluster->chief), 0);
+    expect_squares(closures, 2);
+    assert_int_equal(join(cluster->workers[1]), 0);
+    end(cluster);
+}
+
 static void test_fetch_limit(void **state)
 {
     struct cluster *cluster = BEGIN(.workers = 1);
@@ -364,6 +396,7 @@ int main(void)
         cmocka_unit_test(test_open_without_chief),
         cmocka_unit_test(test_join_limit),
         cmocka_unit_test(test_join_without_workers),
+        cmocka_unit_test(test_join_at_a_standstill),
         cmocka_unit_test(test_fetch_limit),
         cmocka_unit_test(test_room),
         cmocka_unit_test(test_chief_is_full),

@@ -73,7 +73,9 @@ static int play_worker(char **argv)
     if (mu_node_open(&options, &error, &node) != 0 ||
         mu_node_register_function(node, "abort_once", abort_once, NULL, 0) != 0 ||
         mu_node_register_function(node, "abort_always", abort_always, NULL, 0) != 0 ||
-        mu_node_register_function(node, "end_thread", end_thread, NULL, 0) != 0)
+        mu_node_register_function(node, "end_thread", end_thread, NULL, 0) != 0 ||
+        mu_node_register_function(node, "end_loop", end_thread, NULL,
+                                  MU_FUNCTION_INLINE) != 0)
         return 3;
     return mu_node_wait_job(node, -1, &error);
 }
@@ -157,18 +159,46 @@ static void test_closure_outlives_its_worker(void **state)
 }
 
 /* What kills every worker it meets is given up before it has met them all. */
-static void test_closure_that_kills_is_given_up(void **state)
+static void expect_given_up(struct fixture *f, const char *function)
 {
-    struct fixture *f = *state;
     mu_error error = {0};
+    char words[128];
 
-    assert_int_equal(mu_coordinator_schedule(f->coordinator, "abort_always", NULL,
-                                             SOON_MS, &error, NULL),
+    assert_int_equal(mu_coordinator_schedule(f->coordinator, function, NULL, SOON_MS,
+                                             &error, NULL),
                      0);
     assert_int_equal(mu_coordinator_join(f->coordinator, SOON_MS, &error), -MU_EABORTED);
-    assert_non_null(strstr(error.message, "function \"abort_always\" lost its worker 2 "
-                                          "times, last /job:worker/task:"));
+    (void)snprintf(words, sizeof words, "function \"%s\" lost its worker 2 times, last "
+                   "/job:worker/task:", function);
+    assert_non_null(strstr(error.message, words));
     assert_int_equal(error.attempt, 2);
+}
+
+static void test_closure_that_kills_is_given_up(void **state)
+{
+    expect_given_up(*state, "abort_always");
+}
+
+/* The signal that has ended a process; 0: it lives on. */
+static int end_of(pid_t pid)
+{
+    int status = 0;
+
+    for (int i = 0; i < SOON_MS && waitpid(pid, &status, WNOHANG) == 0; i++)
+        nodes_pause();
+    return WIFSIGNALED(status) ? WTERMSIG(status) : 0;
+}
+
+/* The process ends at once: its worker does not live on without a loop. */
+static void test_inline_function_that_ends_the_loop(void **state)
+{
+    struct fixture *f = *state;
+
+    expect_given_up(f, "end_loop");
+    for (int i = 0; i < 2; i++) {
+        assert_int_equal(end_of(f->workers[i]), SIGABRT);
+        f->workers[i] = start("worker", i, f->nodes.json);
+    }
 }
 
 /* It has failed, and the one thread of each worker is there for the next one. */
@@ -241,6 +271,8 @@ int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_closure_outlives_its_worker, setup,
+                                        teardown),
+        cmocka_unit_test_setup_teardown(test_inline_function_that_ends_the_loop, setup,
                                         teardown),
         cmocka_unit_test_setup_teardown(test_closure_that_kills_is_given_up, setup,
                                         teardown),
