@@ -280,7 +280,7 @@ static int work(struct cmd_task *task)
     }
     number = atomic_load(&task->signal);
     if (number != 0)
-        return CMD_SIGNAL + number;
+        return cmd_task_signal_code(task, rv);
     if (rv != 0)
         say_failure(task, error.message[0] == '\0' ? mu_strerror(rv) : error.message);
     atomic_store(&task->node->lifecycle.fails, rv != 0);

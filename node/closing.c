@@ -176,7 +176,7 @@ void mu__node_teardown(mu_node *node)
     (void)mu__node_move(node, busy ? MU__NODE_ABANDONED : MU__NODE_CLOSED);
     mu__member_stop(&node->member);
     mu__node_close_files(node);
-    node->lifecycle.open_handles = 4;
+    node->lifecycle.open_handles = 5;
     mu__node_stop_discovery(node);
     node->lifecycle.open_handles += node->discovery.handle != NULL;
     node->lifecycle.open_handles +=
@@ -187,6 +187,7 @@ void mu__node_teardown(mu_node *node)
     mu__node_wire_close(&node->network.wire, mu__node_part_closed, node);
     uv_close((uv_handle_t *)&node->lifecycle.timer, handle_closed);
     uv_close((uv_handle_t *)&node->lifecycle.stop, handle_closed);
+    uv_close((uv_handle_t *)&node->lifecycle.reread, handle_closed);
 }
 
 /* ---- the steps of closing ---- */
@@ -287,14 +288,29 @@ static void on_stop(uv_async_t *async)
     begin_closing(async->data);
 }
 
+static void on_reread(uv_async_t *async)
+{
+    mu_node *node = async->data;
+
+    mu__own_proof_read_again(node->network.proof);
+}
+
+void mu__node_reread_proof(mu_node *node)
+{
+    (void)uv_async_send(&node->lifecycle.reread);
+}
+
+/* Only the first async of a loop can fail. */
 int mu__lifecycle_open(mu_node *node, mu_error *ret_error)
 {
     struct mu__lifecycle *lifecycle = &node->lifecycle;
 
-    if (uv_async_init(node->loop, &lifecycle->stop, on_stop) != 0)
+    if (uv_async_init(node->loop, &lifecycle->stop, on_stop) != 0 ||
+        uv_async_init(node->loop, &lifecycle->reread, on_reread) != 0)
         return mu_error_set(ret_error, -MU_ENOMEM, "no handle left for the node's loop");
     (void)uv_timer_init(node->loop, &lifecycle->timer);
     lifecycle->stop.data = node;
+    lifecycle->reread.data = node;
     lifecycle->timer.data = node;
     return 0;
 }

@@ -24,7 +24,8 @@ enum mu__node_state {
 /* How a node closes. Loop thread, but for what is atomic. */
 struct mu__lifecycle {
     atomic_int state;               /* enum mu__node_state */
-    uv_async_t stop;                /* wakes the loop to close */
+    uv_async_t stop;                /* wakes the loop to close, */
+    uv_async_t reread;              /* and to read key and certificate files again */
     uv_timer_t timer;               /* of the steps of closing */
     unsigned open_handles;          /* what must close before the node is freed */
     uint64_t began_ms;              /* loop time when closing began */
@@ -45,7 +46,7 @@ bool mu__node_move(mu_node *node, enum mu__node_state to);
  * it runs. */
 void mu__node_teardown(mu_node *node);
 
-/* The async and the timer of closing. */
+/* The asyncs, and the timer of closing. */
 int mu__lifecycle_open(mu_node *node, mu_error *ret_error);
 
 /* The member's upcall: another process plays this task. The owner is the node. */

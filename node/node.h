@@ -164,6 +164,10 @@ int mu__node_open_discovered(const mu_node_options *options,
 int mu__node_start_discovery(mu_node *node, const mu_node_options *options,
                              const struct mu__discovered *found, mu_error *ret_error);
 
+/* Read the files of key and certificates again, for the connections from now on; a line
+ * in the log says what came of it. Any thread, before the node is closed. */
+void mu__node_reread_proof(mu_node *node);
+
 /* Withdraw the announcement and end the discovery. Loop thread. May be called again. */
 void mu__node_stop_discovery(mu_node *node);
 
@@ -193,6 +197,9 @@ bool mu__node_leave_run_later(mu_node *node);
 
 /* A call on this node has failed: it may be why its program does. Any thread. */
 void mu__node_note_error(mu_node *node, const mu_error *error);
+
+/* Whether mu_node_main runs a program here; else it serves. */
+bool mu__node_has_program(const mu_node *node);
 
 /* Set the mode in which mu_node_main runs what mu_node_set_distribute has set. Does
  * nothing when that was not called. */

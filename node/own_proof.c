@@ -161,27 +161,41 @@ static bool has_changed(const struct proof_part *part)
             status.st_mtim.tv_nsec != part->changed.tv_nsec);
 }
 
-static void look_again(struct mu__own_proof *proof)
+static void read_again(struct mu__own_proof *proof)
 {
     struct mu__tls_identity *identity;
-    bool changed = false;
     char line[600];
     mu_error error;
 
-    for (int i = 0; i < FILES; i++)
-        changed = changed || has_changed(&proof->parts[i]);
-    if (!changed)
-        return;
     if (make(proof, &error, &identity) == 0) {
         mu__tls_identity_free(proof->now);
         proof->now = identity;
         (void)snprintf(line, sizeof line, "new connections use the %s, which was read "
                        "again", mu__tls_identity_name(identity));
     } else {
-        (void)snprintf(line, sizeof line, "the %s stays in use, though its file has "
-                       "changed: %s", mu__tls_identity_name(proof->now), error.message);
+        (void)snprintf(line, sizeof line, "the %s stays in use, though its file cannot "
+                       "be: %s", mu__tls_identity_name(proof->now), error.message);
     }
     proof->log.write(proof->log.owner, line);
+}
+
+static void look_again(struct mu__own_proof *proof)
+{
+    for (int i = 0; i < FILES; i++)
+        if (has_changed(&proof->parts[i])) {
+            read_again(proof);
+            return;
+        }
+}
+
+void mu__own_proof_read_again(struct mu__own_proof *proof)
+{
+    bool has_files = false;
+
+    for (int i = 0; proof != NULL && i < FILES; i++)
+        has_files = has_files || proof->parts[i].is_file;
+    if (has_files && proof->now != NULL)
+        read_again(proof);
 }
 
 /* A node on a unix socket that connects to its first peer over tcp. */

@@ -31,6 +31,9 @@ int mu__own_proof_open(const mu_tls_options *options, bool late,
                        struct mu__own_proof **ret_proof);
 void mu__own_proof_close(struct mu__own_proof *proof);
 
+/* Read its files again, changed or not, and log what came of it. `proof` may be NULL. */
+void mu__own_proof_read_again(struct mu__own_proof *proof);
+
 /* Valid as long as the proof. */
 const struct mu__tls_source *mu__own_proof_source(const struct mu__own_proof *proof);
 

@@ -23,8 +23,9 @@ const struct cmd_verb cmd_verbs[] = {
      "runs it; every other task serves until the chief says that the job is done. When\n"
      "the chief's program ends, so does the job. SIGTERM and SIGINT end the task within\n"
      "--grace-ms, a second one at once; a worker first finishes what it has, if it can\n"
-     "within half of that. So does SIGQUIT, which writes the stacks of all threads into\n"
-     "the log before; SIGHUP opens the file of --log-file again.\n",
+     "within half of that, and ends with 0 after SIGTERM if it could. So does SIGQUIT,\n"
+     "which writes the stacks of all threads into the log before; SIGHUP opens the file\n"
+     "of --log-file again, and reads key and certificates again.\n",
      "  TF_CONFIG='{\"cluster\": {\"chief\": [\"a:4000\"], \"worker\": [\"b:4000\"]},\n"
      "              \"task\": {\"type\": \"worker\", \"index\": 0}}' \\\n"
      "      muster node --plugin ./digits.so\n"
@@ -336,7 +337,8 @@ static const struct {
     {"4", "a task that was needed was not reached, or did not do its part, in time"},
     {"5", "a function or program did not end within --grace-ms at shutdown"},
     {"6", "a comparison did not hold (`kv put --if-...`, `kv txn`): nothing was changed"},
-    {"128 + n", "ended by signal n: 130 after SIGINT, 143 after SIGTERM, 137 SIGKILL"},
+    {"128 + n", "ended by signal n: 130 after SIGINT, 143 after SIGTERM (0 if it found "
+                "the task able to end in order), 137 SIGKILL"},
 };
 
 void cmd_verb_words(const char **ret_words)

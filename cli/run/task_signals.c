@@ -8,7 +8,8 @@
  * should end at the step that the tasks agree on. If the grace period ends before it has,
  * or another signal comes, that acts as the first signal.
  *
- * SIGHUP opens the log file again, and is no such signal. SIGQUIT writes the stacks of
+ * SIGHUP opens the log file again and reads key and certificate files again, and is no
+ * such signal. SIGQUIT writes the stacks of
  * all threads before it is one. */
 #include "cli/run/task_signals.h"
 
@@ -136,6 +137,14 @@ static void reopen_log(struct cmd_task *task)
                     "SIGHUP: the log file cannot be opened again: %s", strerror(number));
 }
 
+static void reread_proof(struct cmd_task *task)
+{
+    pthread_mutex_lock(&task->lock);
+    if (task->node != NULL)
+        mu__node_reread_proof(task->node);
+    pthread_mutex_unlock(&task->lock);
+}
+
 /* Wait for a signal; 0: end the watcher's thread; -1: nothing has come for
  * `timeout_ms`. */
 static int read_signal(struct cmd_task *task, int timeout_ms)
@@ -172,6 +181,7 @@ static int next_signal(struct cmd_task *task, int timeout_ms)
         uint64_t time_ms = now_ms();
 
         reopen_log(task);
+        reread_proof(task);
         if (timeout_ms >= 0)
             timeout_ms = time_ms < end_ms ? (int)(end_ms - time_ms) : 0;
         number = read_signal(task, timeout_ms);
@@ -190,20 +200,23 @@ static void begin_end(mu_node *node, int grace_ms)
 }
 
 /* Let a worker finish its closures for half of the grace period; the rest is for its
- * functions to end once they are cancelled. */
-static void drain(struct cmd_task *task)
+ * functions to end once they are cancelled. False: some were not finished. */
+static bool drain(struct cmd_task *task)
 {
     mu_node *node = hold_node(task);
     mu_error error;
+    int rv;
 
     if (node == NULL)
-        return;
-    if (mu_node_drain(node, task->grace_ms / 2, &error) == 0)
+        return true;
+    rv = mu_node_drain(node, task->grace_ms / 2, &error);
+    if (rv == 0)
         cmd_log_say(&task->log, MU_LOG_INFO, task->name, "has finished what it had");
     else if (error.code != -MU_ECLOSED)
         cmd_log_say(&task->log, MU_LOG_INFO, task->name, "leaves as it is: %s",
                     error.message);
     mu__node_unref(node);
+    return rv != -MU_EDEADLINE;
 }
 
 static void leave_run(struct cmd_task *task)
@@ -221,11 +234,13 @@ static void *end_task(void *arg)
     struct cmd_task *task = arg;
     uint64_t began_ms = now_ms();
     int left_ms = task->grace_ms;
+    bool in_order = true;
 
     if (atomic_load(&task->drains)) {
-        drain(task);
+        in_order = drain(task);
         left_ms -= (int)(now_ms() - began_ms);
     }
+    atomic_store(&task->in_order, in_order);
     leave_run(task);
     atomic_store(&task->closing_ms, left_ms < 0 ? 0 : left_ms);
     pthread_mutex_lock(&task->lock);
@@ -233,6 +248,19 @@ static void *end_task(void *arg)
         begin_end(task->node, atomic_load(&task->closing_ms));
     pthread_mutex_unlock(&task->lock);
     return NULL;
+}
+
+int cmd_task_signal_code(const struct cmd_task *task, int rv)
+{
+    int number = atomic_load(&task->signal);
+    bool in_order = mu__node_has_program(task->node)
+                        ? rv == 0 && strcmp(task->spec.type, "chief") != 0
+                        : rv == 0 ||
+                              (rv == -MU_ECLOSED && atomic_load(&task->in_order));
+
+    return in_order && number == SIGTERM && mu__supervision_fd() < 0
+               ? CMD_FINE
+               : CMD_SIGNAL + number;
 }
 
 /* Wait until the task has ended. Another signal ends the process at once, and so does the

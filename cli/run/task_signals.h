@@ -37,12 +37,21 @@ struct cmd_task {
     atomic_bool opens;          /* the node is being opened: only its discovery of */
     struct mu__discover_stop find_stop; /* the cluster can be stopped */
     atomic_int signal;          /* the first signal, 0: none */
+    atomic_bool in_order;       /* after it: what the task had is finished */
     pthread_t watcher;
     pthread_t notifier;         /* started by the watcher to give a preemption notice */
     bool notifies;              /* `notifier` is running */
     uint64_t opened_ms;
     struct cmd_parent parent;
 };
+
+/* The exit code after the first signal of a task whose program, or serving, returned
+ * `rv`: 0 if that was SIGTERM and the task has ended in order. One that serves has when
+ * it has finished what it had, or the job has ended well meanwhile; one with a program
+ * when that returned 0, but for the chief's, whose job has not ended then. `muster run`
+ * gets the signal's code in any case: it decides from that whether to start the task
+ * again. */
+int cmd_task_signal_code(const struct cmd_task *task, int rv);
 
 /* The node is open: from now on it is told what `muster run` says. */
 void cmd_task_hear_parent(struct cmd_task *task);

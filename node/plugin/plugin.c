@@ -152,6 +152,11 @@ static int run_program(mu_node *node, const struct mu__program *program,
     return rv;
 }
 
+bool mu__node_has_program(const mu_node *node)
+{
+    return node->program.distribute != NULL || own_program(node) != NULL;
+}
+
 static int run_main(mu_node *node, mu_error *ret_error)
 {
     const struct mu__program *program = own_program(node);

@@ -366,20 +366,66 @@ static void test_signal_without_chief(void **state)
               "worker:0", "--grace-ms", "3600000", NULL);
     (void)cli_expect(&run, NULL, "is up at");
     cli_kill(&run, SIGTERM);
-    cli_expect_code(&run, 143);
+    cli_expect_code(&run, 0);
     (void)cli_expect(&run, NULL, "is not connected");
 }
 
 /* ---- a chief that comes back ---- */
 
 static void start_task(struct cli *cli, const char *cluster, const char *task,
-                       const char *journal)
+                       const char *journal, const char *grace_ms)
 {
     char setting[128];
 
     (void)snprintf(setting, sizeof setting, "go=%s", go);
     cli_start(cli, NULL, "node", "--cluster", cluster, "--task", task, "--plugin", plugin,
-              "--set", setting, "--set", "named=1", "--journal", journal, NULL);
+              "--set", setting, "--set", "named=1", "--journal", journal, "--grace-ms",
+              grace_ms, NULL);
+}
+
+/* With the worker at work. */
+static void start_tasks(struct cli *chief, const char *grace_ms, char journal[96],
+                        char cluster[256])
+{
+    (void)unlink(go);
+    (void)snprintf(journal, 96, "%s/journal", folder);
+    (void)snprintf(cluster, 256,
+                   "{\"chief\": [\"ipc://%s/c\"], \"worker\": [\"ipc://%s/w\"]}", folder,
+                   folder);
+    start_task(&run, cluster, "worker:0", journal, grace_ms);
+    start_task(chief, cluster, "chief", journal, grace_ms);
+    (void)cli_expect(&run, NULL, "named begins");
+}
+
+/* A worker that finishes what it has ends with 0, so that a service manager does not take
+ * its end for a failure; one whose function had to be told to stop ends with the signal's
+ * code. So does the chief, whose program did not end its job. */
+static void test_code_of_signal(void **state)
+{
+    static const struct {
+        const char *grace_ms;
+        bool finishes;
+        int code;
+    } rows[] = {{"600000", true, 0}, {"300", false, 143}};
+    static struct cli chief;
+    char cluster[256];
+    char journal[96];
+
+    (void)state;
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        start_tasks(&chief, rows[i].grace_ms, journal, cluster);
+        cli_kill(&run, SIGTERM);
+        (void)cli_expect(&chief, NULL, "/job:worker/task:0 finishes 1 closure (");
+        if (rows[i].finishes)
+            cli_write_file(go, "");
+        cli_expect_code(&run, rows[i].code);
+        cli_kill(&chief, rows[i].finishes ? SIGKILL : SIGTERM);
+        if (rows[i].finishes)
+            (void)cli_wait(&chief);
+        else
+            cli_expect_code(&chief, 128 + SIGTERM);
+        (void)unlink(journal);
+    }
 }
 
 /* A named closure with a per-worker value: after the restart its program brings the new
@@ -391,18 +437,11 @@ static void test_restart_with_inputs(void **state)
     char journal[96];
 
     (void)state;
-    (void)unlink(go);
-    (void)snprintf(journal, sizeof journal, "%s/journal", folder);
-    (void)snprintf(cluster, sizeof cluster,
-                   "{\"chief\": [\"ipc://%s/c\"], \"worker\": [\"ipc://%s/w\"]}", folder,
-                   folder);
-    start_task(&run, cluster, "worker:0", journal);
-    start_task(&chief, cluster, "chief", journal);
-    (void)cli_expect(&run, NULL, "named begins");
+    start_tasks(&chief, "5000", journal, cluster);
     cli_kill(&chief, SIGKILL);
     cli_expect_code(&chief, 128 + SIGKILL);
     cli_write_file(go, "");
-    start_task(&chief, cluster, "chief", journal);
+    start_task(&chief, cluster, "chief", journal, "5000");
     cli_expect_code(&chief, 0);
     (void)cli_expect(&chief, NULL, "named: fine");
     cli_expect_code(&run, 0);
@@ -420,6 +459,7 @@ int main(void)
         cmocka_unit_test(test_signal_tells_functions),
         cmocka_unit_test(test_second_signal),
         cmocka_unit_test(test_signal_without_chief),
+        cmocka_unit_test(test_code_of_signal),
         cmocka_unit_test(test_restart_with_inputs),
     };
 

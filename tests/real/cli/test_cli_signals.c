@@ -1,5 +1,6 @@
-/* What `muster node` does at signals beside SIGTERM: SIGHUP opens its log again, SIGQUIT
- * ends it with the stacks of its threads in the log, others end it in order. */
+/* What `muster node` does at signals: SIGHUP opens its log again and reads its key again,
+ * SIGQUIT ends it with the stacks of its threads in the log, others end it in order.
+ * SIGTERM of a task that has work: test_cli_explain.c. */
 #include "tests/real/cli.h"
 #include "tests/real/nodes.h"
 
@@ -55,11 +56,42 @@ static void test_hup_opens_the_log_again(void **state)
     cli_kill(&task, SIGHUP);
     await_in(path, "SIGHUP: the log is opened again");
     cli_kill(&task, SIGTERM);
-    cli_expect_code(&task, 143);
+    cli_expect_code(&task, 0);
     await_in(path, "signal 15");
     assert_false(file_has(old, "signal 15"));
     assert_int_equal(unlink(path), 0);
     assert_int_equal(unlink(old), 0);
+    assert_int_equal(rmdir(folder), 0);
+    nodes_done(&nodes);
+}
+
+/* A key file that holds another key is said at once, without any new connection; so is
+ * one that cannot be used, and the task goes on with the key it had. */
+static void test_hup_reads_the_key_again(void **state)
+{
+    char folder[] = "/tmp/muster-signals-XXXXXX";
+    struct nodes nodes;
+    const char *from;
+    char path[64];
+
+    (void)state;
+    assert_non_null(mkdtemp(folder));
+    (void)snprintf(path, sizeof path, "%s/key", folder);
+    cli_start(&task, NULL, "key", "new", path, NULL);
+    cli_expect_code(&task, 0);
+    nodes_init(&nodes, 1, 0);
+    start_chief(&nodes, "--key-file", path);
+    (void)cli_expect(&task, NULL, " is up at ");
+    cli_kill(&task, SIGHUP);
+    from = cli_expect(&task, NULL, "new connections use the cluster key ");
+    from = cli_expect(&task, from, "which was read again");
+    cli_write_file(path, "no key\n");
+    cli_kill(&task, SIGHUP);
+    from = cli_expect(&task, from, " stays in use, though its file cannot be: ");
+    (void)cli_expect(&task, from, "is no key");
+    cli_kill(&task, SIGTERM);
+    cli_expect_code(&task, 0);
+    assert_int_equal(unlink(path), 0);
     assert_int_equal(rmdir(folder), 0);
     nodes_done(&nodes);
 }
@@ -84,12 +116,12 @@ static void test_quit_leaves_with_stacks(void **state)
 
 static void test_others_end_it_in_order(void **state)
 {
-    static const int numbers[] = {SIGUSR1, SIGUSR2, SIGALRM};
+    static const int numbers[] = {SIGINT, SIGUSR1, SIGUSR2, SIGALRM};
     struct nodes nodes;
 
     (void)state;
     nodes_init(&nodes, 1, 0);
-    for (size_t i = 0; i < 3; i++) {
+    for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++) {
         start_chief(&nodes, "--threads", "1");
         (void)cli_expect(&task, NULL, " is up at ");
         cli_kill(&task, numbers[i]);
@@ -103,6 +135,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_hup_opens_the_log_again),
+        cmocka_unit_test(test_hup_reads_the_key_again),
         cmocka_unit_test(test_quit_leaves_with_stacks),
         cmocka_unit_test(test_others_end_it_in_order),
     };
