@@ -4,6 +4,7 @@
 #include "api/compat/compat.h"
 #include "node/deadline.h"
 #include "node/node.h"
+#include "node/options.h"
 #include "runtime/message/arguments.h"
 
 #include <stdarg.h>
@@ -177,6 +178,7 @@ static int run_new(const mu_distribute_options *o, struct mu__spec *spec,
     run->options.node_options = spec->node_options;
     run->spec = spec->config;
     run->spec_origin = *spec;
+    mu__options_name_cluster(&run->options.node_options, run->spec_origin.cluster_name);
     run->plan = *plan;
     run->number = retained.runs++;
     rv = fill_run(run, error);

@@ -43,6 +43,7 @@ struct mu__spec {
     mu_node_options node_options;   /* the caller's; with `found` pointing into it, too */
     struct mu__discovered *found;   /* a server's task, from a resolver; owned; NULL: not
                                        from one */
+    char cluster_name[64];          /* for a client, by a resolver; "": it does not say */
 };
 
 struct mu__distribution;

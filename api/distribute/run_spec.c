@@ -141,7 +141,10 @@ static int request_resolver(const mu_distribute_options *o, const mu_server *ser
     if (is_server(o))
         return find_spec(o, spec, error);
     rv = mu_resolver_resolve(o->resolver, o->node_options.resolve_ms, error, &resolution);
-    return rv != 0 ? rv : take_resolution(&resolution, &spec->config, error);
+    if (rv != 0)
+        return rv;
+    memcpy(spec->cluster_name, resolution.cluster_name, sizeof spec->cluster_name);
+    return take_resolution(&resolution, &spec->config, error);
 }
 
 /* ---- all sources ---- */

@@ -272,6 +272,51 @@ static void test_standalone(void **state)
     nodes_done(&nodes);
 }
 
+static int resolve_named(void *user, int64_t timeout_ms, mu_error *ret_error,
+                         mu_resolution *ret_resolution)
+{
+    (void)timeout_ms;
+    (void)ret_error;
+    ret_resolution->cluster = mu_cluster_copy(user);
+    (void)snprintf(ret_resolution->cluster_name, sizeof ret_resolution->cluster_name,
+                   "job-77");
+    return 0;
+}
+
+/* Where a resolver names the cluster, as after a batch job, its servers refuse who is of
+ * another one: the client takes that name as they do. */
+static void test_standalone_of_a_job(void **state)
+{
+    struct world *world = *state;
+    mu_resolver_kind kind = {.name = "named", .resolve = resolve_named};
+    mu_resolver *resolver = NULL;
+    mu_node_options options;
+    struct nodes nodes;
+    mu_distribute_options *o;
+    mu_error error;
+
+    nodes_init(&nodes, 1, 0);
+    kind.user = nodes.cluster;
+    if (mu_resolver_register(&kind, &error) != 0 ||
+        mu_resolver_new("named", &error, &resolver) != 0)
+        fail_msg("%s", error.message);
+    for (int i = 0; i < 2; i++) {
+        nodes_options(&nodes, i == 0 ? "chief" : "worker", 0, &options);
+        options.cluster_name = "job-77";
+        (void)nodes_open_with(&nodes, &options);
+    }
+    o = &add(world, MU_MODE_STANDALONE, NULL, 0)->options;
+    o->cluster = NULL;
+    o->resolver = resolver;
+    o->worker = request_servers;
+    run_process(&world->processes[0]);
+    world->processes[0].type = "client";
+    check_fine(world);
+    nodes_done(&nodes);
+    mu_resolver_free(resolver);
+    assert_int_equal(mu_resolver_unregister("named", &error), 0);
+}
+
 /* ---- nodes that a run opens ---- */
 
 static int twice_of(mu_run *run, void *user)
@@ -408,6 +453,7 @@ int main(void)
         TEST(test_client_worker),
         TEST(test_a_wait_is_ended_by_another_thread),
         TEST(test_standalone),
+        TEST(test_standalone_of_a_job),
         TEST(test_functions_are_registered_before_a_worker_serves),
         TEST(test_a_node_that_the_program_refuses_ends_the_run),
         TEST(test_a_client_s_node_that_is_refused_is_an_error_of_the_call),
