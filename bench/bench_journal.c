@@ -13,6 +13,8 @@
 #include <sys/stat.h>
 #include <uv.h>
 
+enum { AWAIT_LOOKS = 6000 };
+
 static const uint64_t millions[] = {1, 4, 10};
 
 struct chief {
@@ -169,9 +171,12 @@ static void await_compaction(const char *journal)
     struct stat status;
 
     (void)snprintf(path, sizeof path, "%s.new", journal);
-    do
+    for (int i = 0; i < AWAIT_LOOKS; i++) {
         (void)nanosleep(&pause, NULL);
-    while (stat(path, &status) == 0);
+        if (stat(path, &status) != 0)
+            return;
+    }
+    cluster_die("compaction", "has not ended within ten minutes");
 }
 
 static uint64_t file_bytes(const char *path)

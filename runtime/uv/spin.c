@@ -198,7 +198,7 @@ static bool try_sem(void *arg)
 
 void mu__spin_sem_wait(struct mu__spin *spin, uv_sem_t *sem)
 {
-    uint64_t begun_ns;
+    uint64_t begun_ns = 0;
 
     if (mu__spin_wait(spin, try_sem, sem, &begun_ns))
         return;

@@ -1,6 +1,6 @@
 /* Whether a function is still what it was when it was sent to the workers: a list of
- * checks that muster._content has made for it, each cheap. No check runs Python code of
- * the program. */
+ * checks that muster._content has made for it, each cheap. Of the program's Python code
+ * only __hash__ and __eq__ of the items of sets are run. */
 #include "extension.h"
 
 #include <dlfcn.h>

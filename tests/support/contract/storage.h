@@ -323,11 +323,16 @@ static int contract_commit(struct contract_storage_state *s)
 {
     const struct timespec pause = {.tv_nsec = 1000000};
     struct mu__storage *storage = contract_storage(s);
-    int rv;
 
-    while ((rv = storage->ops->renew_commit(storage, &s->error)) == MU__STORAGE_NOT_YET)
+    for (int i = 0; i < 60000; i++) {
+        int rv = storage->ops->renew_commit(storage, &s->error);
+
+        if (rv != MU__STORAGE_NOT_YET)
+            return rv;
         (void)nanosleep(&pause, NULL);
-    return rv;
+    }
+    fail_msg("the renewal of %s is not ready to be committed", storage->name);
+    return -1;
 }
 
 /* The old content is used meanwhile, and counts until the commit. */
