@@ -30,6 +30,7 @@ struct speaker {
     uint32_t in;                /* that the other end sends on; 0: none */
     bool is_out_up;
     bool is_linked;             /* the other end has answered */
+    uint64_t pinged_ms;         /* for tests that last longer than a silence may */
     uint64_t peer;              /* its incarnation */
     uint32_t peer_epoch;
     char refused[512];          /* "": it was not */
@@ -235,6 +236,7 @@ static inline struct mu__tls_identity *speaker_read_key(const char *path)
 static inline bool speaker_run(struct speaker *s, const bool *done, uint64_t ms)
 {
     s->is_late = false;
+    uv_update_time(&s->loop);   /* else what is due at once leaves a wait without end */
     (void)uv_timer_start(&s->limit, speaker_on_limit, ms, 0);
     while (!*done && !s->is_late)
         (void)uv_run(&s->loop, UV_RUN_ONCE);

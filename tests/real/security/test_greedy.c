@@ -10,13 +10,14 @@ enum {
     KEY_BYTES = 400000,         /* a page of a list has two of them, some 800 KB */
     ASKED = 600,                /* requests: some 480 MB of answers */
     FRAME_REQUESTS = 200,
-    GROWTH_BYTES = 64 << 20,    /* most that may be kept for one of them */
+    GROWTH_BYTES = 16 << 20,    /* most that may be kept for each of them */
     PS = 3,
     SHARD_BYTES = 4 << 20,
     LOOKS = 100,
     LOOK_MS = 20,
     PING_MS = 200,
-    STATUS_ROUNDS = 8
+    STATUS_ROUNDS = 8,
+    CROWD = 8
 };
 
 /* A sanitizer keeps what was freed. */
@@ -53,19 +54,18 @@ static void say(struct speaker *s, uint16_t kind, uint32_t actor, const void *bo
 /* Run for some milliseconds, and be heard: who is silent is dropped. */
 static void live(struct speaker *s, uint64_t ms)
 {
-    static uint64_t said_ms;
     struct mu__frame_header header = {MU__FRAME_VERSION, MU__FRAME_PING, s->incarnation,
                                       s->peer, 0, s->peer_epoch};
     struct mu__buf *frame;
     bool never = false;
 
-    if (cli_now_ms() > said_ms + PING_MS) {
+    if (cli_now_ms() > s->pinged_ms + PING_MS) {
         frame = s->wire->ops->buffer(s->wire, 64);
         assert_non_null(frame);
         mu__frame_write(frame, &header);
         frame->size = MU__FRAME_HEADER_BYTES;
         (void)speaker_send(s, frame);
-        said_ms = cli_now_ms();
+        s->pinged_ms = cli_now_ms();
     }
     (void)speaker_run(s, &never, ms);
 }
@@ -165,18 +165,44 @@ static void ask(struct speaker *s, const struct asking *asking)
     }
 }
 
-/* The largest that the process is while they wait. */
-static size_t largest_of(struct speaker *s, size_t task)
+/* A crowd that asks side by side. */
+struct crowd {
+    struct speaker *speakers;
+    unsigned count;
+};
+
+/* What is seen of a process, and of the others' closures, for a while. */
+struct look {
+    size_t largest;             /* bytes that the process is */
+    long closures;              /* in a second */
+    uint64_t pause_ms;          /* the longest that was seen without one */
+};
+
+static struct look look_at(const struct crowd *crowd, size_t task)
 {
-    size_t largest = 0;
+    uint64_t began_ms = cli_now_ms();
+    uint64_t changed_ms = began_ms;
+    uint64_t now_ms = began_ms;
+    long first = at_work_count();
+    long count = first;
+    struct look look = {0, 0, 0};
 
     for (int i = 0; i < LOOKS; i++) {
         size_t bytes = at_work_resident(at_work.pids[task]);
+        long last = count;
 
-        largest = bytes > largest ? bytes : largest;
-        live(s, LOOK_MS);
+        look.largest = bytes > look.largest ? bytes : look.largest;
+        for (unsigned j = 0; j < crowd->count; j++)
+            live(&crowd->speakers[j], LOOK_MS / crowd->count);
+        now_ms = cli_now_ms();
+        count = at_work_count();
+        if (count != last)
+            changed_ms = now_ms;
+        else if (now_ms - changed_ms > look.pause_ms)
+            look.pause_ms = now_ms - changed_ms;
     }
-    return largest;
+    look.closures = (count - first) * 1000 / (long)(now_ms - began_ms + 1);
+    return look;
 }
 
 static void others_go_on(struct speaker *s)
@@ -191,17 +217,31 @@ static void others_go_on(struct speaker *s)
     }
 }
 
-static void expect_bounded(struct speaker *s, size_t task, const struct asking *asking)
+/* Prints what the others have of it. */
+static void expect_crowd_bounded(const struct crowd *crowd, size_t task,
+                                 const struct asking *asking)
 {
     size_t before = at_work_resident(at_work.pids[task]);
-    size_t largest;
+    struct look alone = look_at(crowd, task);
+    struct look asked;
 
-    ask(s, asking);
-    largest = largest_of(s, task);
-    if (COUNTS_MEMORY && largest > before + GROWTH_BYTES)
+    for (unsigned i = 0; i < crowd->count; i++)
+        ask(&crowd->speakers[i], asking);
+    asked = look_at(crowd, task);
+    print_message("%s, %u ask: %ld closures/s (before: %ld), longest pause %" PRIu64
+                  " ms (%" PRIu64 "), %zu KiB more\n",
+                  at_work_tasks[task], crowd->count, asked.closures, alone.closures,
+                  asked.pause_ms, alone.pause_ms,
+                  asked.largest > before ? (asked.largest - before) / 1024 : 0);
+    if (COUNTS_MEMORY && asked.largest > before + crowd->count * (size_t)GROWTH_BYTES)
         fail_msg("%s has grown from %zu to %zu bytes for answers that are not read",
-                 at_work_tasks[task], before, largest);
-    others_go_on(s);
+                 at_work_tasks[task], before, asked.largest);
+    others_go_on(&crowd->speakers[0]);
+}
+
+static void expect_bounded(struct speaker *s, size_t task, const struct asking *asking)
+{
+    expect_crowd_bounded(&(struct crowd){s, 1}, task, asking);
 }
 
 static void expect_all(struct speaker *s, uint16_t kind)
@@ -232,6 +272,21 @@ static void test_lists(void **state)
         assert_int_equal(s.heard[MU__KEY_LISTED], ASKED);
         speaker_close(&s);
     }
+}
+
+/* Several at once: so much for each, and the others go on as before. */
+static void test_lists_for_a_crowd(void **state)
+{
+    const struct mu__key_list body = {.key = mu__view_str("greedy")};
+    const struct asking lists = {MU__KEY_LIST, MU__COORDINATION, &body, sizeof body};
+    struct speaker speakers[CROWD];
+
+    (void)state;
+    for (unsigned i = 0; i < CROWD; i++)
+        enter(&speakers[i], "observe", "client", 7310 + i, 0);
+    expect_crowd_bounded(&(struct crowd){speakers, CROWD}, 0, &lists);
+    for (unsigned i = 0; i < CROWD; i++)
+        speaker_close(&speakers[i]);
 }
 
 /* Each gets all keys at first. */
@@ -350,6 +405,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_lists),
+        cmocka_unit_test(test_lists_for_a_crowd),
         cmocka_unit_test(test_watches_of_a_directory),
         cmocka_unit_test(test_reads_of_a_variable),
         cmocka_unit_test(test_statuses),
