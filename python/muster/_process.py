@@ -174,14 +174,15 @@ class Variable(_BaseVariable):
             options["initial_value"] = options["initial_value"]()
         if isinstance(options.get("node"), Node):
             del options["node"]
-        self._what: Tuple[str, str, Tuple[int, ...]] = ask("open", **options)
+        self._what: Tuple[str, str, Tuple[int, ...], bool] = ask("open", **options)
         self.trainable = options.get("trainable") in (None, True)
 
     @classmethod
-    def known(cls, name: str, dtype: str, shape: Tuple[int, ...]) -> "Variable":
+    def known(cls, name: str, dtype: str, shape: Tuple[int, ...],
+              same: bool) -> "Variable":
         """A variable that came with a closure."""
         variable: "Variable" = cls.__new__(cls)
-        variable._what = (name, dtype, tuple(shape))
+        variable._what = (name, dtype, tuple(shape), same)
         variable.trainable = True
         return variable
 
@@ -207,6 +208,11 @@ class Variable(_BaseVariable):
     def shape(self) -> Tuple[int, ...]:
         """Its dimensions."""
         return self._what[2]
+
+    @property
+    def same(self) -> bool:
+        """Whether it is for the content it was opened with."""
+        return self._what[3]
 
     @property
     def nbytes(self) -> int:
@@ -258,7 +264,7 @@ class Variable(_BaseVariable):
         """Does nothing: the worker keeps it open for all functions."""
 
     def __repr__(self) -> str:
-        name, dtype, shape = self._what
+        name, dtype, shape, _ = self._what
         return f"<muster.Variable {name!r} shape={shape} dtype={dtype}>"
 
 

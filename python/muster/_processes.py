@@ -120,12 +120,12 @@ def _call(target: str, name: str, *args: Any, **kwargs: Any) -> Any:
     return value(*args, **kwargs) if callable(value) else value
 
 
-def _open(**options: Any) -> Tuple[str, str, Tuple[int, ...]]:
+def _open(**options: Any) -> Tuple[str, str, Tuple[int, ...], bool]:
     """Open a variable for a process; it stays open in the worker."""
     from .variable import Variable
 
     variable = Variable(**options)
-    what = variable.name, str(variable.dtype), variable.shape
+    what = variable.name, str(variable.dtype), variable.shape, variable.same
     _worker.keep_variable(variable)
     return what
 

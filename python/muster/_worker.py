@@ -236,24 +236,34 @@ def failed(exception: BaseException) -> Failed:
     return _failed(exception.with_traceback(None), text)
 
 
-# Open variables by the id of their node and their name, the last used one at the end.
-_variables: "collections.OrderedDict[Tuple[int, str], Any]" = collections.OrderedDict()
+# Open variables by _key(), the last used one at the end.
+_variables: "collections.OrderedDict[Tuple[Any, ...], Any]" = collections.OrderedDict()
 _variables_lock = threading.Lock()
 _VARIABLES_MAX = 1024
 
 
+def _key(node: Any, name: str, same: bool) -> Tuple[Any, ...]:
+    """A variable that is for one content is opened by each run anew."""
+    if not same:
+        return id(node), name
+    run = _muster.current_run()
+    return id(node), name, run.closure, run.attempt
+
+
 def keep_variable(variable: Any) -> None:
     """Keep a variable that was opened on the run's node, for later runs."""
+    key = _key(variable.node, variable.name, variable.same)
     dropped = []    # freed outside of the lock, unless a run uses them
     with _variables_lock:
         for other in [key for key, at in _variables.items() if at.node.closed]:
             dropped.append(_variables.pop(other))
-        _variables[(id(variable.node), variable.name)] = variable
+        _variables[key] = variable
         while len(_variables) > _VARIABLES_MAX:
             dropped.append(_variables.popitem(last=False)[1])
 
 
-def open_variable(name: str, dtype: str, shape: Tuple[int, ...]) -> Any:
+def open_variable(name: str, dtype: str, shape: Tuple[int, ...],
+                  same: bool = False) -> Any:
     """Unpickle a variable: open it on the run's node, and keep it for later runs."""
     from .variable import Variable
 
@@ -261,8 +271,8 @@ def open_variable(name: str, dtype: str, shape: Tuple[int, ...]) -> Any:
     if not isinstance(node, _muster.Node):  # in an executor process
         from . import _process
 
-        return _process.Variable.known(name, dtype, shape)
-    key = (id(node), name)
+        return _process.Variable.known(name, dtype, shape, same)
+    key = _key(node, name, same)
     with _variables_lock:
         known = _variables.get(key)
         if known is not None and known.node is node and known.shape == shape and \
@@ -270,6 +280,6 @@ def open_variable(name: str, dtype: str, shape: Tuple[int, ...]) -> Any:
             _variables.move_to_end(key)
             return known
     opened = Variable(name=name, shape=shape, dtype=dtype, existing=True, node=node,
-                      timeout=60.0)
+                      timeout=60.0, same=same)
     keep_variable(opened)
     return opened

@@ -20,13 +20,17 @@ class Variable(_muster.BaseVariable):
     (which cannot be added to). Only float32 and float64 take gradients.
     shards: parts that it is cut into along its first dimension; 0: by its size.
     existing: wait until another task creates it; recreate: create it anew when servers
-    have lost shards of it.
+    have lost shards of it; same: it is for the content that its servers had when it was
+    opened, so that no update computed from that is applied to another: once they have
+    lost it, reading and writing raise NotFoundError, also when another node has restored
+    the variable or created it anew.
     node: a Node, LocalCluster, ClusterCoordinator or strategy; by default that of the
     innermost `with`, or of the run.
     timeout: seconds to wait for its servers; None: no timeout.
 
     It may be passed to closures, among their arguments or captured: there it is opened
-    on the worker's own node.
+    on the worker's own node; with same, for the content that it has when the closure
+    begins to use it.
     """
 
     def __new__(cls, *args: Any, **kwargs: Any) -> Any:
@@ -38,7 +42,8 @@ class Variable(_muster.BaseVariable):
     def __init__(self, initial_value: Any = None, trainable: Optional[bool] = None,
                  name: Optional[str] = None, dtype: Any = None, shape: Any = None,
                  shards: int = 0, existing: bool = False, recreate: bool = False,
-                 node: Any = None, timeout: Optional[float] = None) -> None:
+                 node: Any = None, timeout: Optional[float] = None,
+                 same: bool = False) -> None:
         owner = _scope.current_node() if node is None else _scope.node_of(node)
         if callable(initial_value):
             initial_value = initial_value()
@@ -48,7 +53,7 @@ class Variable(_muster.BaseVariable):
             number = next(_numbers)
             name = "Variable" if number == 0 else f"Variable_{number}"
         super().__init__(owner, name, initial_value, shape, dtype, shards, existing,
-                         recreate, timeout)
+                         recreate, same, timeout)
         self.trainable = trainable is None or bool(trainable)
 
 

@@ -8,6 +8,7 @@ import pytest
 
 import jobs
 import muster
+from conftest import wait_until
 
 
 @pytest.fixture
@@ -240,3 +241,35 @@ def test_what_a_run_wrote_is_forgotten_when_it_fails_with_an_error_of_its_own(
         coordinator.schedule(write_and_fail, (variable,), own_error=True).fetch(30)
     assert odd.value.number == 8
     assert variable.read().tolist() == [0, 0, 0]
+
+
+@pytest.mark.parametrize("processes", [0, 1])
+def test_a_handle_for_one_content_ends_with_it(own_cluster, name, tmp_path, processes):
+    with own_cluster(workers=1, ps=1, processes=processes,
+                     server_lost=5) as cluster, \
+            muster.ClusterCoordinator(cluster, timeout=60) as coordinator:
+        follows = muster.Variable(1.0, dtype="float64", name=name, node=cluster)
+        same = muster.Variable(shape=(), dtype="float64", name=name, node=cluster,
+                               same=True)
+        assert same.same and not follows.same and same.read() == 1.0
+        path = muster.Checkpoint(v=follows).save(tmp_path / "model")
+        coordinator.schedule(jobs.add_once, (same,))
+        coordinator.join(60)
+        assert same.read() == 2.0
+        cluster.kill("ps", 0)
+
+        def restored():
+            try:
+                muster.checkpoint.restore_all(path, cluster, timeout=20)
+                return follows.read(timeout=20) == 1.0
+            except muster.errors.MusterError:
+                return False
+
+        assert wait_until(restored, 60)
+        for call in (same.read, lambda: same.assign(2.0), lambda: same.assign_add(1.0)):
+            with pytest.raises(muster.errors.NotFoundError):
+                call()
+        # Each closure has a handle of its own, for the content that it finds.
+        coordinator.schedule(jobs.add_once, (same,))
+        coordinator.join(60)
+        assert follows.read() == 2.0

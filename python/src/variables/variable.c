@@ -218,7 +218,7 @@ static int describe(struct mupy_variable *self, PyObject *initial, PyObject *sha
 static int init(PyObject *object, PyObject *args, PyObject *kwargs)
 {
     static char *names[] = {"node", "name", "initial_value", "shape", "dtype", "shards",
-                            "existing", "recreate", "timeout", NULL};
+                            "existing", "recreate", "same", "timeout", NULL};
     struct mupy_variable *self = self_of(object);
     PyObject *node;
     PyObject *name;
@@ -229,13 +229,14 @@ static int init(PyObject *object, PyObject *args, PyObject *kwargs)
     unsigned shards = 0;
     int existing = 0;
     int recreate = 0;
+    int same = 0;
     struct mupy_array array = {NULL, NULL, 0, 0, {0}, 0};
     int64_t timeout_ms;
     int rv;
 
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "OU|OOOIppO:Variable", names, &node,
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "OU|OOOIpppO:Variable", names, &node,
                                      &name, &initial, &shape, &dtype, &shards, &existing,
-                                     &recreate, &timeout) ||
+                                     &recreate, &same, &timeout) ||
         mupy_timeout(timeout, &timeout_ms) != 0 || mupy_node_of(node) == NULL)
         return -1;
     if (self->variable != NULL) {
@@ -243,6 +244,7 @@ static int init(PyObject *object, PyObject *args, PyObject *kwargs)
         return -1;
     }
     self->shards = shards;
+    self->same = same != 0;
     Py_XDECREF(self->name);
     Py_XDECREF(self->node);
     self->name = name;
@@ -253,7 +255,8 @@ static int init(PyObject *object, PyObject *args, PyObject *kwargs)
     if (rv == 0)
         rv = open_it(self, node,
                      (existing ? MU_VARIABLE_EXISTING : 0u) |
-                         (recreate ? MU_VARIABLE_RECREATE : 0u),
+                         (recreate ? MU_VARIABLE_RECREATE : 0u) |
+                         (same ? MU_VARIABLE_SAME : 0u),
                      &array, timeout_ms);
     Py_XDECREF(array.keep);
     return rv;
@@ -537,6 +540,12 @@ static PyObject *get_node(PyObject *object, void *closure)
     return self_of(object)->node;
 }
 
+static PyObject *get_same(PyObject *object, void *closure)
+{
+    (void)closure;
+    return PyBool_FromLong(self_of(object)->same);
+}
+
 /* __reduce__: unpickling opens the variable on the run's node. */
 static PyObject *reduce(PyObject *object, PyObject *unused)
 {
@@ -550,8 +559,8 @@ static PyObject *reduce(PyObject *object, PyObject *unused)
     shape = shape_of(self);
     if (shape == NULL)
         return NULL;
-    return Py_BuildValue("O(OsN)", open_again, self->name, mu_dtype_name(self->dtype),
-                         shape);
+    return Py_BuildValue("O(OsNO)", open_again, self->name, mu_dtype_name(self->dtype),
+                         shape, self->same ? Py_True : Py_False);
 }
 
 static PyObject *repr(PyObject *object)
@@ -609,6 +618,8 @@ int mupy_variable_init(PyObject *module)
         {"node", get_node, NULL, "The node that it is opened on.", NULL},
         {"shards", get_shards, NULL, "The requested number of shards; 0: by its size.",
          NULL},
+        {"same", get_same, NULL, "Whether it is for the content it was opened with.",
+         NULL},
         {NULL, NULL, NULL, NULL, NULL},
     };
     static PyType_Slot slots[] = {
@@ -620,7 +631,8 @@ int mupy_variable_init(PyObject *module)
         {Py_tp_getset, getset},
         {Py_tp_repr, repr},
         {Py_tp_doc, "Variable(node, name, initial_value=None, shape=None, dtype=None, "
-                    "shards=0, existing=False, recreate=False, timeout=None)\n--\n\n"
+                    "shards=0, existing=False, recreate=False, same=False, "
+                    "timeout=None)\n--\n\n"
                     "A dense variable on the parameter servers, created unless one of "
                     "that name exists."},
         {0, NULL},

@@ -9,6 +9,7 @@ struct mupy_variable {
     mu_variable *variable;  /* freed with this object, since another thread may use it
                                while it is closed */
     bool closed;
+    bool same;              /* MU_VARIABLE_SAME */
     PyObject *node;
     PyObject *name;
     int dtype;
