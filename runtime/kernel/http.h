@@ -35,6 +35,8 @@ struct mu__http_request {
     const struct mu__http_tls *tls;     /* may be NULL */
     const char *header_name;    /* of the answer's header to return; NULL: none */
     bool uses_proxy;            /* the environment's proxy variables apply */
+    bool http2;                 /* HTTP/2, without asking whether an http server has it;
+                                   header_name is one of its trailers, too */
 
     /* The answer. */
     int code;                   /* 0: there is an answer. -MU_EUNAVAILABLE (no connection,

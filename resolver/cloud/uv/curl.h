@@ -8,10 +8,13 @@
 
 #include <curl/curl.h>
 
+struct mu__curl_pool;
+
 /* One request with libcurl. */
 struct mu__curl_job {
     struct mu__curl_job *next;
     struct mu__curl_job **link;         /* the pointer to this job in its list */
+    struct mu__curl_pool *pool;         /* whose connections it uses */
     struct mu__http_request *request;   /* NULL: it was answered */
     struct mu__msg *done;               /* its HTTP_DONE */
     CURL *easy;

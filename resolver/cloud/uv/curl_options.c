@@ -61,7 +61,8 @@ static void set_plain(struct mu__curl_job *job, const struct mu__http_request *r
                                timeout_ms > 0 ? timeout_ms : 1L);
     (void)curl_easy_setopt(job->easy, CURLOPT_FOLLOWLOCATION, 0L);
     (void)curl_easy_setopt(job->easy, CURLOPT_HTTP_VERSION,
-                               (long)CURL_HTTP_VERSION_1_1);
+                               request->http2 ? (long)CURL_HTTP_VERSION_2TLS
+                                              : (long)CURL_HTTP_VERSION_1_1);
     (void)curl_easy_setopt(job->easy, CURLOPT_TCP_KEEPALIVE, 1L);
     (void)curl_easy_setopt(job->easy, CURLOPT_NOSIGNAL, 1L);
     (void)curl_easy_setopt(job->easy, CURLOPT_QUICK_EXIT, 1L);

@@ -15,28 +15,42 @@
 #include "runtime/message/pool.h"
 
 #include <assert.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
 
 enum {
     MEMORY_RETRY_MS = 20,
-    IDLE_CONNECTIONS_MAX = 8
+    IDLE_CONNECTIONS_MAX = 8,
+    ORIGIN_BYTES = 320
 };
 
 /* One socket of libcurl's. */
 struct watch {
     uv_poll_t poll;
-    struct mu__http_client *http;
+    struct mu__curl_pool *pool;
     curl_socket_t socket;
 };
+
+/* The connections of one version of HTTP. With one pool for both, libcurl would send
+ * HTTP/2 over an idle connection that has begun with HTTP/1.1. */
+struct mu__curl_pool {
+    struct mu__http_client *http;
+    CURLM *multi;                       /* NULL until the first request */
+    uv_timer_t timer;                   /* libcurl's */
+    char origin[ORIGIN_BYTES];          /* see set_version; "": none */
+};
+
+enum { POOLS = 2 };                     /* HTTP/1.1, HTTP/2 */
 
 struct mu__http_client {
     struct mu__http door;               /* first: operations cast */
     struct mu__http_client_config config;
-    CURLM *multi;                       /* NULL until the first request */
+    struct mu__curl_pool pools[POOLS];
     struct mu__curl_job *jobs;
     unsigned jobs_count;
     void *failed_allocations;           /* requests, linked by `own` */
-    uv_timer_t timer;                   /* libcurl's */
     uv_timer_t memory;                  /* retries failed_allocations */
     unsigned handles;                   /* of the loop that are not closed yet */
     bool closing;
@@ -72,7 +86,7 @@ static void job_free(struct mu__curl_job *job)
 
 static void job_take_out(struct mu__http_client *http, struct mu__curl_job *job)
 {
-    (void)curl_multi_remove_handle(http->multi, job->easy);
+    (void)curl_multi_remove_handle(job->pool->multi, job->easy);
     *job->link = job->next;
     if (job->next != NULL)
         job->next->link = job->link;
@@ -117,30 +131,50 @@ static void job_finish(struct mu__http_client *http, struct mu__curl_job *job,
 
 static void end_if_all_ended(struct mu__http_client *http);
 
-/* libcurl's multi handle is unusable: no transfer can go on. */
-static void give_up(struct mu__http_client *http)
+/* A pool's multi handle is unusable: none of its transfers can go on. */
+static void give_up(struct mu__curl_pool *pool)
 {
-    struct mu__curl_job *jobs = http->jobs;
+    struct mu__http_client *http = pool->http;
+    struct mu__curl_job *next;
 
-    while (http->jobs != NULL)
-        job_take_out(http, http->jobs);
-    (void)curl_multi_cleanup(http->multi);
-    http->multi = NULL;
-    (void)uv_timer_stop(&http->timer);
-    while (jobs != NULL) {
-        struct mu__curl_job *job = jobs;
-
-        jobs = job->next;
+    for (struct mu__curl_job *job = http->jobs; job != NULL; job = next) {
+        next = job->next;
+        if (job->pool != pool)
+            continue;
+        job_take_out(http, job);
         job_finish(http, job, CURLE_OUT_OF_MEMORY);
     }
+    (void)curl_multi_cleanup(pool->multi);
+    pool->multi = NULL;
+    (void)uv_timer_stop(&pool->timer);
 }
 
-static void take_finished(struct mu__http_client *http)
+/* "http://host:port" of a url; "" when it is too long. */
+static void origin_of(const char *url, char out[ORIGIN_BYTES])
+{
+    const char *host = strstr(url, "://");
+    size_t size = host == NULL ? 0 : (size_t)(host - url) + 3;
+
+    size += strcspn(url + size, "/?#");
+    (void)snprintf(out, ORIGIN_BYTES, "%.*s", size < ORIGIN_BYTES ? (int)size : 0, url);
+}
+
+static void note_origin(const struct mu__curl_job *job, CURLcode result)
+{
+    long version = 0;
+
+    (void)curl_easy_getinfo(job->easy, CURLINFO_HTTP_VERSION, &version);
+    if (job->request != NULL && job->request->http2 && result == CURLE_OK &&
+        version == CURL_HTTP_VERSION_2_0)
+        origin_of(job->request->url, job->pool->origin);
+}
+
+static void take_finished(struct mu__curl_pool *pool)
 {
     CURLMsg *news;
     int left;
 
-    while ((news = curl_multi_info_read(http->multi, &left)) != NULL) {
+    while ((news = curl_multi_info_read(pool->multi, &left)) != NULL) {
         CURLcode result = news->data.result;    /* news goes with the handle */
         char *own = NULL;
         struct mu__curl_job *job;
@@ -149,20 +183,21 @@ static void take_finished(struct mu__http_client *http)
             continue;
         (void)curl_easy_getinfo(news->easy_handle, CURLINFO_PRIVATE, &own);
         job = (struct mu__curl_job *)(void *)own;
-        job_take_out(http, job);
-        job_finish(http, job, result);
+        note_origin(job, result);
+        job_take_out(pool->http, job);
+        job_finish(pool->http, job, result);
     }
 }
 
-static void drive(struct mu__http_client *http, curl_socket_t socket, int events)
+static void drive(struct mu__curl_pool *pool, curl_socket_t socket, int events)
 {
     int running;
 
-    if (curl_multi_socket_action(http->multi, socket, events, &running) != CURLM_OK)
-        give_up(http);
+    if (curl_multi_socket_action(pool->multi, socket, events, &running) != CURLM_OK)
+        give_up(pool);
     else
-        take_finished(http);
-    end_if_all_ended(http);
+        take_finished(pool);
+    end_if_all_ended(pool->http);
 }
 
 /* A socket with an error is reported as readable: libcurl then reads the reason, and
@@ -177,7 +212,7 @@ static void on_poll(uv_poll_t *poll, int status, int events)
         flags |= CURL_CSELECT_IN;
     if (events & UV_WRITABLE)
         flags |= CURL_CSELECT_OUT;
-    drive(watch->http, watch->socket, flags);   /* the watch may be closing then */
+    drive(watch->pool, watch->socket, flags);   /* the watch may be closing then */
 }
 
 static void on_timer(uv_timer_t *timer)
@@ -187,66 +222,66 @@ static void on_timer(uv_timer_t *timer)
 
 static int on_timeout(CURLM *multi, long timeout_ms, void *owner)
 {
-    struct mu__http_client *http = owner;
+    struct mu__curl_pool *pool = owner;
 
     (void)multi;
     if (timeout_ms < 0)
-        (void)uv_timer_stop(&http->timer);
+        (void)uv_timer_stop(&pool->timer);
     else
-        (void)uv_timer_start(&http->timer, on_timer, (uint64_t)timeout_ms, 0);
+        (void)uv_timer_start(&pool->timer, on_timer, (uint64_t)timeout_ms, 0);
     return 0;
 }
 
 static void on_watch_closed(uv_handle_t *handle)
 {
     struct watch *watch = handle->data;
-    struct mu__http_client *http = watch->http;
+    struct mu__http_client *http = watch->pool->http;
 
     free(watch);
     http->handles--;
     end_if_all_ended(http);
 }
 
-static struct watch *watch_new(struct mu__http_client *http, curl_socket_t socket)
+static struct watch *watch_new(struct mu__curl_pool *pool, curl_socket_t socket)
 {
     struct watch *watch = calloc(1, sizeof *watch);
 
     if (watch == NULL)
         return NULL;
-    if (uv_poll_init_socket(http->config.loop, &watch->poll, socket) != 0) {
+    if (uv_poll_init_socket(pool->http->config.loop, &watch->poll, socket) != 0) {
         free(watch);
         return NULL;
     }
-    watch->http = http;
+    watch->pool = pool;
     watch->socket = socket;
     watch->poll.data = watch;
-    http->handles++;
-    (void)curl_multi_assign(http->multi, socket, watch);
+    pool->http->handles++;
+    (void)curl_multi_assign(pool->multi, socket, watch);
     return watch;
 }
 
-static void watch_close(struct mu__http_client *http, struct watch *watch)
+static void watch_close(struct mu__curl_pool *pool, struct watch *watch)
 {
     if (watch == NULL)
         return;
-    (void)curl_multi_assign(http->multi, watch->socket, NULL);
+    (void)curl_multi_assign(pool->multi, watch->socket, NULL);
     uv_close((uv_handle_t *)&watch->poll, on_watch_closed);
 }
 
 static int on_socket(CURL *easy, curl_socket_t socket, int what, void *owner,
                      void *assigned)
 {
-    struct mu__http_client *http = owner;
+    struct mu__curl_pool *pool = owner;
     struct watch *watch = assigned;
     int events = 0;
 
     (void)easy;
     if (what == CURL_POLL_REMOVE) {
-        watch_close(http, watch);
+        watch_close(pool, watch);
         return 0;
     }
     if (watch == NULL)
-        watch = watch_new(http, socket);
+        watch = watch_new(pool, socket);
     if (watch == NULL)
         return -1;
     if (what != CURL_POLL_OUT)
@@ -263,20 +298,49 @@ static int out_of_memory(mu_error *ret_error)
     return mu_error_set(ret_error, -MU_ENOMEM, "out of memory");
 }
 
-static int need_multi(struct mu__http_client *http, mu_error *ret_error)
+static int need_multi(struct mu__curl_pool *pool, mu_error *ret_error)
 {
-    if (http->multi != NULL)
+    if (pool->multi != NULL)
         return 0;
-    http->multi = curl_multi_init();
-    if (http->multi == NULL)
+    pool->multi = curl_multi_init();
+    if (pool->multi == NULL)
         return out_of_memory(ret_error);
-    (void)curl_multi_setopt(http->multi, CURLMOPT_SOCKETFUNCTION, on_socket);
-    (void)curl_multi_setopt(http->multi, CURLMOPT_SOCKETDATA, http);
-    (void)curl_multi_setopt(http->multi, CURLMOPT_TIMERFUNCTION, on_timeout);
-    (void)curl_multi_setopt(http->multi, CURLMOPT_TIMERDATA, http);
-    (void)curl_multi_setopt(http->multi, CURLMOPT_MAXCONNECTS,
-                                (long)IDLE_CONNECTIONS_MAX);
+    (void)curl_multi_setopt(pool->multi, CURLMOPT_SOCKETFUNCTION, on_socket);
+    (void)curl_multi_setopt(pool->multi, CURLMOPT_SOCKETDATA, pool);
+    (void)curl_multi_setopt(pool->multi, CURLMOPT_TIMERFUNCTION, on_timeout);
+    (void)curl_multi_setopt(pool->multi, CURLMOPT_TIMERDATA, pool);
+    (void)curl_multi_setopt(pool->multi, CURLMOPT_MAXCONNECTS,
+                            pool == &pool->http->pools[1] ? 1L
+                                                          : (long)IDLE_CONNECTIONS_MAX);
     return 0;
+}
+
+static int on_close_socket(void *owner, curl_socket_t socket)
+{
+    ((struct mu__curl_pool *)owner)->origin[0] = '\0';
+    return close(socket);
+}
+
+/* Without TLS, HTTP/2 is spoken without asking for it ("prior knowledge"). But a libcurl
+ * before 8.0 begins it once more on a connection that it uses again, and fails: so there
+ * is at most one idle connection, and a request to where it leads is plain HTTP/2. */
+static int set_version(struct mu__curl_job *job, const struct mu__http_request *request)
+{
+    char origin[ORIGIN_BYTES];
+    bool again;
+
+    if (!request->http2 || strncmp(request->url, "https:", 6) == 0)
+        return 0;
+    origin_of(request->url, origin);
+    again = origin[0] != '\0' && strcmp(origin, job->pool->origin) == 0;
+    (void)curl_easy_setopt(job->easy, CURLOPT_HTTP_VERSION,
+                           again ? (long)CURL_HTTP_VERSION_2_0
+                                 : (long)CURL_HTTP_VERSION_2_PRIOR_KNOWLEDGE);
+    (void)curl_easy_setopt(job->easy, CURLOPT_CLOSESOCKETDATA, job->pool);
+    return curl_easy_setopt(job->easy, CURLOPT_CLOSESOCKETFUNCTION, on_close_socket) ==
+                   CURLE_OK
+               ? 0
+               : -MU_ENOMEM;
 }
 
 /* `http_request`: the request when its answer is waited for, else NULL. */
@@ -284,7 +348,8 @@ static int begin(struct mu__http_client *http, const struct mu__http_request *re
                  struct mu__http_request *http_request, struct mu__curl_job **ret_job,
                  mu_error *ret_error)
 {
-    int rv = need_multi(http, ret_error);
+    struct mu__curl_pool *pool = &http->pools[request->http2];
+    int rv = need_multi(pool, ret_error);
     struct mu__curl_job *job;
 
     if (rv != 0)
@@ -292,6 +357,7 @@ static int begin(struct mu__http_client *http, const struct mu__http_request *re
     job = calloc(1, sizeof *job);
     if (job == NULL)
         return out_of_memory(ret_error);
+    job->pool = pool;
     job->request = http_request;
     job->done = mu__msg_heap(http->config.done_kind, sizeof(void *));
     job->easy = curl_easy_init();
@@ -299,7 +365,9 @@ static int begin(struct mu__http_client *http, const struct mu__http_request *re
         rv = -MU_ENOMEM;
     if (rv == 0)
         rv = mu__curl_set_options(job, request);
-    if (rv == 0 && curl_multi_add_handle(http->multi, job->easy) != CURLM_OK)
+    if (rv == 0)
+        rv = set_version(job, request);
+    if (rv == 0 && curl_multi_add_handle(pool->multi, job->easy) != CURLM_OK)
         rv = -MU_ENOMEM;
     if (rv != 0) {
         job_free(job);
@@ -430,11 +498,14 @@ int mu__curl_open(const struct mu__http_client_config *config,
         return -MU_ENOMEM;
     http->door.ops = &ops;
     http->config = *config;
-    (void)uv_timer_init(config->loop, &http->timer);
+    for (int i = 0; i < POOLS; i++) {
+        http->pools[i].http = http;
+        (void)uv_timer_init(config->loop, &http->pools[i].timer);
+        http->pools[i].timer.data = &http->pools[i];
+    }
     (void)uv_timer_init(config->loop, &http->memory);
-    http->timer.data = http;
     http->memory.data = http;
-    http->handles = 2;
+    http->handles = POOLS + 1;
     *ret_http = http;
     return 0;
 }
@@ -444,12 +515,31 @@ struct mu__http *mu__curl_door(struct mu__http_client *http)
     return &http->door;
 }
 
-static void on_timer_closed(uv_handle_t *handle)
+static void handle_closed(struct mu__http_client *http)
 {
-    struct mu__http_client *http = handle->data;
-
     http->handles--;
     end_if_all_ended(http);
+}
+
+static void on_timer_closed(uv_handle_t *handle)
+{
+    handle_closed(((struct mu__curl_pool *)handle->data)->http);
+}
+
+static void on_memory_closed(uv_handle_t *handle)
+{
+    handle_closed(handle->data);
+}
+
+static void close_handles(struct mu__http_client *http)
+{
+    for (int i = 0; i < POOLS; i++) {
+        if (http->pools[i].multi != NULL)
+            (void)curl_multi_cleanup(http->pools[i].multi);
+        http->pools[i].multi = NULL;
+        uv_close((uv_handle_t *)&http->pools[i].timer, on_timer_closed);
+    }
+    uv_close((uv_handle_t *)&http->memory, on_memory_closed);
 }
 
 /* After the last job has ended the handles are closed, and after the last handle the
@@ -458,13 +548,8 @@ static void end_if_all_ended(struct mu__http_client *http)
 {
     if (!http->closing || http->jobs != NULL)
         return;
-    if (!uv_is_closing((uv_handle_t *)&http->timer)) {
-        if (http->multi != NULL)
-            (void)curl_multi_cleanup(http->multi);
-        http->multi = NULL;
-        uv_close((uv_handle_t *)&http->timer, on_timer_closed);
-        uv_close((uv_handle_t *)&http->memory, on_timer_closed);
-    }
+    if (!uv_is_closing((uv_handle_t *)&http->memory))
+        close_handles(http);
     if (http->handles == 0) {
         void (*closed)(void *arg) = http->closed;
         void *arg = http->closed_arg;
