@@ -1,7 +1,8 @@
-/* Any bytes as an answer of etcd's, with any status: an error in words, or an answer
- * whose parts can each be read, or give an error in words; and any bytes as base64. */
+/* Any bytes as an answer of etcd's, by gRPC or from its gateway with any status: an error
+ * in words, or an answer whose parts can each be read, or give an error in words; and any
+ * bytes as base64. */
 #include "runtime/base/base64.h"
-#include "runtime/base/etcd.h"
+#include "actors/coordination/store/etcd_grpc.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -93,6 +94,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     if (rv == 0)
         read_parts(answer);
     mu__etcd_answer_free(answer);
+    (void)mu__etcd_grpc_succeeded(data, size);
     read_base64(data, size);
     return 0;
 }

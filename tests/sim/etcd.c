@@ -6,6 +6,8 @@
 #include "tests/sim/etcd.h"
 
 #include "actors/messages.h"
+#include "actors/coordination/store/etcd_grpc.h"
+#include "tests/support/etcd_grpc.h"
 #include "tests/sim/inner.h"
 
 #include <assert.h>
@@ -31,7 +33,9 @@ struct flight {
     char *body;
     size_t body_size;
     char *answer;                       /* once it was made */
+    size_t answer_size;
     int status;
+    int grpc_status;
     unsigned endpoint;
     bool lose_answer;
     struct sim_event arrive;
@@ -50,6 +54,7 @@ struct sim_etcd {
     bool down[SIM_ETCD_ENDPOINTS];
     bool away;
     uint64_t requests;
+    uint64_t grpc_requests;
 };
 
 /* ---- Flights ---- */
@@ -92,12 +97,12 @@ static void finish(struct flight *flight, int code, const char *words)
     sim_own_memory++;
     msg = mu__msg_heap(MU__HTTP_DONE, sizeof(struct mu__http_done));
     if (code == 0) {
-        size_t size = strlen(flight->answer);
-
-        request->answer = mu__buf_new(size);
+        request->answer = mu__buf_new(flight->answer_size);
         assert(request->answer != NULL);
-        memcpy(request->answer->data, flight->answer, size);
-        request->answer->size = (uint32_t)size;
+        memcpy(request->answer->data, flight->answer, flight->answer_size);
+        request->answer->size = (uint32_t)flight->answer_size;
+        (void)snprintf(request->header, sizeof request->header, "%d",
+                       flight->grpc_status);
     }
     sim_own_memory--;
     assert(msg != NULL);
@@ -135,6 +140,26 @@ static bool is_there(const struct flight *flight)
     return !flight->etcd->away && !flight->etcd->down[flight->endpoint];
 }
 
+static bool is_grpc(const struct flight *flight)
+{
+    return strcmp(flight->path, MU__ETCD_GRPC_TXN) == 0;
+}
+
+static void answer(struct flight *flight)
+{
+    struct sim_etcd *etcd = flight->etcd;
+
+    if (is_grpc(flight) && !etcd->settings.lacks_grpc) {
+        flight->status = 200;
+        flight->answer = etcd_grpc_txn(etcd->data, flight->body, flight->body_size,
+                                       &flight->answer_size, &flight->grpc_status);
+        return;
+    }
+    flight->answer = etcd_data_ask(etcd->data, flight->path, flight->body,
+                                   flight->body_size, &flight->status);
+    flight->answer_size = strlen(flight->answer);
+}
+
 static void on_arrive(void *owner)
 {
     struct flight *flight = owner;
@@ -146,8 +171,7 @@ static void on_arrive(void *owner)
     if (is_there(flight)) {
         sim_own_memory++;
         etcd_data_set_time(etcd->data, now_ms(etcd));
-        flight->answer = etcd_data_ask(etcd->data, flight->path, flight->body,
-                                       flight->body_size, &flight->status);
+        answer(flight);
         sim_own_memory--;
     }
     if (flight->request != NULL)
@@ -182,7 +206,7 @@ static struct flight *flight_new(struct door *door,
 {
     struct sim_etcd *etcd = door->etcd;
     struct flight *flight = sim_alloc(sizeof *flight);
-    const char *path = strstr(request->url, "/v3/");
+    const char *path = strchr(request->url + strlen("http://"), '/');
 
     assert(path != NULL && strcmp(request->method, "POST") == 0);
     flight->etcd = etcd;
@@ -200,6 +224,8 @@ static struct flight *flight_new(struct door *door,
         flight->next->link = &flight->next;
     etcd->flights = flight;
     etcd->requests++;
+    if (is_grpc(flight))
+        etcd->grpc_requests++;
     return flight;
 }
 
@@ -357,4 +383,9 @@ void sim_etcd_set_away(struct sim_etcd *etcd, bool away)
 uint64_t sim_etcd_requests(const struct sim_etcd *etcd)
 {
     return etcd->requests;
+}
+
+uint64_t sim_etcd_grpc_requests(const struct sim_etcd *etcd)
+{
+    return etcd->grpc_requests;
 }

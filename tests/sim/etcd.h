@@ -20,6 +20,7 @@ struct sim_etcd_settings {
     unsigned lose_answer_percent;   /* it happens, and the connection breaks */
     unsigned late_percent;          /* the request arrives much later */
     struct sim_range late;
+    bool lacks_grpc;                /* a path of gRPC's is not found */
 };
 
 struct sim_etcd;
@@ -45,7 +46,8 @@ void sim_etcd_set_down(struct sim_etcd *etcd, unsigned endpoint, bool down);
 /* All of it is away, or comes back with its data, and begins every lease anew. */
 void sim_etcd_set_away(struct sim_etcd *etcd, bool away);
 
-/* Requests that were sent so far. */
+/* Requests that were sent so far, and those of them that went by gRPC. */
 uint64_t sim_etcd_requests(const struct sim_etcd *etcd);
+uint64_t sim_etcd_grpc_requests(const struct sim_etcd *etcd);
 
 #endif

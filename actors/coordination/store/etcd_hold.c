@@ -152,6 +152,7 @@ static void elected(struct etcd_store *store, uint64_t created, uint64_t version
 {
     store->leader.created = created;
     store->leader.version = version;
+    store->leader.writes = 1;
     enter(store, ETCD_SURVEYING);
 }
 

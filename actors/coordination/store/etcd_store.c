@@ -4,6 +4,7 @@
  * of the lease, and the one for a user's token. A failed one is sent to the next
  * endpoint, after a pause that grows; its body stays as it is, since every transaction
  * may be sent twice. With a lease this goes on until the lease has certainly ended. */
+#include "actors/coordination/store/etcd_form.h"
 #include "actors/coordination/store/internal.h"
 
 #include <inttypes.h>
@@ -13,10 +14,12 @@
 #include <string.h>
 
 #define JSON_HEADER "Content-Type: application/json"
+#define GRPC_HEADER "Content-Type: application/grpc"
 
 enum {
     BACKOFF_FIRST_MS = 50,
     BACKOFF_MAX_MS = 1000,
+    HEADERS_MAX = 4,            /* of a request, with the NULL */
     LIMIT_MIN_MS = 300,         /* timeout of a request */
     LEASE_MIN_MS = 100
 };
@@ -76,31 +79,38 @@ static uint32_t limit_of(const struct etcd_store *store, uint32_t part)
 
 /* `headers`: the caller's, until the request was handed on. */
 static void fill_request(const struct etcd_store *store, struct etcd_flight *flight,
-                         const char *path, uint32_t timeout_ms, const char *headers[3])
+                         const char *path, uint32_t timeout_ms,
+                         const char *headers[HEADERS_MAX])
 {
     bool has_token = flight != &store->login.flight && store->login.token[0] != '\0';
+    const char *const *first = headers;
 
-    headers[0] = JSON_HEADER;
-    headers[1] = has_token ? store->login.token : NULL;
-    headers[2] = NULL;
+    *headers++ = flight->grpc ? GRPC_HEADER : JSON_HEADER;
+    if (flight->grpc)
+        *headers++ = "TE: trailers";
+    if (has_token)
+        *headers++ = store->login.token;
+    *headers = NULL;
     flight->token_number = has_token ? store->login.token_number : 0;
     (void)snprintf(flight->url, sizeof flight->url, "%s%s",
                    store->endpoints.list[store->endpoints.next].url, path);
     flight->http = (struct mu__http_request){
         .url = flight->url,
         .method = "POST",
-        .headers = headers,
+        .headers = first,
         .body = flight->body.text,
         .body_size = flight->body.size,
         .timeout_ms = timeout_ms,
         .tls = store->access == NULL ? NULL : &store->access->tls,
+        .header_name = flight->grpc ? "grpc-status" : NULL,
+        .http2 = flight->grpc,
     };
 }
 
 void mu__etcd_send(struct etcd_store *store, struct mu__ctx *ctx,
                    struct etcd_flight *flight, const char *path)
 {
-    const char *headers[3];
+    const char *headers[HEADERS_MAX];
 
     fill_request(store, flight, path,
                  limit_of(store, flight == &store->lease.keeping ? 4 : 3), headers);
@@ -129,14 +139,18 @@ void mu__etcd_step(struct etcd_store *store, struct mu__ctx *ctx)
         mu__now_ms(ctx) < store->retry.due_ms || !mu__etcd_next(store, ctx) ||
         !mu__etcd_may_send(store, ctx))
         return;
-    if (body->size == 0)
+    if (body->size == 0) {
+        mu__etcd_choose_form(store, ctx);
         mu__etcd_phases[store->phase].build(store);
+    }
     if (body->failed) {
         mu__build_done(body);
         try_later(store, ctx);
         return;
     }
-    mu__etcd_send(store, ctx, &store->main, mu__etcd_phases[store->phase].path);
+    mu__etcd_send(store, ctx, &store->main,
+                  store->main.grpc ? MU__ETCD_GRPC_TXN
+                                   : mu__etcd_phases[store->phase].path);
 }
 
 static void keep(struct etcd_store *store, struct mu__ctx *ctx)
@@ -303,29 +317,51 @@ static void main_failed(struct etcd_store *store, struct mu__ctx *ctx, int code,
     try_later(store, ctx);
 }
 
-static void on_main(struct etcd_store *store, struct mu__ctx *ctx)
+static void main_succeeded(struct etcd_store *store, struct mu__ctx *ctx)
+{
+    endpoint_works(store, ctx, &store->main);
+    mu__build_done(&store->main.body);
+    store->retry.backoff_ms = BACKOFF_FIRST_MS;
+}
+
+static void on_grpc(struct etcd_store *store, struct mu__ctx *ctx)
+{
+    const struct mu__http_request *http = &store->main.http;
+
+    if (mu__etcd_grpc_applied(store, ctx)) {
+        mu__etcd_write_applied(store, ctx);
+        main_succeeded(store, ctx);
+    } else if (http->code == -MU_EDEADLINE) {
+        mu__etcd_endpoint_failed(store, ctx, &store->main, http->error.message);
+        try_later(store, ctx);
+    }
+}
+
+static void on_gateway(struct etcd_store *store, struct mu__ctx *ctx)
 {
     struct mu__etcd_answer *answer = NULL;
     mu_error error = {.code = 0};
     int rv = mu__etcd_read(&store->main, &error, &answer);
 
-    if (store->main.void_answer) {
-        mu__build_done(&store->main.body);
-        mu__etcd_answer_free(answer);
-        return;
-    }
     if (mu__etcd_token_ended(store, &store->main, rv, &error))
         return;
     if (rv == 0)
         rv = mu__etcd_phases[store->phase].answered(store, ctx, answer, &error);
     mu__etcd_answer_free(answer);
-    if (rv != 0) {
+    if (rv != 0)
         main_failed(store, ctx, rv, &error);
-        return;
-    }
-    endpoint_works(store, ctx, &store->main);
-    mu__build_done(&store->main.body);
-    store->retry.backoff_ms = BACKOFF_FIRST_MS;
+    else
+        main_succeeded(store, ctx);
+}
+
+static void on_main(struct etcd_store *store, struct mu__ctx *ctx)
+{
+    if (store->main.void_answer)
+        mu__build_done(&store->main.body);
+    else if (store->main.grpc)
+        on_grpc(store, ctx);
+    else
+        on_gateway(store, ctx);
 }
 
 static void on_keep(struct etcd_store *store, struct mu__ctx *ctx)
@@ -433,9 +469,10 @@ static void flight_done(struct etcd_store *store, struct etcd_flight *flight)
 static void let_go(struct etcd_store *store)
 {
     struct etcd_flight *flight = &store->main;
-    const char *headers[3];
+    const char *headers[HEADERS_MAX];
 
     flight->busy = false;
+    flight->grpc = false;
     mu__build_done(&flight->body);
     mu__etcd_revoke(&flight->body, store->lease.id);
     if (flight->body.failed)

@@ -11,6 +11,7 @@
  * first, in several (STAGING), counts from the write of one key on (POINTING), and is
  * then applied, again in several; if this holder does not get so far, the next one does
  * it. */
+#include "actors/coordination/store/etcd_form.h"
 #include "actors/coordination/store/internal.h"
 
 #include <assert.h>
@@ -29,26 +30,24 @@ void mu__etcd_leader_value(struct etcd_store *store)
 
 static void begin_fenced(struct etcd_store *store)
 {
+    const struct etcd_form *form = mu__etcd_form(store);
     struct mu__build *body = &store->main.body;
     char key[ETCD_KEY_MAX + 1];
     struct mu__view leader = mu__etcd_key(store, "leader", key);
 
-    store->leader.writes++;
     mu__etcd_leader_value(store);
-    mu__etcd_txn_begin(body);
-    mu__etcd_txn_compare(body, MU__ETCD_CREATE, leader, store->leader.created);
-    mu__etcd_txn_compare(body, MU__ETCD_VERSION, leader, store->leader.version);
-    mu__etcd_txn_then(body);
-    mu__etcd_txn_put(body, leader, mu__view_str(store->leader.value), store->lease.id);
+    form->begin(body);
+    form->compare(body, MU__ETCD_CREATE, leader, store->leader.created);
+    form->compare(body, MU__ETCD_VERSION, leader, store->leader.version);
+    form->then(body);
+    form->put(body, leader, mu__view_str(store->leader.value), store->lease.id);
 }
 
 static void end_fenced(struct etcd_store *store)
 {
     char key[ETCD_KEY_MAX + 1];
 
-    mu__etcd_txn_else(&store->main.body);
-    mu__etcd_txn_range(&store->main.body, mu__etcd_key(store, "leader", key));
-    mu__etcd_txn_end(&store->main.body);
+    mu__etcd_form(store)->end(&store->main.body, mu__etcd_key(store, "leader", key));
 }
 
 enum outcome { APPLIED, NOT_OURS };
@@ -116,9 +115,9 @@ static void add_ops(struct etcd_store *store, const char *below, bool is_apart)
         memcpy(rest + size, op->key.data, op->key.size);
         at = mu__etcd_key_of(store, at, key);
         if (op->value.size > 0 || is_apart)
-            mu__etcd_txn_put(&store->main.body, at, op->value, 0);
+            mu__etcd_form(store)->put(&store->main.body, at, op->value, 0);
         else
-            mu__etcd_txn_delete(&store->main.body, at, (struct mu__view){"", 0});
+            mu__etcd_form(store)->remove(&store->main.body, at, (struct mu__view){"", 0});
     }
 }
 
@@ -138,7 +137,7 @@ static void put_number(struct etcd_store *store, const char *name, uint64_t numb
     char text[24];
 
     (void)snprintf(text, sizeof text, "%" PRIu64, number);
-    mu__etcd_txn_put(&store->main.body, mu__etcd_key(store, name, key),
+    mu__etcd_form(store)->put(&store->main.body, mu__etcd_key(store, name, key),
                      mu__view_str(text), 0);
 }
 
@@ -149,13 +148,14 @@ static void build_pointing(struct etcd_store *store)
 
 static void build_clearing(struct etcd_store *store)
 {
+    const struct etcd_form *form = mu__etcd_form(store);
     struct mu__build *body = &store->main.body;
     char key[ETCD_KEY_MAX + 1];
     char end[ETCD_KEY_MAX + 1];
 
-    mu__etcd_txn_delete(body, mu__etcd_key(store, "staged/", key),
+    form->remove(body, mu__etcd_key(store, "staged/", key),
                         mu__etcd_key(store, "staged0", end));
-    mu__etcd_txn_delete(body, mu__etcd_key(store, "meta/staged", key),
+    form->remove(body, mu__etcd_key(store, "meta/staged", key),
                         (struct mu__view){"", 0});
     if (store->content.is_new)
         put_number(store, "meta/number", store->content.number);
@@ -202,6 +202,7 @@ static void applied(struct etcd_store *store, struct mu__ctx *ctx)
     struct etcd_work *work = &store->queue.work;
     const struct write_stage *stage = &stages[work->stage];
 
+    store->leader.writes++;
     if (stage->is_in_parts && work->end < work->batch->count) {
         work->at = work->end;
         return;
@@ -214,6 +215,12 @@ static void applied(struct etcd_store *store, struct mu__ctx *ctx)
         mu__etcd_work_enter(work, stage->next);
     if (stage->is_safe)
         report_committed(store, ctx);
+}
+
+void mu__etcd_write_applied(struct etcd_store *store, struct mu__ctx *ctx)
+{
+    store->leader.version++;
+    applied(store, ctx);
 }
 
 int mu__etcd_write_answered(struct etcd_store *store, struct mu__ctx *ctx,

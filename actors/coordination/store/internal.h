@@ -4,6 +4,7 @@
  *   etcd_hold.c     coming to hold the store: election, recovery, reading
  *   etcd_login.c    the token of a user
  *   etcd_write.c    transactions that only the holder can make
+ *   etcd_form.c     how they are written: for gRPC, or for the gateway
  *   etcd_queue.c    the batches that they write */
 #ifndef MU_ACTORS_STORE_ETCD_INTERNAL_H
 #define MU_ACTORS_STORE_ETCD_INTERNAL_H
@@ -31,6 +32,7 @@ struct etcd_flight {
     size_t endpoint;
     uint64_t sent_ms;
     bool busy;
+    bool grpc;              /* the body is a transaction for etcd's gRPC interface */
     bool void_answer;       /* the request was abandoned while it was busy */
     unsigned token_number;  /* of the token that it was sent with; 0: none */
 };
@@ -93,7 +95,7 @@ struct etcd_lease {
 struct etcd_leader {
     uint64_t created;
     uint64_t version;
-    uint64_t writes;
+    uint64_t writes;                /* number of the transaction that is built next */
     char value[ETCD_LEADER_MAX];    /* the last one that was put */
 };
 
@@ -141,6 +143,7 @@ struct etcd_store {
     struct etcd_content content;
     struct etcd_pages pages;
     struct etcd_queue queue;
+    uint64_t grpc_due_ms;           /* before that, all goes through the gateway */
     struct etcd_logged logged;
 };
 
@@ -209,6 +212,9 @@ bool mu__etcd_next(struct etcd_store *store, struct mu__ctx *ctx);
 bool mu__etcd_shrink_pages(struct etcd_store *store);
 
 /* ---- etcd_write.c ---- */
+
+/* The transaction under way was applied. */
+void mu__etcd_write_applied(struct etcd_store *store, struct mu__ctx *ctx);
 
 void mu__etcd_write_build(struct etcd_store *store);
 int mu__etcd_write_answered(struct etcd_store *store, struct mu__ctx *ctx,

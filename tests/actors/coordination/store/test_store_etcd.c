@@ -374,6 +374,40 @@ static void test_endpoints_in_turn(void **state)
     assert_int_equal(h->times_held, 1);
 }
 
+static void put_some(struct contract_holder *h, uint64_t first, uint64_t end)
+{
+    for (uint64_t batch = first; batch < end; batch++)
+        put_safe(h, batch);
+    assert_int_equal(h->times_held, 1);
+}
+
+/* What the holder writes goes by gRPC: one request each. An etcd that has none is asked
+ * for it once in ten seconds, and gets the rest by its gateway. */
+static void test_by_grpc(void **state)
+{
+    struct contract_state *s = *state;
+    struct sim_etcd *etcd = etcd_of(s);
+    struct contract_holder *h = contract_begin(s, 0);
+    uint64_t grpc;
+
+    put_some(h, 1, 2);
+    grpc = sim_etcd_grpc_requests(etcd);
+    put_some(h, 2, 12);
+    assert_int_equal(sim_etcd_grpc_requests(etcd), grpc + 10);
+    sim_etcd_settings(etcd)->lacks_grpc = true;
+    put_some(h, 12, 32);
+    assert_int_equal(sim_etcd_grpc_requests(etcd), grpc + 11);
+    contract_run_ms(s, 10000);
+    put_some(h, 32, 42);
+    assert_int_equal(sim_etcd_grpc_requests(etcd), grpc + 12);
+    sim_etcd_settings(etcd)->lacks_grpc = false;
+    contract_run_ms(s, 10000);
+    put_some(h, 42, 52);
+    assert_int_equal(sim_etcd_grpc_requests(etcd), grpc + 22);
+    contract_kill(h);
+    contract_expect_content(&contract_begin(s, 0)->content, 51);
+}
+
 /* Half of all answers are lost: what was done counts once. */
 static void test_lost_answers(void **state)
 {
@@ -451,6 +485,7 @@ int main(void)
         CONTRACT_STORE_TEST(test_etcd_away),
         CONTRACT_STORE_TEST(test_etcd_away_for_a_moment),
         CONTRACT_STORE_TEST(test_endpoints_in_turn),
+        CONTRACT_STORE_TEST(test_by_grpc),
         CONTRACT_STORE_TEST(test_lost_answers),
         CONTRACT_STORE_TEST(test_late_requests),
         CONTRACT_STORE_TEST(test_group_commit),
