@@ -61,6 +61,7 @@ class Node:
     def setting(self, key: str) -> Optional[str]: ...
 
 class RemoteValue(Generic[_T_co]):
+    _future: Any
     @property
     def state(self) -> str: ...
     @property

@@ -11,7 +11,7 @@ import os
 import threading
 from concurrent.futures import ALL_COMPLETED, FIRST_COMPLETED, FIRST_EXCEPTION
 from typing import (Any, Callable, Dict, Generator, Generic, Iterable, Iterator, List,
-                    NamedTuple, Optional, Set, Tuple, TypeVar, Union, cast)
+                    NamedTuple, Optional, Set, Tuple, TypeVar, Union, cast, overload)
 
 from . import _muster, errors
 
@@ -19,6 +19,7 @@ __all__ = ["ALL_COMPLETED", "FIRST_COMPLETED", "FIRST_EXCEPTION", "DoneAndNotDon
            "Future", "as_completed", "future_of", "wait"]
 
 T = TypeVar("T")
+W = TypeVar("W", bound="Waitable")
 Waitable = Union["cf.Future[Any]", "_muster.RemoteValue[Any]"]
 
 _PENDING = "PENDING"
@@ -261,7 +262,7 @@ class _Arrival:
 
 
 def future_of(value: Waitable) -> "cf.Future[Any]":
-    """The future of a RemoteValue; a future is returned unchanged.
+    """The future of a RemoteValue, which has one; a future is returned unchanged.
 
     Cancelling it cancels the closure, wherever that is.
     """
@@ -269,8 +270,19 @@ def future_of(value: Waitable) -> "cf.Future[Any]":
         return value
     if not isinstance(value, _muster.RemoteValue):
         raise TypeError(f"a Future or a RemoteValue was expected, got {value!r}")
+    if value._future is not None:
+        return cast("Future[Any]", value._future)
     future: "Future[Any]" = _muster.new_future(Future, _OF_VALUE, value)
-    value.add_done_callback(_Arrival(future))
+    with _guard:
+        known: "Optional[Future[Any]]" = value._future
+        if known is not None:
+            return known
+        value._future = future
+    try:
+        value.add_done_callback(_Arrival(future))
+    except BaseException:
+        value._future = None
+        raise
     return future
 
 
@@ -299,10 +311,79 @@ def _futures_of(fs: Iterable[Waitable]) -> Dict["cf.Future[Any]", Any]:
     return {future_of(item): item for item in given.values()}
 
 
+class _CountingWaiter(cf._base._Waiter):
+    """Waits until a number of futures are done."""
+
+    def __init__(self, count: int) -> None:
+        super().__init__()
+        self._missing = count
+        self._lock = threading.Lock()
+
+    def _count(self, future: "cf.Future[Any]") -> None:
+        with self._lock:
+            self._missing -= 1
+            if self._missing <= 0:
+                self.event.set()
+
+    add_result = add_exception = add_cancelled = _count
+
+
+def _wait_for_some(futures: "Set[cf.Future[Any]]", count: int,
+                   timeout: Optional[float]) -> None:
+    """Wait until so many of the futures are done."""
+    with cf._base._AcquireFutures(futures):
+        missing = [future for future in futures if not future._state == _FINISHED
+                   and not future._state == _CANCELLED]
+        waiter = _CountingWaiter(count - (len(futures) - len(missing)))
+        if waiter._missing <= 0:
+            return
+        for future in missing:
+            future._waiters.append(waiter)
+    try:
+        waiter.event.wait(timeout)
+    finally:
+        for future in missing:
+            with future._condition:
+                future._waiters.remove(waiter)
+
+
+def _first_done(fs: Iterable[Waitable], timeout: Optional[float],
+                count: int) -> Tuple[List[Any], List[Any]]:
+    given = list(fs)
+    if len(set(map(id, given))) < len(given):
+        raise ValueError("with num_returns each value can be given once only")
+    if isinstance(count, bool) or not isinstance(count, int) or \
+            not 0 < count <= len(given):
+        raise ValueError(f"num_returns is {count!r}, expected 1 to {len(given)}, the "
+                         "number of values")
+    if sum(item.done() for item in given) < count:
+        _wait_for_some({future_of(item) for item in given}, count, timeout)
+    done: List[Any] = []
+    rest: List[Any] = []
+    for item in given:
+        (done if len(done) < count and item.done() else rest).append(item)
+    return done, rest
+
+
+@overload
 def wait(fs: Iterable[Waitable], timeout: Optional[float] = None,
-         return_when: str = ALL_COMPLETED) -> DoneAndNotDone:
+         return_when: str = ALL_COMPLETED) -> DoneAndNotDone: ...
+@overload
+def wait(fs: "Iterable[W]", timeout: Optional[float] = None, *,
+         num_returns: int) -> "Tuple[List[W], List[W]]": ...
+def wait(fs: Iterable[Any], timeout: Optional[float] = None,
+         return_when: str = ALL_COMPLETED, *, num_returns: Optional[int] = None) -> Any:
     """Like concurrent.futures.wait(), for futures and RemoteValues: the sets of those
-    that are done and of the others, after at most timeout seconds."""
+    that are done and of the others, after at most timeout seconds.
+
+    num_returns: as of ray.wait(): wait until so many are done; returns two lists in the
+    order of fs, the first with at most num_returns that are done, the second with all
+    others, which may be done, too.
+    """
+    if num_returns is not None:
+        if return_when != ALL_COMPLETED:
+            raise ValueError("return_when and num_returns were given")
+        return _first_done(fs, timeout, num_returns)
     things = _futures_of(fs)
     done, not_done = cf.wait(things, timeout, return_when)
     return DoneAndNotDone({things[future] for future in done},

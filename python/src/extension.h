@@ -367,6 +367,7 @@ struct mupy_remote_value {
     bool kept;              /* the result is pinned on a worker */
     bool own_error;         /* the result may be an exception (muster._worker.Failed) */
     PyObject *result;       /* the fetched result, if it is mutable; NULL */
+    PyObject *future;       /* its muster.Future, if one was asked for; NULL */
 };
 
 extern PyTypeObject *mupy_remote_value_type;

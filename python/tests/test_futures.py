@@ -146,3 +146,63 @@ def test_threads_that_submit_wait_and_cancel_at_once(coordinator):
         for thread in threads:
             thread.join(60)
     assert not failures and not any(thread.is_alive() for thread in threads)
+
+
+# ---- wait(num_returns=) ----
+
+@pytest.mark.parametrize("kind", ["futures", "values", "both"])
+def test_some_of_many_are_waited_for(coordinator, executor, kind, tmp_path):
+    paths = [str(tmp_path / str(i)) for i in range(4)]
+    waiting = [executor.submit(jobs.wait_for, path) if
+               (kind == "futures" or (kind == "both" and i % 2)) else
+               coordinator.schedule(jobs.wait_for, (path,))
+               for i, path in enumerate(paths)]
+    assert muster.wait(waiting, 0.05, num_returns=1) == ([], waiting)
+    assert muster.wait(waiting, 0, num_returns=4) == ([], waiting)
+    for i in (2, 0):
+        open(paths[i], "w").close()
+        assert muster.wait([waiting[i]], 30, num_returns=1) == ([waiting[i]], [])
+    # In the order given, no more than were asked for.
+    assert muster.wait(waiting, 30, num_returns=2) == (
+        [waiting[0], waiting[2]], [waiting[1], waiting[3]])
+    assert muster.wait(iter(waiting), num_returns=1) == ([waiting[0]], waiting[1:])
+    thread, answers = in_thread(lambda: muster.wait(waiting, 30, num_returns=3))
+    time.sleep(0.1)
+    assert not answers
+    open(paths[3], "w").close()
+    thread.join(30)
+    assert answers == [([waiting[0], waiting[2], waiting[3]], [waiting[1]])]
+    open(paths[1], "w").close()
+    assert muster.wait(waiting, num_returns=4) == (waiting, [])
+
+
+def test_a_loop_over_what_is_done_first(coordinator):
+    values = [coordinator.schedule(jobs.wait_and_give, (0.001 * (i % 7), i))
+              for i in range(100)]
+    rest, got = values, []
+    while rest:
+        done, rest = muster.wait(rest, 30, num_returns=min(3, len(rest)))
+        got += [value.fetch() for value in done]
+    assert sorted(got) == list(range(100))
+
+
+def test_a_value_has_one_future(coordinator):
+    value = coordinator.schedule(jobs.wait_and_give, (0.05, 1))
+    assert muster.future_of(value) is muster.future_of(value)
+    assert muster.future_of(value).result(30) == 1 == value.fetch()
+
+
+def test_those_that_fail_are_done(executor):
+    bad = executor.submit(jobs.divide, 1, 0)
+    assert muster.wait([bad], 30, num_returns=1) == ([bad], [])
+
+
+@pytest.mark.parametrize("count", [0, -1, 3, 1.5, True, "1"])
+def test_wrong_numbers_to_wait_for(executor, count):
+    futures = [executor.submit(abs, i) for i in range(2)]
+    with pytest.raises(ValueError, match="num_returns is"):
+        muster.wait(futures, num_returns=count)
+    with pytest.raises(ValueError, match="once only"):
+        muster.wait(futures[:1] * 2, num_returns=1)
+    with pytest.raises(ValueError, match="were given"):
+        muster.wait(futures, None, muster.futures.FIRST_COMPLETED, num_returns=1)

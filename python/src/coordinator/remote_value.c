@@ -1,6 +1,9 @@
 /* Remote values: futures of closures. */
 #include "extension.h"
 
+#include <stddef.h>
+#include <structmember.h>
+
 PyTypeObject *mupy_remote_value_type;
 
 static struct mupy_remote_value *self_of(PyObject *self)
@@ -24,6 +27,7 @@ PyObject *mupy_remote_value_new(mu_remote_value *value, PyObject *coordinator,
     self->kept = (flags & MU_CLOSURE_PIN_RESULT) != 0;
     self->own_error = (flags & MU_CLOSURE_RAISE_ON_FETCH) != 0;
     self->result = NULL;
+    self->future = NULL;
     Py_INCREF(coordinator);
     Py_XINCREF(function);
     return (PyObject *)self;
@@ -36,6 +40,7 @@ static void dealloc(PyObject *object)
 
     mu_remote_value_free(self->value);
     Py_XDECREF(self->result);
+    Py_XDECREF(self->future);
     Py_XDECREF(self->function);
     Py_XDECREF(self->coordinator);
     PyObject_Free(self);
@@ -490,10 +495,15 @@ int mupy_remote_value_init(PyObject *module)
         {"coordinator", coordinator, NULL, "The coordinator that scheduled it.", NULL},
         {NULL, NULL, NULL, NULL, NULL},
     };
+    static PyMemberDef members[] = {
+        {"_future", T_OBJECT, offsetof(struct mupy_remote_value, future), 0, NULL},
+        {NULL, 0, 0, 0, NULL},
+    };
     static PyType_Slot slots[] = {
         {Py_tp_dealloc, dealloc},
         {Py_tp_methods, methods},
         {Py_tp_getset, getset},
+        {Py_tp_members, members},
         {Py_tp_repr, repr},
         {Py_am_await, await},
         {Py_tp_doc, "The future of a closure's result.\n\n"
