@@ -16,9 +16,7 @@ def main() -> NoReturn:
     if parent:
         _muster.die_with_parent(int(parent))
     _processes.take_authkey()
-    for stream in (sys.stdout, sys.stderr):
-        if hasattr(stream, "reconfigure"):
-            stream.reconfigure(line_buffering=True)
+    _processes.buffer_lines()
     # The command installs its own signal handlers; Python's would never be called.
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     command = [sys.executable or "python3", "-m", "muster"]

@@ -120,9 +120,10 @@ class Run:
         self.has_written = True
 
     def _fact(self, name: str) -> Any:
-        if self._facts is None or not self._is_current():
-            self._facts = self._ask("facts")
-        return self._facts[name]
+        facts = self._facts
+        if facts is None or not self._is_current():
+            facts = self._facts = self._ask("facts")
+        return facts[name]
 
     worker = property(lambda self: self._fact("worker"), doc="Task index of the worker.")
     worker_type = property(lambda self: self._fact("worker_type"),
@@ -304,8 +305,6 @@ def main(options: Dict[str, Any]) -> None:
     os.set_inheritable(_SOCKET, False)
     os.closerange(_SOCKET + 1, os.sysconf("SC_OPEN_MAX"))
     sys.argv[1:] = []
-    for stream in (sys.stdout, sys.stderr):
-        if hasattr(stream, "reconfigure"):
-            stream.reconfigure(line_buffering=True)
+    _processes.buffer_lines()
     _import_modules(options["modules"])
     _muster.process_serve(_SOCKET)

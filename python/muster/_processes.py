@@ -51,6 +51,14 @@ def take_authkey() -> None:
         multiprocessing.current_process().authkey = bytes.fromhex(text)
 
 
+def buffer_lines() -> None:
+    """Have each line that functions print leave this process at its end."""
+    streams: Any = (sys.stdout, sys.stderr)
+    for stream in streams:
+        if hasattr(stream, "reconfigure"):
+            stream.reconfigure(line_buffering=True)
+
+
 def _make_secret() -> str:
     global _secret
     with _lock:

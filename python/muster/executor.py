@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import collections
 import concurrent.futures as cf
 import functools
@@ -70,12 +71,8 @@ def _at_exit() -> None:
             sys.last_type = KeyboardInterrupt
 
 
-if hasattr(threading, "_register_atexit"):
-    threading._register_atexit(_at_exit)
-else:
-    import atexit
-
-    atexit.register(_at_exit)
+_register: Any = getattr(threading, "_register_atexit", atexit.register)
+_register(_at_exit)
 
 
 def _raw_line(task: str, stream: str, line: str) -> None:

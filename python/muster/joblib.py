@@ -116,7 +116,8 @@ class MusterBackend(AutoBatchingMixin, ParallelBackendBase):  # type: ignore[mis
         self._open(1)
         return self._workers._max_workers if self._workers is not None else 1
 
-    def effective_n_jobs(self, n_jobs: Optional[int]) -> int:
+    def effective_n_jobs(  # pyright: ignore[reportIncompatibleMethodOverride]
+            self, n_jobs: Optional[int]) -> int:
         """How many calls run at a time."""
         if n_jobs == 0:
             raise ValueError("n_jobs == 0 in Parallel has no meaning")
@@ -138,8 +139,9 @@ class MusterBackend(AutoBatchingMixin, ParallelBackendBase):  # type: ignore[mis
             env = self._prepare_worker_env(n_jobs)
             self._workers = _own_executor(n_jobs, env, self._options)
 
-    def configure(self, n_jobs: Optional[int] = 1, parallel: Any = None,
-                  prefer: Any = None, require: Any = None, **options: Any) -> int:
+    def configure(  # pyright: ignore[reportIncompatibleMethodOverride]
+            self, n_jobs: Optional[int] = 1, parallel: Any = None,
+            prefer: Any = None, require: Any = None, **options: Any) -> int:
         """Called by joblib before it begins."""
         jobs = self.effective_n_jobs(n_jobs)
         if jobs == 1 and n_jobs == 1:

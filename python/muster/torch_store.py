@@ -14,7 +14,7 @@ import time
 from typing import Any, List, Optional, Sequence, Union
 
 try:
-    from torch.distributed import Store
+    from torch.distributed import Store  # pyright: ignore[reportMissingImports]
 except ImportError as error:
     raise ImportError("muster.torch_store needs torch with torch.distributed, which is "
                       "not installed") from error

@@ -4,18 +4,48 @@ from __future__ import annotations
 
 import itertools
 import sys
-from typing import Any, Optional
+import warnings
+import weakref
+import zlib
+from typing import Any, Dict, Optional, Tuple
 
 from . import _muster, _scope
 
 _numbers = itertools.count()
+
+# By the id of a node: checksums of the initial values that this process gave, by name.
+_initial: Dict[int, Tuple[Any, Dict[str, int]]] = {}
+_CHECKED_BYTES = 1 << 20    # of an initial value
+
+
+def _warn_of_another(variable: "Variable", initial: Any) -> None:
+    """Warn when this process gave a variable of this name another initial value before,
+    which it has then, or what became of it."""
+    node = variable.node
+    known = _initial.get(id(node))
+    if known is None or known[0]() is not node:
+        for number, (reference, _) in list(_initial.items()):
+            if reference() is None:
+                _initial.pop(number, None)
+        known = _initial[id(node)] = weakref.ref(node), {}
+    array = _converted(initial, str(variable.dtype), variable.name, True)
+    checksum = zlib.crc32(array.tobytes() if array.nbytes <= _CHECKED_BYTES else
+                          array.reshape(-1)[:_CHECKED_BYTES // array.itemsize].tobytes())
+    before = known[1].setdefault(variable.name, checksum)
+    if before != checksum:
+        warnings.warn(f"variable {variable.name!r} is there already and keeps its "
+                      "content: the initial value, which is another one than before, has "
+                      "no effect. assign() writes it; another name is another variable",
+                      stacklevel=3)
 
 
 class Variable(_muster.BaseVariable):
     """A dense variable on the parameter servers of a cluster.
 
     initial_value: an array, or a number together with shape; by default zeros.
-    name: 1 to 255 bytes; the same name is the same variable on all tasks.
+    name: 1 to 255 bytes; the same name is the same variable on all tasks: made once, a
+    second Variable of that name has its content, and a UserWarning says so when it was
+    given another initial value than before.
     dtype: one of float16, float32, float64, int8 to int64, uint8 to uint64, and bool
     (which cannot be added to). Only float32 and float64 take gradients.
     shards: parts that it is cut into along its first dimension; 0: by its size.
@@ -34,10 +64,11 @@ class Variable(_muster.BaseVariable):
     """
 
     def __new__(cls, *args: Any, **kwargs: Any) -> Any:
+        kind: Any = cls
         process: Any = sys.modules.get("muster._process")
         if cls is Variable and process is not None and process.serves:
-            cls = process.Variable
-        return super().__new__(cls)
+            kind = process.Variable
+        return super().__new__(kind)
 
     def __init__(self, initial_value: Any = None, trainable: Optional[bool] = None,
                  name: Optional[str] = None, dtype: Any = None, shape: Any = None,
@@ -54,6 +85,8 @@ class Variable(_muster.BaseVariable):
             name = "Variable" if number == 0 else f"Variable_{number}"
         super().__init__(owner, name, initial_value, shape, dtype, shards, existing,
                          recreate, same, timeout)
+        if initial_value is not None and not existing and not recreate:
+            _warn_of_another(self, initial_value)
         self.trainable = trainable is None or bool(trainable)
 
 

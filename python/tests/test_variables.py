@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+import warnings
 
 import numpy as np
 import pytest
@@ -273,3 +274,36 @@ def test_a_handle_for_one_content_ends_with_it(own_cluster, name, tmp_path, proc
         coordinator.schedule(jobs.add_once, (same,))
         coordinator.join(60)
         assert follows.read() == 2.0
+
+
+def test_a_second_initial_value_has_no_effect_and_says_so(shared_cluster):
+    first = muster.Variable([1.0, 2.0], name="twice", node=shared_cluster)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")      # a notebook's cell that is run again
+        muster.Variable(lambda: np.array([1.0, 2.0]), name="twice", node=shared_cluster)
+        muster.Variable(name="twice", shape=2, dtype="float64", node=shared_cluster)
+        muster.Variable(name="twice", shape=2, dtype="float64", existing=True,
+                        node=shared_cluster)
+    first.assign([5.0, 6.0])
+    with pytest.warns(UserWarning, match="'twice' is there already and keeps") as told:
+        again = muster.Variable([1.0, 3.0], name="twice", node=shared_cluster)
+    assert told[0].filename == __file__
+    assert again.read().tolist() == [5.0, 6.0] == first.read().tolist()
+
+
+def test_variables_of_truth_values_are_not_added_to(shared_cluster):
+    truth = muster.Variable([True, False], name="truth", dtype="bool",
+                            node=shared_cluster)
+    for add in (truth.assign_add, truth.assign_sub):
+        with pytest.raises(muster.errors.InvalidArgumentError, match="does not add"):
+            add([True, True])
+    assert truth.read().tolist() == [True, False]
+
+
+@pytest.mark.parametrize("dtype", ["float16", "uint8", "uint16", "uint32", "uint64"])
+def test_arithmetic_of_small_floats_and_unsigned_numbers(shared_cluster, dtype):
+    variable = muster.Variable(np.full(3, 200, dtype), name="of" + dtype, dtype=dtype,
+                               node=shared_cluster)
+    variable.assign_add(np.array([1, 2, 3], dtype))
+    variable.assign_sub(np.array([0, 100, 203], dtype))
+    assert variable.read().tolist() == [201, 102, 0] and variable.dtype == dtype

@@ -170,15 +170,15 @@ def _make_pickler() -> Any:
     import cloudpickle
 
     base = cloudpickle.CloudPickler
-    reduce_code: Any = base.dispatch_table[types.CodeType]
+    table: Any = base.dispatch_table
+    reduce_code = table[types.CodeType]
 
     def reduce(code: types.CodeType) -> Tuple[Any, ...]:
         make, fields = reduce_code(code)[:2]
         return make_code, (sys.implementation.cache_tag, make, fields)
 
     class Pickler(base):  # type: ignore[misc,valid-type]
-        dispatch_table = collections.ChainMap({types.CodeType: reduce},
-                                              base.dispatch_table)
+        dispatch_table = collections.ChainMap({types.CodeType: reduce}, table)
 
     return Pickler
 

@@ -470,8 +470,12 @@ static PyObject *assign_sub(PyObject *object, PyObject *args, PyObject *kwargs)
         !PyArg_ParseTupleAndKeywords(args, kwargs, "O|O", names, &value, &timeout) ||
         mupy_variable_array(self, value, &array) != 0)
         return NULL;
-    negative = PyNumber_Negative(array.keep);
-    Py_DECREF(array.keep);
+    /* NumPy has no negative of truth values, which the servers refuse to add. */
+    negative = array.keep;
+    if (self->dtype != MU_BOOL) {
+        negative = PyNumber_Negative(array.keep);
+        Py_DECREF(array.keep);
+    }
     if (negative != NULL)
         result = write_value(self, negative, timeout, NULL, run_add);
     Py_XDECREF(negative);

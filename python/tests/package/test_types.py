@@ -67,6 +67,13 @@ def test_programs_are_checked_by_pyright():
     assert refused_lines(done.stdout) == wrong_lines(), done.stdout
 
 
+def test_the_package_is_checked_by_pyright():
+    package = os.path.join(HERE, "..", "..")
+    done = pyright("-p", package, "--level", "error", *(
+        os.path.join(package, name) for name in ("muster", "muster_pytest")))
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
 def test_the_options_are_those_of_a_node():
     from muster import _muster
 
