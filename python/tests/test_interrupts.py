@@ -1,9 +1,11 @@
-"""Ctrl-C in a terminal: one ends a program, whatever its functions do; two, at once."""
+"""How programs end. Ctrl-C in a terminal: one ends a program, whatever its functions do;
+two, at once."""
 
 import os
 import pty
 import select
 import signal
+import subprocess
 import sys
 import textwrap
 import time
@@ -186,3 +188,114 @@ def test_ctrl_c_ends_the_program(what, times, tmp_path):
     assert wait_until(lambda: not any(map(is_alive, os.listdir(running))))
     # What had not begun did not begin.
     assert len(os.listdir(running)) <= 2
+
+
+# ---- other ends ----
+
+SHORT = """
+    import os, sys, time
+    import muster
+
+    PLACE, HOW = sys.argv[1:]
+
+    def short(x):
+        open(os.path.join(PLACE, f"begun-{x}"), "w").close()
+        time.sleep(0.3 if HOW == "short" else 600)
+        open(os.path.join(PLACE, f"ended-{x}"), "w").close()
+
+    def ready():
+        while not any(name.startswith("begun") for name in os.listdir(PLACE)):
+            time.sleep(0.01)
+        raise ValueError("the program's own")
+    """
+# What is left by an exception that nothing catches: all that was submitted, or nothing.
+EXCEPTIONS = {
+    "Executor": ("short", """
+        with muster.Executor(2) as executor:
+            for i in range(6):
+                executor.submit(short, i)
+            ready()
+        """, 6),
+    "an executor that is not closed": ("short", """
+        executor = muster.Executor(2)
+        for i in range(6):
+            executor.submit(short, i)
+        ready()
+        """, 6),
+    "LocalCluster": ("long", """
+        with muster.LocalCluster(workers=2) as cluster:
+            coordinator = muster.ClusterCoordinator(cluster)
+            values = [coordinator.schedule(short, (i,)) for i in range(6)]
+            ready()
+        """, 0),
+    "a cluster that is not closed": ("long", """
+        cluster = muster.LocalCluster(workers=2)
+        coordinator = muster.ClusterCoordinator(cluster)
+        values = [coordinator.schedule(short, (i,)) for i in range(6)]
+        ready()
+        """, 0),
+}
+
+
+@pytest.mark.parametrize("what", list(EXCEPTIONS))
+def test_an_exception_ends_the_program(what, tmp_path):
+    how, body, ended = EXCEPTIONS[what]
+    place = tmp_path / "place"
+    place.mkdir()
+    path = tmp_path / "program.py"
+    path.write_text(textwrap.dedent(SHORT) + "\nif __name__ == '__main__':\n"
+                    + textwrap.indent(textwrap.dedent(body), "    "))
+    done = subprocess.run([sys.executable, str(path), str(place), how], text=True,
+                          capture_output=True, timeout=ENDS_SECONDS)
+    assert done.returncode == 1 and "ValueError: the program's own" in done.stderr
+    assert sum(name.startswith("ended") for name in os.listdir(place)) == ended
+
+
+RUN = """
+import os, sys, time
+import muster
+
+def long(x):
+    open(os.path.join(os.environ["PLACE"], str(os.getpid())), "w").close()
+    time.sleep(600)
+
+@muster.program("chief")
+def main(node):
+    coordinator = muster.ClusterCoordinator(node)
+    values = [coordinator.schedule(long, (i,)) for i in range(2)]
+    while len(os.listdir(os.environ["PLACE"])) < 2:
+        time.sleep(0.01)
+    print("READY", flush=True)
+    if os.environ["HOW"] == "exit":
+        sys.exit(3)
+    if os.environ["HOW"] == "raise":
+        raise ValueError("the program's own")
+    coordinator.join()
+"""
+
+
+@pytest.mark.parametrize("how, signals, code", [
+    ("join", [signal.SIGINT], 5), ("join", [signal.SIGINT] * 2, 130),
+    ("join", [signal.SIGTERM], 5), ("join", [signal.SIGKILL], -9),
+    ("exit", [], 1), ("raise", [], 1)])
+def test_muster_run_ends_with_all_tasks(tmp_path, how, signals, code):
+    place = tmp_path / "place"
+    place.mkdir()
+    (tmp_path / "ending_job.py").write_text(RUN)
+    job = subprocess.Popen(
+        [sys.executable, "-m", "muster", "run", "--workers", "2", "--python",
+         "ending_job", "--grace-ms", "300"], cwd=tmp_path, text=True,
+        start_new_session=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+        env={**os.environ, "HOW": how, "PLACE": str(place)})
+    said = ""
+    while "READY" not in said:
+        line = job.stdout.readline()
+        assert line, said
+        said += line
+    for number in signals:
+        job.send_signal(number)
+        time.sleep(0.05)
+    rest, _ = job.communicate(timeout=ENDS_SECONDS)
+    assert job.returncode == code, said + rest
+    assert ("ValueError: the program's own" in rest) == (how == "raise")
+    assert wait_until(lambda: not any(map(is_alive, os.listdir(place))))
