@@ -15,7 +15,8 @@
     F(S, REQUIRED, u32, shards, 65535)                                      \
     F(S, REQUIRED, u64, size, 0)                                            \
     F(S, OPTIONAL, flag, existing, 0)                                       \
-    F(S, OPTIONAL, u64, replaces, 0)
+    F(S, OPTIONAL, u64, replaces, 0)                                        \
+    F(S, OPTIONAL, u64, creation, 0)
 
 /* `shards` with MU_EPRECONDITION: the variable has that number of shards, and nothing
  * else differs from VAR_OPEN. */
@@ -25,7 +26,8 @@
     F(S, OPTIONAL, str, message, MU__ERROR_TEXT_MAX)                        \
     F(S, OPTIONAL, u64, variable, 0)                                        \
     F(S, OPTIONAL, flag, created, 0)                                        \
-    F(S, OPTIONAL, u32, shards, 65535)
+    F(S, OPTIONAL, u32, shards, 65535)                                      \
+    F(S, OPTIONAL, u64, creation, 0)
 
 #define MU__VAR_READ_FIELDS(F, S)                                           \
     F(S, REQUIRED, u64, token, 0)                                           \

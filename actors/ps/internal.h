@@ -21,7 +21,8 @@
  *
  * ABSENT: opens wait for it, and it has no creator. FILLED: has its content, but the
  * creator has not said COMMIT. ABANDONED: its creator was lost before COMMIT; only the
- * next opener can tell whether shard 0 has its content. */
+ * next opener can tell whether shard 0 has its content: not one of a former creation, who
+ * has yet to hear that shard 0 is another one's. */
 enum shard_stage { ABSENT, MAKING, FILLED, ABANDONED, READY };
 
 struct open_answer {
@@ -29,6 +30,7 @@ struct open_answer {
     struct mu__store_opened opened;
     struct mu__shape shape;         /* that was asked for */
     bool existing;
+    uint64_t creation;
 };
 
 struct variable {
@@ -48,6 +50,7 @@ struct variable {
     uint64_t bytes_read;
     uint64_t bytes_written;
     struct mu__shard_requester creator; /* MAKING, FILLED: owes content or COMMIT */
+    uint64_t creation;              /* whose the content is; 0: not known */
     uint64_t received;              /* bytes of the content, so far */
     struct mu__list waiting;        /* open_answers that wait for READY */
     char name[];
@@ -67,6 +70,7 @@ struct mu__variable_store {
     struct mu__store_limits limits;
     uint64_t incarnation;
     uint64_t serial;
+    uint32_t creations;             /* of shards 0 */
     struct mu__map by_id;
     struct mu__map by_name;
     struct mu__list by_age;         /* of variables */
@@ -120,6 +124,10 @@ void mu__opener_answer_mismatch(struct mu__variable_store *store,
 void mu__opener_drop_answer(struct mu__variable_store *store, struct open_answer *answer);
 
 /* ---- shards.c ---- */
+
+/* Whether the shard is of a later creation of the variable, by the same life of the server
+ * of shard 0. */
+bool mu__shard_is_later(const struct variable *v, uint64_t creation);
 
 struct variable *mu__shard_find_by_name(const struct mu__variable_store *store,
                                         struct mu__view name, uint32_t shard);

@@ -28,6 +28,7 @@ struct open_answer *mu__opener_answer_new(const struct mu__store_open *request)
     answer->opened.requester = request->requester;
     answer->shape = request->shape;
     answer->existing = request->existing;
+    answer->creation = request->creation;
     return answer;
 }
 
@@ -49,6 +50,7 @@ void mu__opener_answer(struct mu__variable_store *store, const struct variable *
 {
     answer->opened.id = v->id;
     answer->opened.created = created;
+    answer->opened.creation = created && v->shard == 0 ? v->creation : 0;
     mu__list_append(&store->due, &answer->node);
 }
 

@@ -55,6 +55,7 @@ static void answer_open(struct mu__ctx *ctx, const struct mu__store_opened *open
         .message = message_of(opened->code, opened->reason),
         .variable = opened->id,
         .created = opened->created,
+        .creation = opened->creation,
         .shards = opened->code == -MU_EPRECONDITION ? opened->shards : 0,
     };
 
@@ -84,6 +85,7 @@ static void on_open(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
         .requester = {msg->from, body->token},
         .existing = body->existing,
         .replaces = body->replaces,
+        .creation = body->creation,
     };
     mu_error error;
     int rv = mu__shape_unpack_dims(body->dims, &request.shape);

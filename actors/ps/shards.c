@@ -18,6 +18,18 @@ static uint64_t mixed(uint64_t number)
     return number == 0 ? 1 : number;
 }
 
+/* The number of the next creation of a variable whose shard 0 is here: it grows, within a
+ * life of this server. */
+static uint64_t next_creation(struct mu__variable_store *store)
+{
+    return store->incarnation << 32 | ++store->creations;
+}
+
+bool mu__shard_is_later(const struct variable *v, uint64_t creation)
+{
+    return creation != 0 && creation >> 32 == v->creation >> 32 && creation < v->creation;
+}
+
 static uint64_t key_of(const struct mu__variable_store *store, struct mu__view name,
                        uint32_t shard)
 {
@@ -173,6 +185,7 @@ int mu__shard_create(struct mu__variable_store *store, struct variable *v,
     v->shape = request->shape;
     v->bytes = request->bytes;
     v->creator = request->requester;
+    v->creation = v->shard == 0 ? next_creation(store) : request->creation;
     v->received = 0;
     v->stage = MAKING;
     store->totals.variables++;
@@ -213,7 +226,8 @@ void mu__shard_make_ready(struct mu__variable_store *store, struct variable *v)
     }
 }
 
-/* Take the oldest open that waits and may create; NULL when there is none. */
+/* Take the oldest open that waits and may create, of no former creation; NULL when there
+ * is none. */
 static struct open_answer *take_successor(struct mu__variable_store *store,
                                           struct variable *v)
 {
@@ -222,7 +236,8 @@ static struct open_answer *take_successor(struct mu__variable_store *store,
     struct open_answer *answer;
 
     while ((answer = mu__opener_take_first(&v->waiting)) != NULL) {
-        if (successor == NULL && !answer->existing)
+        if (successor == NULL && !answer->existing &&
+            !mu__shard_is_later(v, answer->creation))
             successor = answer;
         else
             mu__list_append(&others, &answer->node);
@@ -242,8 +257,20 @@ static void hand_over(struct mu__variable_store *store, struct variable *v,
     v->writes = 0;
     v->bytes_written = 0;
     v->creator = successor->opened.requester;
+    v->creation = v->shard == 0 ? next_creation(store) : successor->creation;
     v->stage = MAKING;
     mu__opener_answer(store, v, true, successor);
+}
+
+/* Whether one waits who has found shard 0 with its content. */
+static bool is_found(const struct variable *v)
+{
+    for (const struct open_answer *a =
+             MU__LIST_FIRST(&v->waiting, struct open_answer, node);
+         a != NULL; a = MU__LIST_NEXT(a, struct open_answer, node))
+        if (a->existing)
+            return true;
+    return false;
 }
 
 void mu__shard_lose_creator(struct mu__variable_store *store, struct variable *v)
@@ -256,7 +283,7 @@ void mu__shard_lose_creator(struct mu__variable_store *store, struct variable *v
     }
     if (v->stage == FILLED) {
         v->stage = ABANDONED;
-        if (!mu__list_is_empty(&v->waiting))
+        if (is_found(v))
             mu__shard_make_ready(store, v);
         return;
     }

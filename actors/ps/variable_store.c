@@ -66,7 +66,8 @@ static bool is_to_make(const struct variable *v, const struct mu__store_open *re
 {
     if (request->existing)
         return false;
-    return v->stage == ABSENT || v->stage == ABANDONED ||
+    return v->stage == ABSENT ||
+           (v->stage == ABANDONED && !mu__shard_is_later(v, request->creation)) ||
            (v->stage == READY && v->id == request->replaces);
 }
 
@@ -110,7 +111,7 @@ static int admit(struct mu__variable_store *store, struct variable *v,
         rv = check_same(v, &request->shape, ret_error);
     if (rv != 0)
         return rv;
-    if (v->stage == ABANDONED)
+    if (v->stage == ABANDONED && request->existing)
         mu__shard_make_ready(store, v);
     if (v->stage != READY)
         return wait_for(store, v, answer, ret_error);

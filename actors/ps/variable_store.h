@@ -65,6 +65,8 @@ struct mu__store_open {
                                its content */
     uint64_t replaces;      /* the shard with this id is dropped, and made anew by the
                                requester; 0: none */
+    uint64_t creation;      /* of a shard but 0: the number that the server of shard 0
+                               gave to this creation of the variable; 0: not known */
 };
 
 /* The answer to an open. */
@@ -77,6 +79,7 @@ struct mu__store_opened {
     const char *reason;     /* for the code; static */
     uint64_t id;
     bool created;           /* the requester owes the content, as transfer `token` */
+    uint64_t creation;      /* of shard 0, if it was created: see mu__store_open */
     uint32_t shards;        /* -MU_EPRECONDITION: its number of shards, if only that
                                differs; 0: more does */
 };

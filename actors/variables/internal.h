@@ -96,7 +96,8 @@ struct operation {
     uint32_t flights;
     uint32_t parts_left;    /* parts that do not rest */
     enum open_phase phase;  /* this and below: OPEN. */
-    bool creates;           /* shard 0 is this open's to fill */
+    bool creates;           /* shard 0 is this open's to fill, */
+    uint64_t creation;      /* with this number, which servers compare */
     bool recreates;         /* lost shards are made anew, with all others */
     bool doubts;            /* a creation that found others' shards was begun anew */
     uint64_t home;          /* the id of shard 0, as found in FIND_HOME */

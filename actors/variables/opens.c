@@ -230,6 +230,8 @@ void mu__vars_take_opened(struct mu__ctx *ctx, struct variables *v, struct op_pa
     part->opened = true;
     part->made = body->created;
     part->absent = false;
+    if (part->shard == 0 && part->made)
+        op->creation = body->creation;
     if (!part->made && op->creates && op->recreates)
         open_part(v, part, body->variable);
     else if (part->made && op->phase == FILL)

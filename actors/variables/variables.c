@@ -122,6 +122,7 @@ static int send_open(struct mu__ctx *ctx, struct variables *v, struct op_part *p
         .size = part->shard_bytes,
         .existing = mu__vars_requests_existing(part),
         .replaces = part->replaces,
+        .creation = part->shard != 0 && part->op->creates ? part->op->creation : 0,
     };
 
     flight->answer = MU__VAR_OPENED;

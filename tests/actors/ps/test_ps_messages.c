@@ -114,23 +114,23 @@ static const struct bad_open {
     uint32_t code;
     const char *message;
 } bad_opens[] = {
-    {{1, NAME("v"), MU_F32, {dims_16, 8}, 0, 1, 64, false, 0}, 0, ""},
-    {{2, NAME(""), MU_F32, {dims_16, 8}, 0, 1, 64, false, 0}, MU_EINVALID,
+    {{1, NAME("v"), MU_F32, {dims_16, 8}, 0, 1, 64, false, 0, 0}, 0, ""},
+    {{2, NAME(""), MU_F32, {dims_16, 8}, 0, 1, 64, false, 0, 0}, MU_EINVALID,
      "a variable's name has 0 bytes: expected 1 to 255"},
-    {{3, NAME("v\x01"), MU_F32, {dims_16, 8}, 0, 1, 64, false, 0}, MU_EINVALID,
+    {{3, NAME("v\x01"), MU_F32, {dims_16, 8}, 0, 1, 64, false, 0, 0}, MU_EINVALID,
      "a variable's name has a control character at byte 1"},
-    {{4, NAME("v"), 77, {dims_16, 8}, 0, 1, 64, false, 0}, MU_EINVALID,
+    {{4, NAME("v"), 77, {dims_16, 8}, 0, 1, 64, false, 0, 0}, MU_EINVALID,
      "dtype 77 is unknown"},
-    {{5, NAME("v"), MU_F32, {dims_16, 7}, 0, 1, 64, false, 0}, MU_EINVALID,
+    {{5, NAME("v"), MU_F32, {dims_16, 7}, 0, 1, 64, false, 0, 0}, MU_EINVALID,
      "dims of 7 bytes: expected 8 for each"},
-    {{6, NAME("v"), MU_F32, {dims_huge, 16}, 0, 1, 64, false, 0}, MU_ERANGE,
+    {{6, NAME("v"), MU_F32, {dims_huge, 16}, 0, 1, 64, false, 0, 0}, MU_ERANGE,
      "dimension 0 is 9223372036854775808: the variable would have more than "
      "4398046511104 bytes"},
-    {{7, NAME("v"), MU_F32, {dims_16, 8}, 0, 0, 64, false, 0}, MU_ERANGE,
+    {{7, NAME("v"), MU_F32, {dims_16, 8}, 0, 0, 64, false, 0, 0}, MU_ERANGE,
      "0 shards of 16 rows: expected 1 to the number of rows"},
-    {{8, NAME("v"), MU_F32, {dims_16, 8}, 9, 4, 16, false, 0}, MU_EINVALID,
+    {{8, NAME("v"), MU_F32, {dims_16, 8}, 9, 4, 16, false, 0, 0}, MU_EINVALID,
      "shard 9 of 4"},
-    {{9, NAME("v"), MU_F32, {dims_16, 8}, 0, 1, UINT64_MAX, false, 0}, MU_EINVALID,
+    {{9, NAME("v"), MU_F32, {dims_16, 8}, 0, 1, UINT64_MAX, false, 0, 0}, MU_EINVALID,
      "shard of 18446744073709551615 bytes: expected 64"},
 };
 

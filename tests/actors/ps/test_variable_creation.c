@@ -447,6 +447,79 @@ static void test_replaced(void **state)
     assert_true(read_first(store, opened.id) == 0);
 }
 
+/* Numbers of creations grow when shard 0 goes to another one, who may not have heard yet
+ * that it does. */
+static void test_numbers_of_creations(void **state)
+{
+    struct mu__variable_store *store = *state;
+    struct mu__store_open alice = open_of("w", ALICE, 1);
+    struct mu__store_open bob = open_of("w", BOB, 2);
+    struct mu__store_opened first = opens(store, &alice);
+    struct mu__store_opened second;
+
+    opens_and_waits(store, &bob);
+    mu__store_node_down(store, ALICE);
+    second = answered(store, BOB, 2);
+    assert_true(second.created);
+    assert_true(second.creation > first.creation);
+    assert_true(second.creation >> 32 == first.creation >> 32);
+    zero_it(store, second.id, BOB, 2);
+    assert_true(opens(store, &alice).creation == 0);
+}
+
+/* One of a former creation does not get what a later one has written and left: shard 0 may
+ * have its content. */
+static void test_former_creation(void **state)
+{
+    struct mu__variable_store *store = *state;
+    struct mu__store_open alice = second_of(ALICE, 1, false);
+    struct mu__store_open bob = second_of(BOB, 2, false);
+    struct mu__store_open carol = second_of(CAROL, 3, true);
+    struct mu__store_opened made;
+    float content[8] = {42};
+
+    alice.creation = 7;
+    bob.creation = 6;
+    made = opens(store, &alice);
+    assert_true(made.created);
+    write_ok(store, (struct mu__store_write){
+                        .id = made.id, .operation = MU__WRITE_ASSIGN, .transfer = 1,
+                        .data = {(const uint8_t *)content, sizeof content},
+                        .writer = pid(ALICE)});
+    opens_and_waits(store, &bob);
+    mu__store_node_down(store, ALICE);
+    bob.requester.token = 4;
+    opens_and_waits(store, &bob);
+    assert_int_equal(mu__store_open(store, &carol, &(mu_error){.code = 0}), 0);
+    assert_false(answered(store, BOB, 2).created);
+    assert_false(answered(store, BOB, 4).created);
+    assert_false(answered(store, CAROL, 3).created);
+    assert_true(read_half(store, made.id) == 42);
+}
+
+/* One of a later creation does, and one whose number another life of the server gave. */
+static void test_later_creation(void **state)
+{
+    static const uint64_t later[] = {8, (uint64_t)1 << 32 | 1};
+    struct mu__variable_store *store = *state;
+    uint64_t token = 2;
+
+    for (size_t i = 0; i < 2; i++) {
+        struct mu__store_open alice = second_of(ALICE, token++, false);
+        struct mu__store_open bob = second_of(BOB, token++, false);
+        uint64_t id;
+
+        alice.creation = 7;
+        bob.creation = later[i];
+        id = opens(store, &alice).id;
+        zero_it(store, id, ALICE, alice.requester.token);
+        mu__store_node_down(store, ALICE);
+        assert_true(opens(store, &bob).created);
+        mu__store_node_down(store, BOB);
+        assert_int_equal(totals_of(store).variables, 0);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -465,6 +538,9 @@ int main(void)
         WITH_STORE(test_orphan),
         WITH_STORE(test_orphan_is_waited_for),
         WITH_STORE(test_replaced),
+        WITH_STORE(test_numbers_of_creations),
+        WITH_STORE(test_former_creation),
+        WITH_STORE(test_later_creation),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -149,7 +149,7 @@ static void test_opens_refused(void **state)
         struct mu__variable_store *store = mu__store_new(&small, i);
         struct mu__store_open request = {
             mu__view_str(row->name), row->shape, row->shard, row->bytes, {pid(ALICE), 1},
-            false, 0};
+            false, 0, 0};
         mu_error error = {.message = ""};
         int rv = mu__store_open(store, &request, &error);
 
