@@ -101,7 +101,8 @@
     M(145, REGISTER_REFUSED, register_refused, CHIEF, MU__REGISTER_REFUSED_FIELDS) \
     M(150, KEY_TXN, key_txn, USE, MU__KEY_TXN_FIELDS)                           \
     M(160, TASK_MARK, task_mark, OPERATE, MU__TASK_MARK_FIELDS)                 \
-    M(161, TASK_CLEARED, task_cleared, TASK, MU__TASK_CLEARED_FIELDS)
+    M(161, TASK_CLEARED, task_cleared, TASK, MU__TASK_CLEARED_FIELDS)           \
+    M(162, JOURNAL_BODY, journal_body, STORED, MU__JOURNAL_BODY_FIELDS)
 
 enum mu__kind {
 #define MU__KIND(number, NAME, name, RIGHT, FIELDS) MU__##NAME = number,

@@ -58,11 +58,18 @@ static int request_to_make(mu_node *node, struct mu__msg *request, int64_t timeo
     return 0;
 }
 
+/* What a per-worker value is made from. */
+struct making {
+    const char *function;       /* "": none, `args` are the values */
+    const mu_value *args;
+    bool is_shared;
+};
+
 /* A request with the function's name, if there is one, behind its body. */
-static struct mu__msg *make_request(const char *function, const mu_value *args,
+static struct mu__msg *make_request(const struct making *making,
                                     const struct mu__packed *sizes, mu_error *ret_error)
 {
-    struct mu__view name = mu__view_str(function);
+    struct mu__view name = mu__view_str(making->function);
     struct mu__msg *msg =
         mu__msg_heap(MU__PER_WORKER_MAKE, sizeof(struct mu__per_worker_make) + name.size);
     struct mu__per_worker_make *body;
@@ -76,14 +83,15 @@ static struct mu__msg *make_request(const char *function, const mu_value *args,
         memcpy(body + 1, name.data, name.size);
         body->function = (struct mu__view){body + 1, name.size};
     }
+    body->by_content = making->is_shared;
     body->args = *sizes;
-    if (mu__pack_args(msg, args, &body->args, ret_error) == 0)
+    if (mu__pack_args(msg, making->args, &body->args, ret_error) == 0)
         return msg;
     mu__node_drop_msg(msg);
     return NULL;
 }
 
-static int open_per_worker(mu_coordinator *c, const char *function, const mu_value *args,
+static int open_per_worker(mu_coordinator *c, const struct making *making,
                            int64_t timeout_ms, mu_error *ret_error,
                            mu_per_worker **ret_per_worker)
 {
@@ -94,13 +102,13 @@ static int open_per_worker(mu_coordinator *c, const char *function, const mu_val
 
     if (node == NULL)
         return -MU_ECLOSED;
-    rv = mu__measure_args(args, &sizes, ret_error);
+    rv = mu__measure_args(making->args, &sizes, ret_error);
     if (rv != 0)
         return rv;
-    if (args != NULL && mu__has_references(args))
+    if (making->args != NULL && mu__has_references(making->args))
         return mu_error_set(ret_error, -MU_EINVALID,
                             "a per-worker value is not made from references");
-    request = make_request(function, args, &sizes, ret_error);
+    request = make_request(making, &sizes, ret_error);
     return request == NULL
                ? -MU_ENOMEM
                : request_to_make(node, request, timeout_ms, ret_error, ret_per_worker);
@@ -113,10 +121,25 @@ int mu_per_worker_open(mu_coordinator *c, const char *function, const mu_value *
     MU__REQUIRE_AS(ret_error, "coordinator, function, ret_per_worker", c, function,
                    ret_per_worker);
 
+    const struct making making = {function, args, false};
     int rv = mu__check_function_name(function, ret_error);
 
-    return rv != 0 ? rv : open_per_worker(c, function, args, timeout_ms, ret_error,
-                                          ret_per_worker);
+    return rv != 0 ? rv
+                   : open_per_worker(c, &making, timeout_ms, ret_error, ret_per_worker);
+}
+
+int mu_per_worker_open_shared(mu_coordinator *c, const char *function,
+                              const mu_value *args, int64_t timeout_ms,
+                              mu_error *ret_error, mu_per_worker **ret_per_worker)
+{
+    MU__REQUIRE_AS(ret_error, "coordinator, function, ret_per_worker", c, function,
+                   ret_per_worker);
+
+    const struct making making = {function, args, true};
+    int rv = mu__check_function_name(function, ret_error);
+
+    return rv != 0 ? rv
+                   : open_per_worker(c, &making, timeout_ms, ret_error, ret_per_worker);
 }
 
 int mu_per_worker_open_values(mu_coordinator *c, const mu_value *values,
@@ -125,11 +148,14 @@ int mu_per_worker_open_values(mu_coordinator *c, const mu_value *values,
 {
     MU__REQUIRE_AS(ret_error, "coordinator, values, ret_per_worker", c, values,
                    ret_per_worker);
+
+    const struct making making = {"", values, false};
+
     if (mu_value_type(values) != MU_VALUE_LIST && mu_value_type(values) != MU_VALUE_MAP)
         return mu_error_set(ret_error, -MU_EINVALID,
                             "a per-worker value is made from a list, with an item for "
                             "each worker, or from a map of such lists by task type");
-    return open_per_worker(c, "", values, timeout_ms, ret_error, ret_per_worker);
+    return open_per_worker(c, &making, timeout_ms, ret_error, ret_per_worker);
 }
 
 void mu_per_worker_close(mu_per_worker *per_worker)

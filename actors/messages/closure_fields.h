@@ -134,12 +134,15 @@
 
 /* Make a per-worker value: `function` runs with `args` once on each worker, and again on
  * a restarted one. Without `function`, `args` is a list with one item for each worker's
- * index, or a map of such lists by task type. PER_WORKER_MADE answers with its number. */
+ * index, or a map of such lists by task type. PER_WORKER_MADE answers with its number.
+ * `by_content`: the value is shared by all that have the same function and args, and the
+ * journal keeps these. */
 #define MU__PER_WORKER_MAKE_FIELDS(F, S)                                    \
     F(S, REQUIRED, u64, token, 0)                                           \
     F(S, OPTIONAL, str, function, MU__FUNCTION_NAME_MAX)                    \
     F(S, OPTIONAL, value, args, MU__VALUE_BYTES_MAX)                        \
-    F(S, OPTIONAL, str, name, MU__CLOSURE_NAME_MAX)
+    F(S, OPTIONAL, str, name, MU__CLOSURE_NAME_MAX)                         \
+    F(S, OPTIONAL, flag, by_content, 0)
 
 #define MU__PER_WORKER_MADE_FIELDS(F, S)                                    \
     F(S, REQUIRED, u64, token, 0)                                           \

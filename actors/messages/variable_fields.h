@@ -117,7 +117,15 @@
     F(S, OPTIONAL, u32, attempts_max, 65534)                                \
     F(S, OPTIONAL, u32, worker, 0)                                          \
     F(S, OPTIONAL, u32, not_worker, 0)                                      \
-    F(S, OPTIONAL, str, worker_type, 15)
+    F(S, OPTIONAL, str, worker_type, 15)                                    \
+    F(S, OPTIONAL, bytes, inputs, 8 * MU__INPUTS_MAX)
+
+/* A shared per-worker value (by_content of PER_WORKER_MAKE), before the first closure
+ * that has its number among its inputs. */
+#define MU__JOURNAL_BODY_FIELDS(F, S)                                       \
+    F(S, REQUIRED, u64, number, 0)                                          \
+    F(S, REQUIRED, str, function, MU__FUNCTION_NAME_MAX)                    \
+    F(S, OPTIONAL, value, args, MU__VALUE_BYTES_MAX)
 
 #define MU__JOURNAL_FINISHED_FIELDS(F, S)                                   \
     F(S, REQUIRED, u64, number, 0)                                          \

@@ -14,7 +14,12 @@ void mu__sup_count_outcome(struct supervisor *s, int code);
 void mu__sup_resolve(struct mu__ctx *ctx, struct supervisor *s,
                      struct mu__closure *closure, const struct closure_outcome *outcome);
 
-/* The same with an error of the chief's own. */
+/* Tell a client how its closure, or one that it has joined, has ended. */
+void mu__sup_answer(struct mu__ctx *ctx, struct supervisor *s,
+                    const struct mu__closure *closure, mu__pid to, uint64_t token,
+                    const struct closure_outcome *outcome);
+
+/* The same as mu__sup_resolve with an error of the chief's own. */
 void mu__sup_resolve_error(struct mu__ctx *ctx, struct supervisor *s,
                            struct mu__closure *closure, int code, uint32_t kind,
                            const char *text);

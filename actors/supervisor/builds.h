@@ -17,6 +17,7 @@
 #define MU_ACTORS_SUPERVISOR_BUILDS_H
 
 #include "actors/supervisor/inputs.h"
+#include "actors/supervisor/state/kept_bodies.h"
 
 enum build_state { ABSENT, WAITING, UNDER_WAY, SLOW, ENDED, GIVEN_UP };
 
@@ -32,15 +33,18 @@ struct build {
 struct per_worker {
     struct mu__list_node node;  /* among all values */
     uint64_t number;
-    mu__pid client;
+    mu__pid *holders;           /* the clients that have made it, each as often as it
+                                   did */
+    uint32_t holders_count;
+    uint32_t holders_room;
+    bool is_shared;             /* known by its function and args */
     uint32_t function;          /* MU__NAME_NONE: made from values */
     mu_value *values;
     struct mu__buf *backing;    /* of the function's arguments */
     struct mu__packed args;
-    uint32_t users;
+    struct kept_body kept;      /* counts the closures that use it */
     uint32_t failures;          /* builds that ended with an error */
     uint32_t losses;            /* of workers, under its builds */
-    bool released;
     struct build *builds;
     uint32_t builds_size;
 };

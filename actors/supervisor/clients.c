@@ -345,9 +345,11 @@ static int take_options(struct mu__ctx *ctx, struct supervisor *s,
             return mu_error_set(ret_error, -MU_ENOMEM, "out of memory");
     }
     rv = mu__sup_check_role(s, extra, ret_error);
+    if (rv == 0)
+        rv = mu__sup_take_inputs(ctx, s, closure, body->inputs, ret_error);
     if (rv == 0 && extra->name != NULL && s->journal.file != NULL)
-        rv = mu__sup_journal_scheduled(ctx, s, closure, body->inputs.size > 0, ret_error);
-    return rv != 0 ? rv : mu__sup_take_inputs(ctx, s, closure, body->inputs, ret_error);
+        rv = mu__sup_journal_scheduled(ctx, s, closure, ret_error);
+    return rv;
 }
 
 /* Into its queue, unless it waits for inputs. */

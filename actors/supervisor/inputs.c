@@ -37,10 +37,8 @@ void mu__sup_on_release(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
         pinned->released = true;
         mu__sup_pinned_remove_unused(ctx, s, pinned);
     }
-    if (pw != NULL && mu__pid_equal(pw->client, msg->from)) {
-        pw->released = true;
-        mu__sup_per_worker_remove_unused(ctx, s, pw);
-    }
+    if (pw != NULL)
+        mu__sup_per_worker_release(ctx, s, pw, msg->from);
 }
 
 static int use_input(struct mu__ctx *ctx, struct supervisor *s,
@@ -67,7 +65,7 @@ static int use_input(struct mu__ctx *ctx, struct supervisor *s,
     if (pinned != NULL)
         pinned->users++;
     else
-        pw->users++;
+        pw->kept.users++;
     if (extra->inputs.has_many)
         extra->inputs.many[extra->inputs.count] = number;
     else
@@ -120,13 +118,40 @@ void mu__sup_drop_inputs(struct mu__ctx *ctx, struct supervisor *s,
             mu__sup_pinned_remove_unused(ctx, s, pinned);
         }
         if (pw != NULL) {
-            pw->users--;
+            pw->kept.users--;
             mu__sup_per_worker_remove_unused(ctx, s, pw);
         }
     }
     if (extra->inputs.has_many)
         mu__free_array(extra->inputs.many);
     extra->inputs.has_many = false;
+}
+
+bool mu__sup_inputs_outlive(const struct supervisor *s, const struct closure_extra *extra)
+{
+    for (uint32_t i = 0; i < extra->inputs.count; i++) {
+        const struct per_worker *pw =
+            mu__sup_per_worker_find(s, mu__closure_extra_inputs(extra)[i]);
+
+        if (pw == NULL || !pw->is_shared)
+            return false;
+    }
+    return true;
+}
+
+bool mu__sup_inputs_have_room(struct supervisor *s, const struct closure_extra *extra)
+{
+    uint32_t count = 0;
+    uint64_t bytes = 0;
+
+    for (uint32_t i = 0; i < extra->inputs.count; i++) {
+        const struct per_worker *pw =
+            mu__sup_per_worker_find(s, mu__closure_extra_inputs(extra)[i]);
+
+        count += !pw->kept.is_listed;
+        bytes += pw->kept.is_listed ? 0 : pw->kept.bytes;
+    }
+    return count == 0 || mu__kept_bodies_make_room(&s->journal.bodies, count, bytes);
 }
 
 uint32_t mu__sup_inputs_worker(const struct supervisor *s,
@@ -228,8 +253,6 @@ int mu__sup_bring_inputs(struct mu__ctx *ctx, struct supervisor *s,
 
 void mu__sup_inputs_client_lost(struct mu__ctx *ctx, struct supervisor *s, mu__pid client)
 {
-    struct per_worker *pw = first_value(s);
-
     mu__sup_inputs_pause(s);
     for (size_t i = 0; i < s->pinned.by_number.capacity; i++) {
         struct pinned_result *pinned = s->pinned.by_number.entries[i].value;
@@ -241,15 +264,7 @@ void mu__sup_inputs_client_lost(struct mu__ctx *ctx, struct supervisor *s, mu__p
         mu__sup_pinned_remove_unused(ctx, s, pinned);
     }
     mu__sup_inputs_resume(ctx, s);
-    while (pw != NULL) {
-        struct per_worker *next = next_value(pw);
-
-        if (mu__pid_equal(pw->client, client)) {
-            pw->released = true;
-            mu__sup_per_worker_remove_unused(ctx, s, pw);
-        }
-        pw = next;
-    }
+    mu__sup_per_worker_client_lost(ctx, s, client);
 }
 
 void mu__sup_inputs_done(struct supervisor *s)

@@ -18,6 +18,13 @@ int mu__sup_take_inputs(struct mu__ctx *ctx, struct supervisor *s,
 int mu__sup_bring_inputs(struct mu__ctx *ctx, struct supervisor *s,
                          struct mu__closure *closure, struct mu__member_worker *worker);
 
+/* Whether the next chief can make all of them again, from the journal. */
+bool mu__sup_inputs_outlive(const struct supervisor *s,
+                            const struct closure_extra *extra);
+
+/* Whether the journal has room for those, of such, that it does not have yet. */
+bool mu__sup_inputs_have_room(struct supervisor *s, const struct closure_extra *extra);
+
 /* The worker that has most of a closure's inputs; 0: no preference. */
 uint32_t mu__sup_inputs_worker(const struct supervisor *s,
                                const struct closure_extra *extra);
@@ -64,9 +71,25 @@ const mu_value *mu__sup_per_worker_item(const struct supervisor *s,
                                         const mu_value *values,
                                         const struct mu__member_worker *worker);
 
-/* Remove a value if its client has released it and no closure uses it. */
+/* A client that has made the value releases it once; one that has not changes nothing. */
+void mu__sup_per_worker_release(struct mu__ctx *ctx, struct supervisor *s,
+                                struct per_worker *pw, mu__pid client);
+void mu__sup_per_worker_client_lost(struct mu__ctx *ctx, struct supervisor *s,
+                                    mu__pid client);
+
+/* Remove a value if its clients have released it and no closure uses it. */
 void mu__sup_per_worker_remove_unused(struct mu__ctx *ctx, struct supervisor *s,
                                       struct per_worker *pw);
+
+/* A shared value of the journal, which is there already if it was read before. The
+ * journal holds it until all is read. 0 or -MU_ENOMEM. */
+int mu__sup_per_worker_restore(struct supervisor *s,
+                               const struct mu__journal_body *record);
+void mu__sup_per_worker_restored(struct mu__ctx *ctx, struct supervisor *s);
+
+/* A mu__journal_content_fn; `owner` is the supervisor. */
+struct kept_body *mu__sup_per_worker_content(void *owner, uint64_t number,
+                                             struct mu__journal_body *record);
 void mu__sup_per_worker_done(struct supervisor *s);
 
 #endif

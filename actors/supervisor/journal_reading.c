@@ -3,11 +3,28 @@
 #include "actors/supervisor/journaling.h"
 
 #include "actors/supervisor/actions.h"
+#include "actors/supervisor/inputs.h"
 #include "actors/supervisor/roles.h"
 
 #include <inttypes.h>
 
-static int read_scheduled(struct supervisor *s, const struct mu__journal_scheduled *body)
+/* The values that it uses stand before it. */
+static int read_inputs(struct mu__ctx *ctx, struct supervisor *s,
+                       struct mu__closure *closure,
+                       const struct mu__journal_scheduled *body)
+{
+    mu_error error;
+    int rv = mu__sup_take_inputs(ctx, s, closure, body->inputs, &error);
+
+    if (rv != -MU_ENOTFOUND)
+        return rv;
+    mu__log(ctx, MU__LOG_ERROR, "the journal lacks a function that closure \"%.*s\" "
+            "uses", (int)body->name.size, (const char *)body->name.data);
+    return -MU_EDATALOSS;
+}
+
+static int read_scheduled(struct mu__ctx *ctx, struct supervisor *s,
+                          const struct mu__journal_scheduled *body)
 {
     uint32_t function = mu__names_take(&s->functions, body->function);
     struct named_closure *named =
@@ -40,7 +57,7 @@ static int read_scheduled(struct supervisor *s, const struct mu__journal_schedul
         .number = body->number,
         .effect = body->effect,
         .options = {
-            .flags = body->flags,
+            .flags = body->flags & ~MU__JOURNAL_LATE,
             .priority = body->priority == 0 ? MU__PRIORITY_DEFAULT
                                             : (uint8_t)(body->priority - 1),
             .run_timeout_ms = mu__run_timeout(body->run_timeout_ms),
@@ -57,7 +74,7 @@ static int read_scheduled(struct supervisor *s, const struct mu__journal_schedul
         s->journal.number_last = body->number;
     if (body->effect > s->effects.last)
         s->effects.last = body->effect;
-    return 0;
+    return read_inputs(ctx, s, closure, body);
 }
 
 /* No closure is queued for it: its inputs went with the former chief. */
@@ -133,9 +150,12 @@ static int read_record(void *owner, struct mu__msg *msg)
         finished = mu__finished_find(&s->journal.finished, body->name);
         if (finished != NULL)
             mu__finished_remove(&s->journal.finished, finished);
-        return (body->flags & MU__JOURNAL_LATE) != 0 ? read_late(s, body)
-                                                 : read_scheduled(s, body);
+        return (body->flags & MU__JOURNAL_LATE) != 0 && body->inputs.size == 0
+                   ? read_late(s, body)
+                   : read_scheduled(reading->ctx, s, body);
     }
+    case MU__JOURNAL_BODY:
+        return mu__sup_per_worker_restore(s, mu__body(msg));
     case MU__JOURNAL_FINISHED: {
         const struct mu__journal_finished *body = mu__body(msg);
         int rv;
@@ -209,6 +229,7 @@ int mu__sup_journal_open(struct mu__ctx *ctx, struct supervisor *s)
                           mu__kernel_pool(ctx->kernel), read_record, &reading, &error,
                           &cut, &s->journal.file);
     mu__named_closures_remove_if(&s->journal.named, is_late);
+    mu__sup_per_worker_restored(ctx, s);
     if (rv == 0)
         rv = check_roles(s, &error);
     if (rv == 0)

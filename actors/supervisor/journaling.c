@@ -11,6 +11,7 @@
 
 #include "actors/supervisor/actions.h"
 #include "actors/supervisor/handlers.h"
+#include "actors/supervisor/inputs.h"
 #include "actors/supervisor/roles.h"
 #include "actors/supervisor/unread.h"
 
@@ -73,6 +74,8 @@ static void describe(void *owner, uint64_t id, struct mu__journal_scheduled *rec
     record->worker = extra->options.worker;
     record->not_worker = extra->options.not_worker;
     record->worker_type = mu__sup_role_view(s, extra);
+    record->inputs = (struct mu__view){mu__closure_extra_inputs(extra),
+                                       8U * extra->inputs.count};
 }
 
 /* Log, and tell clients once, that the journal cannot be written. The chief goes on. */
@@ -152,18 +155,36 @@ static int note_scheduled(struct mu__ctx *ctx, struct supervisor *s,
     return 0;
 }
 
+/* Whether the journal can keep what the closure uses. */
+static int check_inputs(struct supervisor *s, const struct closure_extra *extra,
+                        bool is_late, mu_error *ret_error)
+{
+    if (is_late && (extra->options.flags & MU__CLOSURE_ONCE) != 0)
+        return mu_error_set(ret_error, -MU_EINVALID,
+                            "with a journal, a named closure whose inputs only workers "
+                            "keep (results, per-worker values) cannot have its effects "
+                            "once: the next chief would not know its number");
+    if (is_late || mu__sup_inputs_have_room(s, extra))
+        return 0;
+    (void)mu_error_set(ret_error, -MU_EEXHAUSTED,
+                       "the journal keeps at most %d functions and shared values of "
+                       "closures under way, with %" PRIu64 " bytes together: there is no "
+                       "room for one more until closures have finished",
+                       (int)MU__KEPT_BODIES_MAX, MU__KEPT_BODIES_BYTES_MAX);
+    ret_error->kind = MU_ERROR_LIMIT;
+    return ret_error->code;
+}
+
 int mu__sup_journal_scheduled(struct mu__ctx *ctx, struct supervisor *s,
-                              struct mu__closure *closure, bool has_inputs,
-                              mu_error *ret_error)
+                              struct mu__closure *closure, mu_error *ret_error)
 {
     struct closure_extra *extra = mu__sup_extra(s, closure);
+    bool is_late = !mu__sup_inputs_outlive(s, extra);
     struct named_closure *named;
-    int rv;
+    int rv = check_inputs(s, extra, is_late, ret_error);
 
-    if (has_inputs && (extra->options.flags & MU__CLOSURE_ONCE) != 0)
-        return mu_error_set(ret_error, -MU_EINVALID,
-                            "with a journal, a named closure that has inputs cannot have "
-                            "its effects once: the next chief would not know its number");
+    if (rv != 0)
+        return rv;
     named = mu__named_closures_add(&s->journal.named, mu__view_str(extra->name),
                                    s->journal.number_last + 1);
     if (named == NULL)
@@ -172,10 +193,10 @@ int mu__sup_journal_scheduled(struct mu__ctx *ctx, struct supervisor *s,
     named->closure = mu__closure_id(closure);
     named->function = closure->function;
     mu__names_hold(&s->functions, named->function);
-    named->is_late = has_inputs;
+    named->is_late = is_late;
     extra->options.flags &= ~(uint32_t)MU__CLOSURE_KEEP;
     rv = number_effect(ctx, s, extra, ret_error);
-    if (rv == 0 && !has_inputs)
+    if (rv == 0 && !is_late)
         rv = note_scheduled(ctx, s, named, ret_error);
     if (rv != 0) {
         mu__named_closures_remove(&s->journal.named, named);
@@ -283,26 +304,15 @@ bool mu__sup_journal_known(struct mu__ctx *ctx, struct supervisor *s,
 /* ---- Resolving ---- */
 
 static void answer_joined(struct mu__ctx *ctx, struct supervisor *s,
-                          struct named_closure *named,
+                          const struct mu__closure *closure,
+                          const struct named_closure *named,
                           const struct closure_outcome *outcome)
 {
-    struct mu__packed result = {.head = NULL};
-    struct mu__buf *copy = NULL;
-    bool is_there = named->joined != NULL && outcome->code == 0 &&
-                    copy_result(&outcome->result, &result, &copy);
-
     for (struct joined_client *at = named->joined; at != NULL; at = at->next) {
         s->counts.scheduled++;
         mu__sup_count_outcome(s, outcome->code);
-        if (is_there)
-            answer(ctx, s, at->pid, at->token, &result, copy);
-        else
-            mu__sup_refuse(ctx, at->pid, at->token,
-                           outcome->code == 0 ? -MU_ENOMEM : outcome->code,
-                           MU_ERROR_OTHER, "the closure of that name, which another one "
-                           "had scheduled, failed");
+        mu__sup_answer(ctx, s, closure, at->pid, at->token, outcome);
     }
-    mu__buf_unref(copy);
 }
 
 bool mu__sup_journal_resolved(struct mu__ctx *ctx, struct supervisor *s,
@@ -323,7 +333,7 @@ bool mu__sup_journal_resolved(struct mu__ctx *ctx, struct supervisor *s,
         s->journal.is_behind = true;
         report_failure(ctx, s, &error);
     }
-    answer_joined(ctx, s, named, outcome);
+    answer_joined(ctx, s, closure, named, outcome);
     mu__named_closures_remove(&s->journal.named, named);
     mu__sup_journal_plan(ctx, s);
     return rv == 0;
@@ -431,6 +441,7 @@ void mu__sup_journal_init(struct supervisor *s)
     s->journal.finished.functions = &s->functions;
     s->journal.effects = &s->effects;
     s->journal.describe = describe;
+    s->journal.content = mu__sup_per_worker_content;
     s->journal.owner = s;
 }
 

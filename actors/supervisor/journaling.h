@@ -17,12 +17,12 @@ bool mu__sup_journal_known(struct mu__ctx *ctx, struct supervisor *s,
                            struct supervisor_client *client,
                            const struct mu__schedule *body);
 
-/* Write a new closure down; 0, or why it cannot be (with a message). One that has
- * inputs is written down when it has finished: the next chief would not know them. The
- * result of a closure of the journal is there, and is not pinned on its worker. */
+/* Write a new closure down, with the shared values among its inputs; 0, or why it cannot
+ * be (with a message). One that has other inputs is written down when it has finished:
+ * the next chief would not know them. The result of a closure of the journal is there,
+ * and is not pinned on its worker. */
 int mu__sup_journal_scheduled(struct mu__ctx *ctx, struct supervisor *s,
-                              struct mu__closure *closure, bool has_inputs,
-                              mu_error *ret_error);
+                              struct mu__closure *closure, mu_error *ret_error);
 
 /* Flush what was appended to the journal; a failure is reported to clients. */
 void mu__sup_journal_secure(struct mu__ctx *ctx, struct supervisor *s);

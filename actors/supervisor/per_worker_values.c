@@ -75,10 +75,12 @@ static int read_make(struct supervisor *s, const struct mu__per_worker_make *bod
 
 static void per_worker_free(struct supervisor *s, struct per_worker *pw)
 {
+    mu__kept_bodies_remove(&s->journal.bodies, &pw->kept);
     mu__names_release(&s->functions, pw->function);
     mu_value_free(pw->values);
     mu__buf_unref(pw->backing);
     mu__free_array(pw->builds);
+    mu__free_array(pw->holders);
     mu__free_array(pw);
 }
 
@@ -106,7 +108,18 @@ static void answer_make(struct mu__ctx *ctx, mu__pid to, uint64_t token, uint64_
     (void)mu__send_body(ctx, to, MU__PER_WORKER_MADE, &body, sizeof body);
 }
 
-static struct per_worker *per_worker_new(struct supervisor *s, mu__pid client,
+static int hold(struct per_worker *pw, mu__pid client)
+{
+    if (!mu__grow_for_one((void **)&pw->holders, &pw->holders_room, pw->holders_count,
+                          sizeof *pw->holders))
+        return -MU_ENOMEM;
+    pw->holders[pw->holders_count++] = client;
+    return 0;
+}
+
+/* Of that number, held by the client, and among all values. */
+static struct per_worker *per_worker_new(struct supervisor *s, uint64_t number,
+                                         mu__pid client,
                                          const struct mu__per_worker_make *body,
                                          mu_error *ret_error)
 {
@@ -117,16 +130,43 @@ static struct per_worker *per_worker_new(struct supervisor *s, mu__pid client,
         return NULL;
     }
     *pw = (struct per_worker){
-        .number = MU__PER_WORKER_BIT | (s->per_worker.next + 1),
-        .client = client,
+        .number = number,
+        .is_shared = body->by_content && body->function.size > 0,
         .function = MU__NAME_NONE,
+        .kept.bytes = (uint64_t)body->args.head_size + body->args.tail_size,
     };
     if (read_make(s, body, pw, ret_error) == 0) {
-        if (mu__map_set(&s->per_worker.by_number, pw->number, pw) == 0)
+        if (hold(pw, client) == 0 &&
+            mu__map_set(&s->per_worker.by_number, number, pw) == 0) {
+            mu__list_append(&s->per_worker.all, &pw->node);
             return pw;
+        }
         (void)mu_error_set(ret_error, -MU_ENOMEM, "out of memory");
     }
     per_worker_free(s, pw);
+    return NULL;
+}
+
+static bool is_same_content(const struct mu__packed *a, const struct mu__packed *b)
+{
+    return a->head_size == b->head_size && a->tail_size == b->tail_size &&
+           (a->head_size == 0 || memcmp(a->head, b->head, a->head_size) == 0) &&
+           (a->tail_size == 0 || memcmp(a->tail, b->tail, a->tail_size) == 0);
+}
+
+static bool is_same(struct mu__view a, struct mu__view b)
+{
+    return a.size == b.size && memcmp(a.data, b.data, a.size) == 0;
+}
+
+/* NULL: there is none. */
+static struct per_worker *find_shared(const struct supervisor *s,
+                                      const struct mu__per_worker_make *body)
+{
+    for (struct per_worker *pw = first_value(s); pw != NULL; pw = next_value(pw))
+        if (pw->is_shared && is_same_content(&pw->args, &body->args) &&
+            is_same(mu__names_view(&s->functions, pw->function), body->function))
+            return pw;
     return NULL;
 }
 
@@ -134,25 +174,106 @@ void mu__sup_on_per_worker_make(struct mu__ctx *ctx, void *state, struct mu__msg
 {
     struct supervisor *s = state;
     const struct mu__per_worker_make *body = mu__body(msg);
+    struct per_worker *pw = body->by_content ? find_shared(s, body) : NULL;
+    bool is_new = pw == NULL;
     mu_error error = {.code = 0};
-    struct per_worker *pw;
 
     /* The value is removed when its client leaves, which therefore must be known. */
     if (mu__sup_client(s, msg->from) == NULL)
         (void)mu_error_set(&error, -MU_EEXHAUSTED, "the chief has too many clients");
-    pw = error.code != 0 ? NULL : per_worker_new(s, msg->from, body, &error);
-    answer_make(ctx, msg->from, body->token, pw == NULL ? 0 : pw->number, &error);
-    if (pw == NULL)
+    else if (is_new)
+        pw = per_worker_new(s, MU__PER_WORKER_BIT | (s->per_worker.next + 1), msg->from,
+                            body, &error);
+    else if (hold(pw, msg->from) != 0)
+        (void)mu_error_set(&error, -MU_ENOMEM, "out of memory");
+    answer_make(ctx, msg->from, body->token, error.code != 0 ? 0 : pw->number, &error);
+    if (error.code != 0 || !is_new)
         return;
     s->per_worker.next++;
-    mu__list_append(&s->per_worker.all, &pw->node);
     mu__sup_builds_make(ctx, s, pw);
+}
+
+/* ---- In the journal ---- */
+
+/* Holds what was restored while the journal is read. */
+static const mu__pid reader = {0};
+
+int mu__sup_per_worker_restore(struct supervisor *s,
+                               const struct mu__journal_body *record)
+{
+    const struct mu__per_worker_make body = {
+        .function = record->function, .args = record->args, .by_content = true};
+    uint64_t number = record->number | MU__PER_WORKER_BIT;
+    struct per_worker *pw = mu__sup_per_worker_find(s, number);
+    mu_error error;
+
+    if (pw == NULL)
+        pw = per_worker_new(s, number, reader, &body, &error);
+    if (pw == NULL)
+        return -MU_ENOMEM;
+    mu__kept_bodies_add(&s->journal.bodies, &pw->kept, 0, true);
+    if ((number & ~MU__PER_WORKER_BIT) > s->per_worker.next)
+        s->per_worker.next = number & ~MU__PER_WORKER_BIT;
+    return 0;
+}
+
+void mu__sup_per_worker_restored(struct mu__ctx *ctx, struct supervisor *s)
+{
+    mu__sup_per_worker_client_lost(ctx, s, reader);
+}
+
+struct kept_body *mu__sup_per_worker_content(void *owner, uint64_t number,
+                                             struct mu__journal_body *record)
+{
+    const struct supervisor *s = owner;
+    struct per_worker *pw = mu__sup_per_worker_find(s, number);
+
+    record->function = mu__names_view(&s->functions, pw->function);
+    record->args = pw->args;
+    return &pw->kept;
+}
+
+/* ---- Releasing ---- */
+
+void mu__sup_per_worker_release(struct mu__ctx *ctx, struct supervisor *s,
+                                struct per_worker *pw, mu__pid client)
+{
+    for (uint32_t i = 0; i < pw->holders_count; i++)
+        if (mu__pid_equal(pw->holders[i], client)) {
+            pw->holders[i] = pw->holders[--pw->holders_count];
+            mu__sup_per_worker_remove_unused(ctx, s, pw);
+            return;
+        }
+}
+
+static void forget_holder(struct per_worker *pw, mu__pid client)
+{
+    uint32_t left = 0;
+
+    for (uint32_t i = 0; i < pw->holders_count; i++)
+        if (!mu__pid_equal(pw->holders[i], client))
+            pw->holders[left++] = pw->holders[i];
+    pw->holders_count = left;
+}
+
+void mu__sup_per_worker_client_lost(struct mu__ctx *ctx, struct supervisor *s,
+                                    mu__pid client)
+{
+    struct per_worker *pw = first_value(s);
+
+    while (pw != NULL) {
+        struct per_worker *next = next_value(pw);
+
+        forget_holder(pw, client);
+        mu__sup_per_worker_remove_unused(ctx, s, pw);
+        pw = next;
+    }
 }
 
 void mu__sup_per_worker_remove_unused(struct mu__ctx *ctx, struct supervisor *s,
                             struct per_worker *pw)
 {
-    if (!pw->released || pw->users > 0)
+    if (pw->holders_count > 0 || pw->kept.users > 0)
         return;
     for (uint32_t i = 1; i < s->members.workers_size; i++)
         if (mu__membership_get(&s->members, i) != NULL)
@@ -187,7 +308,7 @@ mu_value *mu__sup_per_worker_value(const struct supervisor *s)
         (void)mu_value_set(map, "number",
                            mu_value_int((int64_t)(pw->number & ~MU__PER_WORKER_BIT)));
         (void)mu_value_set(map, "function", mu_value_string(name));
-        (void)mu_value_set(map, "users", mu_value_int(pw->users));
+        (void)mu_value_set(map, "users", mu_value_int(pw->kept.users));
         (void)mu_value_set(map, "failures", mu_value_int(pw->failures));
         (void)mu_value_set(map, "losses", mu_value_int(pw->losses));
         (void)mu_value_append(list, map);

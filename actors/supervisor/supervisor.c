@@ -57,21 +57,21 @@ void mu__sup_remove(struct supervisor *s, struct mu__closure *closure)
     mu__closures_remove(&s->closures, closure);
 }
 
-static void answer(struct mu__ctx *ctx, struct supervisor *s,
-                   const struct mu__closure *closure,
-                   const struct closure_outcome *outcome)
+void mu__sup_answer(struct mu__ctx *ctx, struct supervisor *s,
+                    const struct mu__closure *closure, mu__pid to, uint64_t token,
+                    const struct closure_outcome *outcome)
 {
     struct mu__msg *msg = mu__msg_new(ctx, MU__RESOLVED);
 
     if (msg != NULL) {
         struct mu__resolved *body = mu__body(msg);
 
-        body->token = closure->token;
+        body->token = token;
         body->closure = mu__closure_id(closure);
         body->attempt = mu__sup_runs(s, closure);
         body->code = (uint32_t)-outcome->code;
         body->pinned = outcome->pinned;
-        if (outcome->code == 0 && (closure->marks & MU__MARK_DROP_RESULT) == 0)
+        if (outcome->code == 0)
             body->result = outcome->result;
         if (outcome->code != 0) {
             body->error_kind = outcome->kind;
@@ -84,8 +84,20 @@ static void answer(struct mu__ctx *ctx, struct supervisor *s,
         if (body->result.head != NULL || outcome->code != 0)
             copy_text(msg, body, outcome);
     }
-    if (mu__sup_send_result(ctx, s, s->clients.items[closure->client].pid, msg) != 0)
+    if (mu__sup_send_result(ctx, s, to, msg) != 0)
         mu__log(ctx, MU__LOG_WARN, "an answer could not be sent to its client");
+}
+
+static void answer(struct mu__ctx *ctx, struct supervisor *s,
+                   const struct mu__closure *closure,
+                   const struct closure_outcome *outcome)
+{
+    struct closure_outcome wanted = *outcome;
+
+    if ((closure->marks & MU__MARK_DROP_RESULT) != 0)
+        wanted.result = (struct mu__packed){.head = NULL};
+    mu__sup_answer(ctx, s, closure, s->clients.items[closure->client].pid,
+                   closure->token, &wanted);
 }
 
 /* Settle the closure's effect number: no attempt will use it any more. */

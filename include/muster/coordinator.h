@@ -175,6 +175,16 @@ MU_EXPORT int mu_per_worker_open(mu_coordinator *coordinator, const char *functi
                                  const mu_value *args, int64_t timeout_ms,
                                  mu_error *ret_error, mu_per_worker **ret_per_worker);
 
+/* The same for a value that is known by its content: who opens one with the same function
+ * and equal arguments gets the same value. With a journal it is written down with the
+ * first named closure that uses it, so that such closures go on when the chief is started
+ * again. The journal keeps 4,096 values of closures under way, with 256 MiB of arguments
+ * together: a named closure that needs one more ends with -MU_EEXHAUSTED. */
+MU_EXPORT int mu_per_worker_open_shared(mu_coordinator *coordinator, const char *function,
+                                        const mu_value *args, int64_t timeout_ms,
+                                        mu_error *ret_error,
+                                        mu_per_worker **ret_per_worker);
+
 /* Make a per-worker value from given values: item i of the list is for worker i; on a
  * worker without an item, closures that use it end with an input error. When tasks of
  * other types run closures, too: a map with such a list for each type, {"gpu": [...]}. */

@@ -413,11 +413,14 @@ mu_value *cluster_reference(struct cluster_closure *closure);
 void cluster_cancel(struct cluster_closure *closure);
 void cluster_let_go(struct cluster_closure *closure);
 
-/* A per-worker value by function, or (NULL) by values. Takes args. Once the call is done,
- * cluster_per_worker_made gives what mu_value_per_worker makes references from; it is let
- * go of with mu__held_unref. */
+/* A per-worker value by function, or (NULL) by values; or one that is shared. Takes args.
+ * Once the call is done, cluster_per_worker_made gives what mu_value_per_worker makes
+ * references from; it is let go of with mu__held_unref. */
 struct cluster_call *cluster_per_worker(struct cluster_task *task, const char *function,
                                         mu_value *args, int64_t timeout_ms);
+struct cluster_call *cluster_per_worker_shared(struct cluster_task *task,
+                                               const char *function, mu_value *args,
+                                               int64_t timeout_ms);
 struct mu__held *cluster_per_worker_made(struct cluster_call *call);
 
 /* Why a closure has not run: `of.client.status` is the caller's. By name: NULL. */

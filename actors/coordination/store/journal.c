@@ -276,15 +276,22 @@ static int read_storage(struct journal_reading *r)
 struct use {
     uint16_t first;     /* kinds of messages */
     uint16_t last;
+    uint16_t beside;    /* one more; 0: none */
     const char *what;
 };
 
 static const struct use uses[MU__JOURNAL_USES] = {
-    [MU__JOURNAL_OF_CHIEF] = {MU__JOURNAL_BEGIN, MU__JOURNAL_REMOVED,
+    [MU__JOURNAL_OF_CHIEF] = {MU__JOURNAL_BEGIN, MU__JOURNAL_REMOVED, MU__JOURNAL_BODY,
                               "the journal of a chief's closures (--journal)"},
-    [MU__JOURNAL_OF_STORE] = {MU__STORE_BEGIN, MU__STORE_COMMIT,
+    [MU__JOURNAL_OF_STORE] = {MU__STORE_BEGIN, MU__STORE_COMMIT, 0,
                               "the store of a coordination service (--store)"},
 };
+
+static bool is_of(const struct use *use, unsigned kind)
+{
+    return (kind >= use->first && kind <= use->last) ||
+           (kind != 0 && kind == use->beside);
+}
 
 /* Kinds of a newer muster are of any use. */
 static int check_use(const struct mu__journal_piece *piece, enum mu__journal_use use,
@@ -293,7 +300,7 @@ static int check_use(const struct mu__journal_piece *piece, enum mu__journal_use
     unsigned kind = mu__journal_piece_message(piece);
 
     for (unsigned i = 0; i < MU__JOURNAL_USES; i++)
-        if (i != use && kind >= uses[i].first && kind <= uses[i].last)
+        if (i != use && is_of(&uses[i], kind))
             return mu_error_set(error, -MU_EINVALID, "%s: expected %s, and this is %s: "
                                 "each of them has a file of its own", name,
                                 uses[use].what, uses[i].what);

@@ -1,5 +1,7 @@
 #include "actors/supervisor/state/closure_journal.h"
 
+#include "runtime/base/byte_order.h"
+
 #include <assert.h>
 #include <stdalign.h>
 #include <string.h>
@@ -72,6 +74,39 @@ static int write_scheduled(struct closure_journal *journal, enum target target,
                   ret_error);
 }
 
+/* Before the first record that needs it, in the file and in the new one of a compaction. */
+static int write_body(struct closure_journal *journal, enum target target,
+                      uint64_t number, mu_error *ret_error)
+{
+    const struct compaction *compaction = &journal->compaction;
+    struct mu__journal_body record = {.number = number};
+    struct kept_body *body = journal->content(journal->owner, number, &record);
+    bool is_new = compaction->runs && body->is_listed &&
+                  body->compaction == compaction->number;
+    bool is_whole = target == TO_NEW_FILE || body->is_written;
+    int rv;
+
+    if (is_whole && (is_new || !compaction->runs))
+        return 0;
+    rv = append(journal, is_whole ? TO_NEW_FILE : TO_JOURNAL, MU__JOURNAL_BODY, &record,
+                sizeof record, ret_error);
+    if (rv == 0)
+        mu__kept_bodies_add(&journal->bodies, body, compaction->number, !is_whole);
+    return target == TO_JOURNAL && is_whole ? 0 : rv;   /* the compaction fails */
+}
+
+static int write_bodies(struct closure_journal *journal, enum target target,
+                        struct mu__view inputs, mu_error *ret_error)
+{
+    int rv = 0;
+
+    for (uint32_t i = 0; rv == 0 && i < inputs.size / 8; i++)
+        rv = write_body(journal, target,
+                        mu__load_little64((const uint8_t *)inputs.data + (size_t)8 * i),
+                        ret_error);
+    return rv;
+}
+
 /* Of a closure that ends only the name and function are written. */
 static int write_named(struct closure_journal *journal, enum target target,
                        const struct named_closure *named, mu_error *ret_error)
@@ -81,10 +116,17 @@ static int write_named(struct closure_journal *journal, enum target target,
         .name = {named->name, named->name_size},
         .flags = named->is_late ? MU__JOURNAL_LATE : 0,
     };
+    int rv = 0;
 
     if (named->closure != 0)
         journal->describe(journal->owner, named->closure, &record);
-    return write_scheduled(journal, target, &record, named->function, ret_error);
+    if (record.inputs.size > 0) {
+        record.flags |= MU__JOURNAL_LATE;
+        rv = write_bodies(journal, target, record.inputs, ret_error);
+    }
+    return rv != 0 ? rv
+                   : write_scheduled(journal, target, &record, named->function,
+                                     ret_error);
 }
 
 static int write_finished(struct closure_journal *journal, enum target target,
@@ -210,6 +252,10 @@ bool mu__closure_journal_is_due(const struct closure_journal *journal)
 static int end_compaction(struct closure_journal *journal, int rv)
 {
     journal->compaction.runs = false;
+    if (rv == 0)
+        mu__kept_bodies_renewed(&journal->bodies, journal->compaction.number);
+    else
+        mu__kept_bodies_stay(&journal->bodies);
     journal->compact_bytes = 2 * mu__journal_bytes(journal->file);
     if (journal->compact_bytes < COMPACT_BYTES_MIN)
         journal->compact_bytes = COMPACT_BYTES_MIN;

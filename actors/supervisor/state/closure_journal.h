@@ -1,6 +1,7 @@
 /* The chief's journal file: what is written of named closures. It says of each that it
  * was scheduled, and that it has finished (with its result) or was removed. What a
- * closure asks for is filled in by its owner, through `describe`.
+ * closure asks for is filled in by its owner, through `describe`. The shared per-worker
+ * values that it uses stand before it, each once.
  *
  * What has no effect any more is left out by a compaction: a new file is written in
  * steps, beside the old one, which is used as before. It gets what there is, and what is
@@ -11,11 +12,13 @@
 
 #include "actors/coordination/store/journal.h"
 #include "actors/supervisor/state/finished_closures.h"
+#include "actors/supervisor/state/kept_bodies.h"
 #include "actors/supervisor/state/named_closures.h"
 #include "runtime/base/id_window.h"
 
-/* Among the flags of a SCHEDULED record: it is of a closure that no other chief can run,
- * and counts only together with its FINISHED record. */
+/* Among the flags of a SCHEDULED record. Without `inputs`: it is of a closure that no
+ * other chief can run, and counts only together with its FINISHED record. With `inputs`:
+ * a muster that does not know these takes it for such a one. */
 #define MU__JOURNAL_LATE (UINT32_C(1) << 31)
 
 /* The numbering of the supervisor's effects, as servers know it. */
@@ -30,6 +33,11 @@ struct effect_numbers {
 /* Fills in what closure `id` asks for: args, effect, flags and so on. */
 typedef void (*mu__journal_describe_fn)(void *owner, uint64_t id,
                                         struct mu__journal_scheduled *record);
+
+/* Fills in the content of a value that such a closure has among its inputs; returns what
+ * the journal notes of it. */
+typedef struct kept_body *(*mu__journal_content_fn)(void *owner, uint64_t number,
+                                                    struct mu__journal_body *record);
 
 /* A compaction. Closures under way come first: one that is written goes to the end of
  * their list. Then those that had finished when it began, and the end of the file's
@@ -48,10 +56,12 @@ struct closure_journal {
     struct mu__journal *file;   /* NULL: there is no journal */
     struct named_closures named;
     struct finished_closures finished;
+    struct kept_bodies bodies;
     struct compaction compaction;
     struct effect_numbers *effects;
     mu__journal_describe_fn describe;
-    void *owner;                /* for describe */
+    mu__journal_content_fn content;
+    void *owner;                /* for describe and content */
     uint64_t number_last;       /* the highest number of a closure so far */
     uint64_t effects_end;       /* numbers of effects below are reserved in the file */
     uint64_t compact_bytes;     /* the file is compacted when it has grown so large */

@@ -71,8 +71,8 @@ static void run_open(struct mupy_call *call)
 {
     mu_per_worker *made = NULL;
 
-    call->rv = mu_per_worker_open(call->object, call->text, call->data,
-                                  call->timeout_ms, &call->error, &made);
+    call->rv = mu_per_worker_open_shared(call->object, call->text, call->data,
+                                         call->timeout_ms, &call->error, &made);
     call->made = made;
     mu_value_free((mu_value *)(uintptr_t)call->data);
 }

@@ -124,6 +124,13 @@ static int open_per_worker(struct waits_env *env, int64_t timeout_ms, mu_error *
                               &env->per_worker);
 }
 
+static int open_per_worker_shared(struct waits_env *env, int64_t timeout_ms,
+                                  mu_error *error)
+{
+    return mu_per_worker_open_shared(env->coordinator, "f", NULL, timeout_ms, error,
+                                     &env->per_worker);
+}
+
 static int open_per_worker_values(struct waits_env *env, int64_t timeout_ms,
                                   mu_error *error)
 {
@@ -311,6 +318,8 @@ static const struct waits_row rows[] = {
     {"mu_coordinator_schedule", schedule, queue_one, PLACE, RESULTS_ON, 0},
     {"mu_coordinator_schedule_with", schedule_with, queue_one, PLACE, RESULTS_ON, 0},
     {"mu_per_worker_open", open_per_worker, take_coordinator, ASKS_LATER,
+     ASKS_LATER_ON(WAITS_OK), 0},
+    {"mu_per_worker_open_shared", open_per_worker_shared, take_coordinator, ASKS_LATER,
      ASKS_LATER_ON(WAITS_OK), 0},
     {"mu_per_worker_open_values", open_per_worker_values, take_coordinator, ASKS_LATER,
      ASKS_LATER_ON(WAITS_OK), 0},

@@ -313,8 +313,9 @@ static struct cluster_call *post_question(struct cluster_call *call, struct mu__
     return cluster__post(call, MU__CLIENT);
 }
 
-struct cluster_call *cluster_per_worker(struct cluster_task *task, const char *function,
-                                        mu_value *args, int64_t timeout_ms)
+static struct cluster_call *make_per_worker(struct cluster_task *task,
+                                            const char *function, mu_value *args,
+                                            bool is_shared, int64_t timeout_ms)
 {
     struct mu__msg *msg =
         mu__msg_heap(MU__PER_WORKER_MAKE, sizeof(struct mu__per_worker_make));
@@ -322,12 +323,26 @@ struct cluster_call *cluster_per_worker(struct cluster_task *task, const char *f
 
     assert(msg != NULL);
     body = (void *)msg->body;
+    body->by_content = is_shared;
     if (function != NULL)
         body->function = mu__view_str(function);
     if (args != NULL)
         msg->backing = mu__pack_value(args, &body->args);
     mu_value_free(args);
     return post_question(cluster__call_new(task, MU__CLIENT_REQUEST, timeout_ms), msg);
+}
+
+struct cluster_call *cluster_per_worker(struct cluster_task *task, const char *function,
+                                        mu_value *args, int64_t timeout_ms)
+{
+    return make_per_worker(task, function, args, false, timeout_ms);
+}
+
+struct cluster_call *cluster_per_worker_shared(struct cluster_task *task,
+                                               const char *function, mu_value *args,
+                                               int64_t timeout_ms)
+{
+    return make_per_worker(task, function, args, true, timeout_ms);
 }
 
 struct mu__held *cluster_per_worker_made(struct cluster_call *call)
