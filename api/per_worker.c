@@ -158,6 +158,16 @@ int mu_per_worker_open_values(mu_coordinator *c, const mu_value *values,
     return open_per_worker(c, &making, timeout_ms, ret_error, ret_per_worker);
 }
 
+int mu_per_worker_check(const mu_coordinator *c, const mu_per_worker *per_worker,
+                        mu_error *ret_error)
+{
+    MU__REQUIRE_AS(ret_error, "coordinator, per_worker", c, per_worker);
+    if (per_worker->held.chief_epoch == (uint16_t)atomic_load(&c->session.chief_epoch))
+        return 0;
+    return mu_error_set(ret_error, -MU_EUNAVAILABLE,
+                        "the per-worker value was opened for a chief that is lost");
+}
+
 void mu_per_worker_close(mu_per_worker *per_worker)
 {
     if (per_worker != NULL)

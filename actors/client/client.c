@@ -398,6 +398,7 @@ static bool begin_session(struct mu__ctx *ctx, struct client_actor *c,
         return false;
     }
     c->session = (struct client_session){.shared = call->session};
+    atomic_store(&call->session->chief_epoch, c->chief.epoch);
     if (c->chief.connected)
         mu__client_room_open(ctx, c);
     return true;
@@ -554,6 +555,8 @@ static void on_node_down(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
         return;
     c->chief.connected = false;
     c->chief.epoch++;
+    if (c->session.shared != NULL)
+        atomic_store(&c->session.shared->chief_epoch, c->chief.epoch);
     mu__view_copy(body->reason, words, sizeof words);
     (void)mu_error_set(&error, -MU_EUNAVAILABLE, "%s is lost: %s", c->config.chief,
                        words);

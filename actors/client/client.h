@@ -53,6 +53,7 @@ struct mu__session {
     atomic_uint_fast64_t cancelled;
     atomic_uint_fast64_t retried;
     atomic_int phase;
+    atomic_uint chief_epoch;        /* the client actor's: see struct mu__held */
     atomic_uint_fast64_t bytes_scheduled;   /* of arguments, admitted; by both sides */
     atomic_uint_fast64_t bytes_resolved;
     _Atomic(struct mu__error_entry *) errors; /* the latest first: pushed by the loop,

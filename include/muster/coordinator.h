@@ -196,6 +196,11 @@ MU_EXPORT int mu_per_worker_open_values(mu_coordinator *coordinator,
 /* A reference for the arguments of closures. The caller frees it. */
 MU_EXPORT mu_value *mu_value_per_worker(mu_per_worker *per_worker);
 
+/* Whether closures may use it: -MU_EUNAVAILABLE when it was opened for a chief that was
+ * lost since. The program opens another one for the next chief. Asks nobody. */
+MU_EXPORT int mu_per_worker_check(const mu_coordinator *coordinator,
+                                  const mu_per_worker *per_worker, mu_error *ret_error);
+
 /* Free it, once no closure that uses it is outstanding. NULL is fine. */
 MU_EXPORT void mu_per_worker_close(mu_per_worker *per_worker);
 

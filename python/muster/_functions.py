@@ -67,6 +67,9 @@ def entry_of(coordinator: "_muster.Coordinator", by_identity: Dict[Any, Any],
     data = _pickling.dumps_function(function)
     key = hashlib.sha256(data).digest()
     entry = by_hash.get(key)
+    if entry is not None and entry.is_lost(coordinator):
+        by_hash.pop(key, None)
+        entry = None
     if entry is None:
         _evict(coordinator, by_identity, by_hash, len(data))
         opened = _muster.open_function(coordinator, data, name_of(function))

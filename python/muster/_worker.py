@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import collections
 import pickle
+import sys
 import threading
 from typing import Any, Dict, Iterator, NamedTuple, Optional, Tuple
 
@@ -135,8 +136,25 @@ class Failed:
         if exception is None:
             exception = errors.class_of(self.code)(self.words + refused, kind="function",
                                                    detail=self.text)
+        else:
+            exception = _of_this_program(exception)
         exception.__cause__ = errors.cause_of(exception, self.text)
         return exception
+
+
+def _of_this_program(exception: BaseException) -> BaseException:
+    """Give an exception the class of this name that the program has: it was sent by
+    content, perhaps by a worker that had it from an earlier process of the program."""
+    cls: Any = type(exception)
+    own: Any = sys.modules.get("__main__") if cls.__module__ == "__main__" else None
+    for name in cls.__qualname__.split("."):
+        own = getattr(own, name, None)
+    if isinstance(own, type) and own is not cls and issubclass(own, BaseException):
+        try:
+            exception.__class__ = own
+        except TypeError:   # their objects differ
+            pass
+    return exception
 
 
 def _failed_again(data: Optional[bytes], words: str, text: str, code: int) -> Failed:

@@ -112,6 +112,10 @@ mu_value *mupy_take_tensor(PyObject *object);
  * `writable`, when no other value shares it. NULL with an exception. */
 PyObject *mupy_from_value(const mu_value *value, bool writable);
 
+/* A list or dict whose items are converted by `part`, from a list or a map. */
+typedef PyObject *(*mupy_part_fn)(const mu_value *value, void *arg);
+PyObject *mupy_from_parts(const mu_value *value, mupy_part_fn part, void *arg);
+
 /* An object with __array_interface__ that keeps the value, a tensor, alive. */
 PyObject *mupy_tensor_owner(const mu_value *tensor, bool writable);
 
@@ -425,6 +429,9 @@ struct mupy_function {
 
 extern PyTypeObject *mupy_function_type;
 
+/* Whether it was sent to a chief that is lost. */
+bool mupy_function_is_lost(PyObject *function, const mu_coordinator *coordinator);
+
 /* Write "python.call:NAME", with only the end of a NAME that is too long. */
 void mupy_function_name(const char *registered, const char *name, char *out, size_t size);
 
@@ -442,6 +449,11 @@ int mupy_encode_any(mu_value *list, PyObject *object, PyObject *coordinator);
  * belong to (NULL: there are no references). */
 mu_value *mupy_encode_result(PyObject *object);
 PyObject *mupy_decode_result(const mu_value *value, bool writable, mu_run *run);
+
+/* Convert the arguments of a function by name, and back: plain values if they are that,
+ * which functions in C can read. */
+mu_value *mupy_encode_named(PyObject *object);
+PyObject *mupy_decode_named(const mu_value *value, mu_run *run);
 
 /* Decode the arguments of "python.call" and "python.build", from item `first` on: a
  * tuple, and a dict or NULL. -1 with an exception. */

@@ -4,7 +4,7 @@
  * is a per-worker value made by "python.load". Form 0: the positional arguments follow as
  * plain values. Form 1: a pickle of (args, kwargs), its buffers, and its references
  * follow. A result is a plain value, or a map with these three as "python.pickle",
- * "buffers" and "references". */
+ * "buffers" and "references"; so are the arguments of a function by name. */
 #include "extension.h"
 
 #include <stdio.h>
@@ -13,6 +13,7 @@
 
 static const char pickle_key[] = "python.pickle";
 static const char buffers_key[] = "buffers";
+static const char references_key[] = "references";
 
 enum { SMALL_PICKLE_BYTES = 4096 };
 
@@ -59,6 +60,24 @@ void mupy_function_name(const char *registered, const char *name, char *out, siz
     while (length > room && ((unsigned char)*name & 0xc0) == 0x80)
         name++;     /* skip a partial UTF-8 character */
     (void)snprintf(out, size, "%s:%s", registered, name);
+}
+
+bool mupy_function_is_lost(PyObject *function, const mu_coordinator *coordinator)
+{
+    return mu_per_worker_check(coordinator,
+                               ((struct mupy_function *)function)->per_worker, NULL) != 0;
+}
+
+/* is_lost(coordinator) */
+static PyObject *is_lost(PyObject *object, PyObject *coordinator)
+{
+    mu_coordinator *handle = mupy_coordinator_begin(coordinator);
+    bool truth = handle != NULL && mupy_function_is_lost(object, handle);
+
+    if (handle == NULL)
+        return NULL;
+    mupy_coordinator_end(coordinator);
+    return PyBool_FromLong(truth);
 }
 
 static PyObject *function_size(PyObject *object, void *closure)
@@ -339,21 +358,19 @@ size_t mupy_count_inputs(const mu_value *call)
 
 /* ---- results ---- */
 
-mu_value *mupy_encode_result(PyObject *object)
+static mu_value *encode_as_map(PyObject *object)
 {
-    mu_value *value = mupy_take_tensor(object);
     struct pickled pickled;
+    mu_value *value;
 
-    if (value == NULL)
-        value = mupy_to_exact(object);
-    if (value != NULL || PyErr_Occurred())
-        return value;
     if (pickle_any(object, NULL, &pickled) != 0)
         return NULL;
     value = mu_value_map();
     if (value != NULL &&
         mu_value_set(value, pickle_key, mu_value_ref(pickled.pickle)) == 0 &&
-        mu_value_set(value, buffers_key, mu_value_ref(pickled.buffers)) == 0) {
+        mu_value_set(value, buffers_key, mu_value_ref(pickled.buffers)) == 0 &&
+        (mu_value_count(pickled.references) == 0 ||
+         mu_value_set(value, references_key, mu_value_ref(pickled.references)) == 0)) {
         free_pickled(&pickled);
         return value;
     }
@@ -361,6 +378,27 @@ mu_value *mupy_encode_result(PyObject *object)
     mu_value_free(value);
     PyErr_NoMemory();
     return NULL;
+}
+
+mu_value *mupy_encode_result(PyObject *object)
+{
+    mu_value *value = mupy_take_tensor(object);
+
+    if (value == NULL)
+        value = mupy_to_exact(object);
+    return value != NULL || PyErr_Occurred() ? value : encode_as_map(object);
+}
+
+mu_value *mupy_encode_named(PyObject *object)
+{
+    mu_value *value = mupy_to_value(object, MUPY_REFERENCES);
+
+    if (value != NULL || (!PyErr_ExceptionMatches(PyExc_TypeError) &&
+                          !PyErr_ExceptionMatches(PyExc_ValueError) &&
+                          !PyErr_ExceptionMatches(PyExc_OverflowError)))
+        return value;
+    PyErr_Clear();
+    return encode_as_map(object);
 }
 
 /* A small pickle is copied, a large one is read in place. */
@@ -441,8 +479,24 @@ PyObject *mupy_decode_result(const mu_value *value, bool writable, mu_run *run)
     key = mu_value_key(value, 0);
     if (key == NULL || strcmp(key, pickle_key) != 0)
         return mupy_from_value(value, writable);
-    return unpickle(mu_value_at(value, 0), mu_value_find(value, buffers_key), NULL,
-                    writable, run);
+    return unpickle(mu_value_at(value, 0), mu_value_find(value, buffers_key),
+                    mu_value_find(value, references_key), writable, run);
+}
+
+static PyObject *named_part(const mu_value *value, void *run)
+{
+    return mupy_decode_named(value, run);
+}
+
+PyObject *mupy_decode_named(const mu_value *value, mu_run *run)
+{
+    enum mu_value_type type = value == NULL ? MU_VALUE_NIL : mu_value_type(value);
+    const char *key = type == MU_VALUE_MAP ? mu_value_key(value, 0) : NULL;
+
+    if (type == MU_VALUE_LIST ||
+        (type == MU_VALUE_MAP && (key == NULL || strcmp(key, pickle_key) != 0)))
+        return mupy_from_parts(value, named_part, run);
+    return mupy_decode_result(value, true, run);
 }
 
 /* ---- arguments ---- */
@@ -518,8 +572,14 @@ int mupy_function_init(PyObject *module)
         {"size", function_size, NULL, "Bytes of its pickle.", NULL},
         {NULL, NULL, NULL, NULL, NULL},
     };
+    static PyMethodDef of_function[] = {
+        {"is_lost", is_lost, METH_O,
+         "is_lost(coordinator)\n--\n\nWhether it was sent to a chief that is lost."},
+        {NULL, NULL, 0, NULL},
+    };
     static PyType_Slot slots[] = {
         {Py_tp_dealloc, function_dealloc},
+        {Py_tp_methods, of_function},
         {Py_tp_getset, getset},
         {Py_tp_doc, "A Python function that was sent to workers."},
         {0, NULL},

@@ -369,15 +369,15 @@ int mupy_run_build(mu_run *run, void *user)
 PyObject *mupy_run_call_registered(mu_run *run, PyObject *function,
                                    const mu_value *value)
 {
-    PyObject *object = mupy_decode_result(value, true, run);
+    PyObject *object = mupy_decode_named(value, run);
     PyObject *args = NULL;
     PyObject *result = NULL;
     bool is_map = object != NULL && PyDict_Check(object);
 
     if (object == NULL)
         return NULL;
-    if (PyList_Check(object))
-        args = PyList_AsTuple(object);
+    if (PyList_Check(object) || PyTuple_Check(object))
+        args = PySequence_Tuple(object);
     else if (is_map || object == Py_None)
         args = PyTuple_New(0);
     else

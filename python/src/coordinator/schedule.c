@@ -194,7 +194,8 @@ int mupy_schedule_parse(PyObject *const *args, Py_ssize_t count, PyObject *names
 /* ---- functions ---- */
 
 /* What is known of a function that was scheduled before, (entry, Content), when nothing
- * of it has changed: a new reference; NULL, perhaps with an exception. */
+ * of it has changed and the chief has it: a new reference; NULL, perhaps with an
+ * exception. */
 static PyObject *known_function(struct mupy_coordinator *self, PyObject *callable)
 {
     PyObject *known = NULL;
@@ -212,7 +213,9 @@ static PyObject *known_function(struct mupy_coordinator *self, PyObject *callabl
         if (known != NULL)
             mupy_coordinator_remember(self, callable, known);
     }
-    if (known != NULL && !mupy_content_holds(PyTuple_GetItem(known, 1)))
+    if (known != NULL &&
+        (mupy_function_is_lost(PyTuple_GetItem(known, 0), self->handle.object) ||
+         !mupy_content_holds(PyTuple_GetItem(known, 1))))
         Py_CLEAR(known);
     return known;
 }
@@ -247,9 +250,9 @@ static mu_value *named_args(const struct asked *asked)
                             "both");
             return NULL;
         }
-        return mupy_to_value(asked->kwargs, MUPY_REFERENCES);
+        return mupy_encode_named(asked->kwargs);
     }
-    return mupy_to_value(asked->args == NULL ? Py_None : asked->args, MUPY_REFERENCES);
+    return mupy_encode_named(asked->args == NULL ? Py_None : asked->args);
 }
 
 static mu_value *call_args(struct mupy_coordinator *self, const struct asked *asked,

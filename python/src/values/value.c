@@ -585,13 +585,13 @@ mu_value *mupy_to_value(PyObject *object, unsigned flags)
 
 /* ---- values to objects ---- */
 
-static PyObject *list_from(const mu_value *value, bool writable)
+static PyObject *list_from(const mu_value *value, mupy_part_fn part, void *arg)
 {
     Py_ssize_t count = (Py_ssize_t)mu_value_count(value);
     PyObject *list = PyList_New(count);
 
     for (Py_ssize_t i = 0; list != NULL && i < count; i++) {
-        PyObject *item = mupy_from_value(mu_value_at(value, (size_t)i), writable);
+        PyObject *item = part(mu_value_at(value, (size_t)i), arg);
 
         if (item == NULL || PyList_SetItem(list, i, item) != 0)
             Py_CLEAR(list);
@@ -599,19 +599,30 @@ static PyObject *list_from(const mu_value *value, bool writable)
     return list;
 }
 
-static PyObject *dict_from(const mu_value *value, bool writable)
+PyObject *mupy_from_parts(const mu_value *value, mupy_part_fn part, void *arg)
 {
     size_t count = mu_value_count(value);
-    PyObject *dict = PyDict_New();
+    PyObject *dict;
 
+    if (mu_value_type(value) == MU_VALUE_LIST)
+        return list_from(value, part, arg);
+    dict = mupy_frame_object(value);
+    if (dict != NULL || PyErr_Occurred())
+        return dict;
+    dict = PyDict_New();
     for (size_t i = 0; dict != NULL && i < count; i++) {
-        PyObject *item = mupy_from_value(mu_value_at(value, i), writable);
+        PyObject *item = part(mu_value_at(value, i), arg);
 
         if (item == NULL || PyDict_SetItemString(dict, mu_value_key(value, i), item) != 0)
             Py_CLEAR(dict);
         Py_XDECREF(item);
     }
     return dict;
+}
+
+static PyObject *plain_part(const mu_value *value, void *writable)
+{
+    return mupy_from_value(value, writable != NULL);
 }
 
 static PyObject *scalar_from(const mu_value *value)
@@ -639,7 +650,6 @@ PyObject *mupy_from_value(const mu_value *value, bool writable)
 {
     const char *text = "";
     const void *data = "";
-    PyObject *object;
     size_t size = 0;
 
     if (value == NULL)
@@ -652,12 +662,8 @@ PyObject *mupy_from_value(const mu_value *value, bool writable)
         (void)mu_value_get_bytes(value, &data, &size);
         return PyBytes_FromStringAndSize(data, (Py_ssize_t)size);
     case MU_VALUE_LIST:
-        return list_from(value, writable);
     case MU_VALUE_MAP:
-        object = mupy_frame_object(value);
-        if (object != NULL || PyErr_Occurred())
-            return object;
-        return dict_from(value, writable);
+        return mupy_from_parts(value, plain_part, writable ? &writable : NULL);
     case MU_VALUE_TENSOR:
         return array_from(value, writable);
     default:
