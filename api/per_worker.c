@@ -59,14 +59,14 @@ static int request_to_make(mu_node *node, struct mu__msg *request, int64_t timeo
 }
 
 /* What a per-worker value is made from. */
-struct making {
+struct per_worker_request {
     const char *function;       /* "": none, `args` are the values */
     const mu_value *args;
     bool is_shared;
 };
 
 /* A request with the function's name, if there is one, behind its body. */
-static struct mu__msg *make_request(const struct making *making,
+static struct mu__msg *make_request(const struct per_worker_request *making,
                                     const struct mu__packed *sizes, mu_error *ret_error)
 {
     struct mu__view name = mu__view_str(making->function);
@@ -91,7 +91,7 @@ static struct mu__msg *make_request(const struct making *making,
     return NULL;
 }
 
-static int open_per_worker(mu_coordinator *c, const struct making *making,
+static int open_per_worker(mu_coordinator *c, const struct per_worker_request *making,
                            int64_t timeout_ms, mu_error *ret_error,
                            mu_per_worker **ret_per_worker)
 {
@@ -121,7 +121,7 @@ int mu_per_worker_open(mu_coordinator *c, const char *function, const mu_value *
     MU__REQUIRE_AS(ret_error, "coordinator, function, ret_per_worker", c, function,
                    ret_per_worker);
 
-    const struct making making = {function, args, false};
+    const struct per_worker_request making = {function, args, false};
     int rv = mu__check_function_name(function, ret_error);
 
     return rv != 0 ? rv
@@ -135,7 +135,7 @@ int mu_per_worker_open_shared(mu_coordinator *c, const char *function,
     MU__REQUIRE_AS(ret_error, "coordinator, function, ret_per_worker", c, function,
                    ret_per_worker);
 
-    const struct making making = {function, args, true};
+    const struct per_worker_request making = {function, args, true};
     int rv = mu__check_function_name(function, ret_error);
 
     return rv != 0 ? rv
@@ -149,7 +149,7 @@ int mu_per_worker_open_values(mu_coordinator *c, const mu_value *values,
     MU__REQUIRE_AS(ret_error, "coordinator, values, ret_per_worker", c, values,
                    ret_per_worker);
 
-    const struct making making = {"", values, false};
+    const struct per_worker_request making = {"", values, false};
 
     if (mu_value_type(values) != MU_VALUE_LIST && mu_value_type(values) != MU_VALUE_MAP)
         return mu_error_set(ret_error, -MU_EINVALID,

@@ -17,7 +17,7 @@
 #define MU_ACTORS_SUPERVISOR_BUILDS_H
 
 #include "actors/supervisor/inputs.h"
-#include "actors/supervisor/state/kept_bodies.h"
+#include "actors/supervisor/state/sent_bodies.h"
 
 enum build_state { ABSENT, WAITING, UNDER_WAY, SLOW, ENDED, GIVEN_UP };
 
@@ -42,7 +42,7 @@ struct per_worker {
     mu_value *values;
     struct mu__buf *backing;    /* of the function's arguments */
     struct mu__packed args;
-    struct kept_body kept;      /* counts the closures that use it */
+    struct sent_body sent;      /* counts the closures that use it */
     uint32_t failures;          /* builds that ended with an error */
     uint32_t losses;            /* of workers, under its builds */
     struct build *builds;

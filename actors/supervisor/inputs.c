@@ -65,7 +65,7 @@ static int use_input(struct mu__ctx *ctx, struct supervisor *s,
     if (pinned != NULL)
         pinned->users++;
     else
-        pw->kept.users++;
+        pw->sent.users++;
     if (extra->inputs.has_many)
         extra->inputs.many[extra->inputs.count] = number;
     else
@@ -118,7 +118,7 @@ void mu__sup_drop_inputs(struct mu__ctx *ctx, struct supervisor *s,
             mu__sup_pinned_remove_unused(ctx, s, pinned);
         }
         if (pw != NULL) {
-            pw->kept.users--;
+            pw->sent.users--;
             mu__sup_per_worker_remove_unused(ctx, s, pw);
         }
     }
@@ -148,10 +148,10 @@ bool mu__sup_inputs_have_room(struct supervisor *s, const struct closure_extra *
         const struct per_worker *pw =
             mu__sup_per_worker_find(s, mu__closure_extra_inputs(extra)[i]);
 
-        count += !pw->kept.is_listed;
-        bytes += pw->kept.is_listed ? 0 : pw->kept.bytes;
+        count += !pw->sent.is_listed;
+        bytes += pw->sent.is_listed ? 0 : pw->sent.bytes;
     }
-    return count == 0 || mu__kept_bodies_make_room(&s->journal.bodies, count, bytes);
+    return count == 0 || mu__sent_bodies_make_room(&s->journal.bodies, count, bytes);
 }
 
 uint32_t mu__sup_inputs_worker(const struct supervisor *s,

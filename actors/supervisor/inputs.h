@@ -88,7 +88,7 @@ int mu__sup_per_worker_restore(struct supervisor *s,
 void mu__sup_per_worker_restored(struct mu__ctx *ctx, struct supervisor *s);
 
 /* A mu__journal_content_fn; `owner` is the supervisor. */
-struct kept_body *mu__sup_per_worker_content(void *owner, uint64_t number,
+struct sent_body *mu__sup_per_worker_content(void *owner, uint64_t number,
                                              struct mu__journal_body *record);
 void mu__sup_per_worker_done(struct supervisor *s);
 

@@ -17,7 +17,8 @@
  *
  * The parts of the state are structs with files of their own, which know nothing of this
  * one: closures, closure_extra, membership, worker_state, live_nodes, named_closures,
- * closure_journal, pinned_results, backups, reported_metrics, function_times, names. */
+ * closure_journal, sent_bodies, pinned_results, backups, reported_metrics,
+ * function_times, names. */
 #ifndef MU_ACTORS_SUPERVISOR_INTERNAL_H
 #define MU_ACTORS_SUPERVISOR_INTERNAL_H
 

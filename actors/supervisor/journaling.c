@@ -170,7 +170,7 @@ static int check_inputs(struct supervisor *s, const struct closure_extra *extra,
                        "the journal keeps at most %d functions and shared values of "
                        "closures under way, with %" PRIu64 " bytes together: there is no "
                        "room for one more until closures have finished",
-                       (int)MU__KEPT_BODIES_MAX, MU__KEPT_BODIES_BYTES_MAX);
+                       (int)MU__SENT_BODIES_MAX, MU__SENT_BODIES_BYTES_MAX);
     ret_error->kind = MU_ERROR_LIMIT;
     return ret_error->code;
 }

@@ -75,7 +75,7 @@ static int read_make(struct supervisor *s, const struct mu__per_worker_make *bod
 
 static void per_worker_free(struct supervisor *s, struct per_worker *pw)
 {
-    mu__kept_bodies_remove(&s->journal.bodies, &pw->kept);
+    mu__sent_bodies_remove(&s->journal.bodies, &pw->sent);
     mu__names_release(&s->functions, pw->function);
     mu_value_free(pw->values);
     mu__buf_unref(pw->backing);
@@ -133,7 +133,7 @@ static struct per_worker *per_worker_new(struct supervisor *s, uint64_t number,
         .number = number,
         .is_shared = body->by_content && body->function.size > 0,
         .function = MU__NAME_NONE,
-        .kept.bytes = (uint64_t)body->args.head_size + body->args.tail_size,
+        .sent.bytes = (uint64_t)body->args.head_size + body->args.tail_size,
     };
     if (read_make(s, body, pw, ret_error) == 0) {
         if (hold(pw, client) == 0 &&
@@ -211,7 +211,7 @@ int mu__sup_per_worker_restore(struct supervisor *s,
         pw = per_worker_new(s, number, reader, &body, &error);
     if (pw == NULL)
         return -MU_ENOMEM;
-    mu__kept_bodies_add(&s->journal.bodies, &pw->kept, 0, true);
+    mu__sent_bodies_add(&s->journal.bodies, &pw->sent, 0, true);
     if ((number & ~MU__PER_WORKER_BIT) > s->per_worker.next)
         s->per_worker.next = number & ~MU__PER_WORKER_BIT;
     return 0;
@@ -222,7 +222,7 @@ void mu__sup_per_worker_restored(struct mu__ctx *ctx, struct supervisor *s)
     mu__sup_per_worker_client_lost(ctx, s, reader);
 }
 
-struct kept_body *mu__sup_per_worker_content(void *owner, uint64_t number,
+struct sent_body *mu__sup_per_worker_content(void *owner, uint64_t number,
                                              struct mu__journal_body *record)
 {
     const struct supervisor *s = owner;
@@ -230,7 +230,7 @@ struct kept_body *mu__sup_per_worker_content(void *owner, uint64_t number,
 
     record->function = mu__names_view(&s->functions, pw->function);
     record->args = pw->args;
-    return &pw->kept;
+    return &pw->sent;
 }
 
 /* ---- Releasing ---- */
@@ -273,7 +273,7 @@ void mu__sup_per_worker_client_lost(struct mu__ctx *ctx, struct supervisor *s,
 void mu__sup_per_worker_remove_unused(struct mu__ctx *ctx, struct supervisor *s,
                             struct per_worker *pw)
 {
-    if (pw->holders_count > 0 || pw->kept.users > 0)
+    if (pw->holders_count > 0 || pw->sent.users > 0)
         return;
     for (uint32_t i = 1; i < s->members.workers_size; i++)
         if (mu__membership_get(&s->members, i) != NULL)
@@ -308,7 +308,7 @@ mu_value *mu__sup_per_worker_value(const struct supervisor *s)
         (void)mu_value_set(map, "number",
                            mu_value_int((int64_t)(pw->number & ~MU__PER_WORKER_BIT)));
         (void)mu_value_set(map, "function", mu_value_string(name));
-        (void)mu_value_set(map, "users", mu_value_int(pw->kept.users));
+        (void)mu_value_set(map, "users", mu_value_int(pw->sent.users));
         (void)mu_value_set(map, "failures", mu_value_int(pw->failures));
         (void)mu_value_set(map, "losses", mu_value_int(pw->losses));
         (void)mu_value_append(list, map);

@@ -92,12 +92,12 @@ static void answer(struct mu__ctx *ctx, struct supervisor *s,
                    const struct mu__closure *closure,
                    const struct closure_outcome *outcome)
 {
-    struct closure_outcome wanted = *outcome;
+    struct closure_outcome asked = *outcome;
 
     if ((closure->marks & MU__MARK_DROP_RESULT) != 0)
-        wanted.result = (struct mu__packed){.head = NULL};
+        asked.result = (struct mu__packed){.head = NULL};
     mu__sup_answer(ctx, s, closure, s->clients.items[closure->client].pid,
-                   closure->token, &wanted);
+                   closure->token, &asked);
 }
 
 /* Settle the closure's effect number: no attempt will use it any more. */

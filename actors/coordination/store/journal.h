@@ -36,7 +36,8 @@ int mu__journal_open(struct mu__storage *storage, const struct mu__schema *schem
 
 /* The writer of a journal. */
 enum mu__journal_use {
-    MU__JOURNAL_OF_CHIEF,   /* MU__JOURNAL_BEGIN to MU__JOURNAL_REMOVED, MU__JOURNAL_BODY */
+    MU__JOURNAL_OF_CHIEF,   /* MU__JOURNAL_BEGIN to MU__JOURNAL_REMOVED, and
+                               MU__JOURNAL_BODY */
     MU__JOURNAL_OF_STORE,   /* MU__STORE_BEGIN to MU__STORE_COMMIT */
     MU__JOURNAL_USES
 };

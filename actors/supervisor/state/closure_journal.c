@@ -74,13 +74,14 @@ static int write_scheduled(struct closure_journal *journal, enum target target,
                   ret_error);
 }
 
-/* Before the first record that needs it, in the file and in the new one of a compaction. */
+/* Before the first record that needs it, in the file and in the new one of a
+ * compaction. */
 static int write_body(struct closure_journal *journal, enum target target,
                       uint64_t number, mu_error *ret_error)
 {
     const struct compaction *compaction = &journal->compaction;
     struct mu__journal_body record = {.number = number};
-    struct kept_body *body = journal->content(journal->owner, number, &record);
+    struct sent_body *body = journal->content(journal->owner, number, &record);
     bool is_new = compaction->runs && body->is_listed &&
                   body->compaction == compaction->number;
     bool is_whole = target == TO_NEW_FILE || body->is_written;
@@ -91,7 +92,7 @@ static int write_body(struct closure_journal *journal, enum target target,
     rv = append(journal, is_whole ? TO_NEW_FILE : TO_JOURNAL, MU__JOURNAL_BODY, &record,
                 sizeof record, ret_error);
     if (rv == 0)
-        mu__kept_bodies_add(&journal->bodies, body, compaction->number, !is_whole);
+        mu__sent_bodies_add(&journal->bodies, body, compaction->number, !is_whole);
     return target == TO_JOURNAL && is_whole ? 0 : rv;   /* the compaction fails */
 }
 
@@ -253,9 +254,9 @@ static int end_compaction(struct closure_journal *journal, int rv)
 {
     journal->compaction.runs = false;
     if (rv == 0)
-        mu__kept_bodies_renewed(&journal->bodies, journal->compaction.number);
+        mu__sent_bodies_renewed(&journal->bodies, journal->compaction.number);
     else
-        mu__kept_bodies_stay(&journal->bodies);
+        mu__sent_bodies_stay(&journal->bodies);
     journal->compact_bytes = 2 * mu__journal_bytes(journal->file);
     if (journal->compact_bytes < COMPACT_BYTES_MIN)
         journal->compact_bytes = COMPACT_BYTES_MIN;

@@ -12,7 +12,7 @@
 
 #include "actors/coordination/store/journal.h"
 #include "actors/supervisor/state/finished_closures.h"
-#include "actors/supervisor/state/kept_bodies.h"
+#include "actors/supervisor/state/sent_bodies.h"
 #include "actors/supervisor/state/named_closures.h"
 #include "runtime/base/id_window.h"
 
@@ -36,7 +36,7 @@ typedef void (*mu__journal_describe_fn)(void *owner, uint64_t id,
 
 /* Fills in the content of a value that such a closure has among its inputs; returns what
  * the journal notes of it. */
-typedef struct kept_body *(*mu__journal_content_fn)(void *owner, uint64_t number,
+typedef struct sent_body *(*mu__journal_content_fn)(void *owner, uint64_t number,
                                                     struct mu__journal_body *record);
 
 /* A compaction. Closures under way come first: one that is written goes to the end of
@@ -56,7 +56,7 @@ struct closure_journal {
     struct mu__journal *file;   /* NULL: there is no journal */
     struct named_closures named;
     struct finished_closures finished;
-    struct kept_bodies bodies;
+    struct sent_bodies bodies;
     struct compaction compaction;
     struct effect_numbers *effects;
     mu__journal_describe_fn describe;

@@ -3,7 +3,7 @@
 #include "actors/coordination/store/journal.h"
 #include "actors/coordination/store/journal_scan.h"
 #include "actors/ps/variable_store.h"
-#include "actors/supervisor/state/kept_bodies.h"
+#include "actors/supervisor/state/sent_bodies.h"
 #include "actors/worker/function_run.h"
 #include "tests/support/journal_story.h"
 
@@ -271,8 +271,8 @@ static void test_dropped_when_no_closure_uses_them(void **state)
  * when others have finished. */
 static void test_full(void **state)
 {
-    static char names[MU__KEPT_BODIES_MAX + 1][16];
-    static struct mu__held *bodies[MU__KEPT_BODIES_MAX + 1];
+    static char names[MU__SENT_BODIES_MAX + 1][16];
+    static struct mu__held *bodies[MU__SENT_BODIES_MAX + 1];
     struct sim_storage *storage;
     struct cluster *cluster = BEGIN_WITH(&storage, .workers = 1, .clients = 1,
                                          .queue_max = 8192, OWN);
@@ -283,12 +283,12 @@ static void test_full(void **state)
     loads = 0;
     open_at(client);
     set_work_ms(cluster, 1);
-    for (int i = 0; i <= MU__KEPT_BODIES_MAX; i++)
+    for (int i = 0; i <= MU__SENT_BODIES_MAX; i++)
         bodies[i] = sent(client, i);
     run_for(cluster, 20000);
-    assert_int_equal(loads, MU__KEPT_BODIES_MAX + 1);
+    assert_int_equal(loads, MU__SENT_BODIES_MAX + 1);
     set_work_ms(cluster, 10000);
-    for (int i = 0; i <= MU__KEPT_BODIES_MAX; i++) {
+    for (int i = 0; i <= MU__SENT_BODIES_MAX; i++) {
         (void)snprintf(names[i], sizeof names[i], "c%d", i);
         closure = apply(client, bodies[i], 2, ASK(.name = names[i]));
     }
@@ -297,15 +297,15 @@ static void test_full(void **state)
     assert_int_equal(error_of(closure)->kind, MU_ERROR_LIMIT);
     assert_string_equal(error_of(closure)->message,
         "the journal keeps at most 4096 functions and shared values of closures under "
-        "way, with 268435456 bytes together: there is no room for one more until closures "
-        "have finished");
+        "way, with 268435456 bytes together: there is no room for one more until "
+        "closures have finished");
     set_work_ms(cluster, 1);
     assert_int_equal(join(client), -MU_EEXHAUSTED);
-    closure = apply(client, bodies[MU__KEPT_BODIES_MAX], 2,
-                    ASK(.name = names[MU__KEPT_BODIES_MAX]));
+    closure = apply(client, bodies[MU__SENT_BODIES_MAX], 2,
+                    ASK(.name = names[MU__SENT_BODIES_MAX]));
     assert_int_equal(join(client), 0);
-    assert_int_equal(cluster_result(closure), 2 * MU__KEPT_BODIES_MAX);
-    for (int i = 0; i <= MU__KEPT_BODIES_MAX; i++)
+    assert_int_equal(cluster_result(closure), 2 * MU__SENT_BODIES_MAX);
+    for (int i = 0; i <= MU__SENT_BODIES_MAX; i++)
         mu__held_unref(bodies[i]);
     end_with(cluster, storage);
 }

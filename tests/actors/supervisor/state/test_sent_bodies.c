@@ -1,5 +1,5 @@
 /* The shared values that a journal has: how many, how large, and until when. */
-#include "actors/supervisor/state/kept_bodies.h"
+#include "actors/supervisor/state/sent_bodies.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -21,22 +21,22 @@ static void test_room_by_number_and_bytes(void **state)
         {1, 156 * MIB, true},
         {1, 156 * MIB + 1, false},
         {2, UINT64_MAX, false},
-        {MU__KEPT_BODIES_MAX - 2, 0, true},
-        {MU__KEPT_BODIES_MAX - 1, 0, false},
+        {MU__SENT_BODIES_MAX - 2, 0, true},
+        {MU__SENT_BODIES_MAX - 1, 0, false},
         {UINT32_MAX, 0, false},
     };
-    struct kept_bodies bodies = {0};
-    struct kept_body a = {.bytes = 60 * MIB, .users = 1};
-    struct kept_body b = {.bytes = 40 * MIB, .users = 1};
+    struct sent_bodies bodies = {0};
+    struct sent_body a = {.bytes = 60 * MIB, .users = 1};
+    struct sent_body b = {.bytes = 40 * MIB, .users = 1};
 
     (void)state;
-    mu__kept_bodies_add(&bodies, &a, 0, true);
-    mu__kept_bodies_add(&bodies, &b, 0, true);
-    mu__kept_bodies_add(&bodies, &b, 0, true);
+    mu__sent_bodies_add(&bodies, &a, 0, true);
+    mu__sent_bodies_add(&bodies, &b, 0, true);
+    mu__sent_bodies_add(&bodies, &b, 0, true);
     assert_int_equal(bodies.count, 2);
     assert_int_equal(bodies.bytes, 100 * MIB);
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
-        assert_int_equal(mu__kept_bodies_make_room(&bodies, rows[i].count, rows[i].bytes),
+        assert_int_equal(mu__sent_bodies_make_room(&bodies, rows[i].count, rows[i].bytes),
                          rows[i].has_room);
     assert_true(a.is_written && b.is_written);
 }
@@ -44,21 +44,21 @@ static void test_room_by_number_and_bytes(void **state)
 /* One without users is dropped for another one, and not before there is a need. */
 static void test_room_of_those_without_users(void **state)
 {
-    struct kept_bodies bodies = {0};
-    struct kept_body used = {.bytes = 100 * MIB, .users = 2};
-    struct kept_body unused = {.bytes = 100 * MIB};
+    struct sent_bodies bodies = {0};
+    struct sent_body used = {.bytes = 100 * MIB, .users = 2};
+    struct sent_body unused = {.bytes = 100 * MIB};
 
     (void)state;
-    mu__kept_bodies_add(&bodies, &unused, 0, true);
-    mu__kept_bodies_add(&bodies, &used, 0, true);
-    assert_true(mu__kept_bodies_make_room(&bodies, 1, 56 * MIB));
+    mu__sent_bodies_add(&bodies, &unused, 0, true);
+    mu__sent_bodies_add(&bodies, &used, 0, true);
+    assert_true(mu__sent_bodies_make_room(&bodies, 1, 56 * MIB));
     assert_true(unused.is_written);
-    assert_true(mu__kept_bodies_make_room(&bodies, 1, 57 * MIB));
+    assert_true(mu__sent_bodies_make_room(&bodies, 1, 57 * MIB));
     assert_false(unused.is_written);
     assert_true(used.is_written);
     assert_int_equal(bodies.count, 1);
-    mu__kept_bodies_remove(&bodies, &unused);
-    mu__kept_bodies_remove(&bodies, &used);
+    mu__sent_bodies_remove(&bodies, &unused);
+    mu__sent_bodies_remove(&bodies, &used);
     assert_int_equal(bodies.count, 0);
     assert_int_equal(bodies.bytes, 0);
 }
@@ -67,20 +67,20 @@ static void test_room_of_those_without_users(void **state)
 static void test_compaction(void **state)
 {
     for (int commits = 0; commits < 2; commits++) {
-        struct kept_bodies bodies = {0};
-        struct kept_body old = {.bytes = 1};
-        struct kept_body both = {.bytes = 2};
-        struct kept_body new = {.bytes = 4};
+        struct sent_bodies bodies = {0};
+        struct sent_body old = {.bytes = 1};
+        struct sent_body both = {.bytes = 2};
+        struct sent_body new = {.bytes = 4};
 
         (void)state;
-        mu__kept_bodies_add(&bodies, &old, 2, true);
-        mu__kept_bodies_add(&bodies, &both, 2, true);
-        mu__kept_bodies_add(&bodies, &both, 3, false);
-        mu__kept_bodies_add(&bodies, &new, 3, false);
+        mu__sent_bodies_add(&bodies, &old, 2, true);
+        mu__sent_bodies_add(&bodies, &both, 2, true);
+        mu__sent_bodies_add(&bodies, &both, 3, false);
+        mu__sent_bodies_add(&bodies, &new, 3, false);
         if (commits)
-            mu__kept_bodies_renewed(&bodies, 3);
+            mu__sent_bodies_renewed(&bodies, 3);
         else
-            mu__kept_bodies_stay(&bodies);
+            mu__sent_bodies_stay(&bodies);
         assert_int_equal(old.is_written, !commits);
         assert_true(both.is_written);
         assert_int_equal(new.is_written, commits);
