@@ -74,6 +74,11 @@ static int use_input(struct mu__ctx *ctx, struct supervisor *s,
     return 0;
 }
 
+static uint64_t input_at(struct mu__view inputs, uint32_t i)
+{
+    return mu__load_little64((const uint8_t *)inputs.data + (size_t)8 * i);
+}
+
 int mu__sup_take_inputs(struct mu__ctx *ctx, struct supervisor *s,
                         struct mu__closure *closure, struct mu__view inputs,
                         mu_error *ret_error)
@@ -92,9 +97,7 @@ int mu__sup_take_inputs(struct mu__ctx *ctx, struct supervisor *s,
         extra->inputs.has_many = true;
     }
     for (uint32_t i = 0; i < count; i++) {
-        uint64_t number =
-            mu__load_little64((const uint8_t *)inputs.data + (size_t)8 * i);
-        int rv = use_input(ctx, s, closure, extra, number, ret_error);
+        int rv = use_input(ctx, s, closure, extra, input_at(inputs, i), ret_error);
 
         if (rv != 0)
             return rv;
@@ -125,6 +128,14 @@ void mu__sup_drop_inputs(struct mu__ctx *ctx, struct supervisor *s,
     if (extra->inputs.has_many)
         mu__free_array(extra->inputs.many);
     extra->inputs.has_many = false;
+}
+
+bool mu__sup_inputs_are_there(const struct supervisor *s, struct mu__view inputs)
+{
+    for (uint32_t i = 0; i < inputs.size / 8; i++)
+        if (mu__sup_per_worker_find(s, input_at(inputs, i)) == NULL)
+            return false;
+    return true;
 }
 
 bool mu__sup_inputs_outlive(const struct supervisor *s, const struct closure_extra *extra)

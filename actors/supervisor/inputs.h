@@ -18,6 +18,9 @@ int mu__sup_take_inputs(struct mu__ctx *ctx, struct supervisor *s,
 int mu__sup_bring_inputs(struct mu__ctx *ctx, struct supervisor *s,
                          struct mu__closure *closure, struct mu__member_worker *worker);
 
+/* Whether all of a list are per-worker values that there are. */
+bool mu__sup_inputs_are_there(const struct supervisor *s, struct mu__view inputs);
+
 /* Whether the next chief can make all of them again, from the journal. */
 bool mu__sup_inputs_outlive(const struct supervisor *s,
                             const struct closure_extra *extra);

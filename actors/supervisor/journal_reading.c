@@ -8,21 +8,6 @@
 
 #include <inttypes.h>
 
-/* The values that it uses stand before it. */
-static int read_inputs(struct mu__ctx *ctx, struct supervisor *s,
-                       struct mu__closure *closure,
-                       const struct mu__journal_scheduled *body)
-{
-    mu_error error;
-    int rv = mu__sup_take_inputs(ctx, s, closure, body->inputs, &error);
-
-    if (rv != -MU_ENOTFOUND)
-        return rv;
-    mu__log(ctx, MU__LOG_ERROR, "the journal lacks a function that closure \"%.*s\" "
-            "uses", (int)body->name.size, (const char *)body->name.data);
-    return -MU_EDATALOSS;
-}
-
 static int read_scheduled(struct mu__ctx *ctx, struct supervisor *s,
                           const struct mu__journal_scheduled *body)
 {
@@ -34,6 +19,7 @@ static int read_scheduled(struct mu__ctx *ctx, struct supervisor *s,
         closure == NULL ? NULL : mu__closure_extras_take(&s->extras, closure);
     struct mu__packed args;
     struct mu__buf *backing = NULL;
+    mu_error error;
 
     if (named == NULL || extra == NULL || function == MU__NAME_NONE)
         return -MU_ENOMEM;
@@ -74,7 +60,7 @@ static int read_scheduled(struct mu__ctx *ctx, struct supervisor *s,
         s->journal.number_last = body->number;
     if (body->effect > s->effects.last)
         s->effects.last = body->effect;
-    return read_inputs(ctx, s, closure, body);
+    return mu__sup_take_inputs(ctx, s, closure, body->inputs, &error);
 }
 
 /* No closure is queued for it: its inputs went with the former chief. */
@@ -90,6 +76,19 @@ static int read_late(struct supervisor *s, const struct mu__journal_scheduled *b
     if (body->number > s->journal.number_last)
         s->journal.number_last = body->number;
     return named->function == MU__NAME_NONE ? -MU_ENOMEM : 0;
+}
+
+/* Whether the chief can run it. The values that it uses stand before it, unless they were
+ * damaged, and a person has had the file repaired. */
+static bool is_whole(struct mu__ctx *ctx, const struct supervisor *s,
+                     const struct mu__journal_scheduled *body)
+{
+    if (mu__sup_inputs_are_there(s, body->inputs))
+        return (body->flags & MU__JOURNAL_LATE) == 0 || body->inputs.size > 0;
+    mu__log(ctx, MU__LOG_WARN, "closure \"%.*s\" is not run again: the journal has lost "
+            "its function; its program may schedule it again", (int)body->name.size,
+            (const char *)body->name.data);
+    return false;
 }
 
 static bool is_late(const struct named_closure *named)
@@ -150,9 +149,8 @@ static int read_record(void *owner, struct mu__msg *msg)
         finished = mu__finished_find(&s->journal.finished, body->name);
         if (finished != NULL)
             mu__finished_remove(&s->journal.finished, finished);
-        return (body->flags & MU__JOURNAL_LATE) != 0 && body->inputs.size == 0
-                   ? read_late(s, body)
-                   : read_scheduled(reading->ctx, s, body);
+        return is_whole(reading->ctx, s, body) ? read_scheduled(reading->ctx, s, body)
+                                               : read_late(s, body);
     }
     case MU__JOURNAL_BODY:
         return mu__sup_per_worker_restore(s, mu__body(msg));
