@@ -151,7 +151,9 @@ def register(name: str, function: Optional[Callable[..., Any]] = None) -> Any:
     """Register a function under a name on the nodes of this process, for closures
     scheduled by that name from Python or C. Also a decorator: ``@register("add")``.
 
-    Nodes that are open and do not serve yet, and those opened later, have it.
+    Nodes that are open and do not serve yet, and those opened later, have it. It gets
+    plain values and arrays, results, per-worker values and variables; a program in C
+    passes a variable as {"muster.variable": name, "dtype": "float32", "shape": [2, 3]}.
     """
     if function is None:
         return lambda decorated: register(name, decorated)

@@ -91,7 +91,7 @@ PyObject *mupy_fail(int code, const char *format, ...) MU_PRINTF(2, 3);
 
 enum mupy_convert {
     MUPY_PLAIN = 0,
-    MUPY_REFERENCES = 1     /* remote values and per-worker values may occur */
+    MUPY_REFERENCES = 1     /* remote values, per-worker values, variables may occur */
 };
 
 /* A value from a Python object: None, bool, int, float, str, bytes, bytearray, list,
@@ -402,6 +402,17 @@ PyObject *mupy_exception_in(PyObject *result);
  * when it is unknown. */
 const char *mupy_function_text(PyObject *function);
 
+/* ---- variables/argument.c ---- */
+
+/* The first key of the map that stands for a variable among the arguments of a function
+ * by name: {"muster.variable": its name, "dtype": "float32", "shape": [2, 3]}. */
+extern const char mupy_variable_key[];
+
+/* Make such a map: NULL without an exception for an object that is no variable. Open the
+ * variable of one on the run's node: NULL with an exception. */
+mu_value *mupy_variable_value(PyObject *object);
+PyObject *mupy_variable_from(const mu_value *map);
+
 /* ---- coordinator/per_worker.c ---- */
 
 struct mupy_per_worker {
@@ -450,9 +461,8 @@ int mupy_encode_any(mu_value *list, PyObject *object, PyObject *coordinator);
 mu_value *mupy_encode_result(PyObject *object);
 PyObject *mupy_decode_result(const mu_value *value, bool writable, mu_run *run);
 
-/* Convert the arguments of a function by name, and back: plain values if they are that,
- * which functions in C can read. */
-mu_value *mupy_encode_named(PyObject *object);
+/* The arguments of a function by name, with what references, results and variables stand
+ * for. NULL with an exception. */
 PyObject *mupy_decode_named(const mu_value *value, mu_run *run);
 
 /* Decode the arguments of "python.call" and "python.build", from item `first` on: a

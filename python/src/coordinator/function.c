@@ -4,7 +4,8 @@
  * is a per-worker value made by "python.load". Form 0: the positional arguments follow as
  * plain values. Form 1: a pickle of (args, kwargs), its buffers, and its references
  * follow. A result is a plain value, or a map with these three as "python.pickle",
- * "buffers" and "references"; so are the arguments of a function by name. */
+ * "buffers" and "references". The arguments of a function by name are plain values with
+ * references, results and variables (mupy_variable_value) among them. */
 #include "extension.h"
 
 #include <stdio.h>
@@ -13,7 +14,6 @@
 
 static const char pickle_key[] = "python.pickle";
 static const char buffers_key[] = "buffers";
-static const char references_key[] = "references";
 
 enum { SMALL_PICKLE_BYTES = 4096 };
 
@@ -358,19 +358,21 @@ size_t mupy_count_inputs(const mu_value *call)
 
 /* ---- results ---- */
 
-static mu_value *encode_as_map(PyObject *object)
+mu_value *mupy_encode_result(PyObject *object)
 {
+    mu_value *value = mupy_take_tensor(object);
     struct pickled pickled;
-    mu_value *value;
 
+    if (value == NULL)
+        value = mupy_to_exact(object);
+    if (value != NULL || PyErr_Occurred())
+        return value;
     if (pickle_any(object, NULL, &pickled) != 0)
         return NULL;
     value = mu_value_map();
     if (value != NULL &&
         mu_value_set(value, pickle_key, mu_value_ref(pickled.pickle)) == 0 &&
-        mu_value_set(value, buffers_key, mu_value_ref(pickled.buffers)) == 0 &&
-        (mu_value_count(pickled.references) == 0 ||
-         mu_value_set(value, references_key, mu_value_ref(pickled.references)) == 0)) {
+        mu_value_set(value, buffers_key, mu_value_ref(pickled.buffers)) == 0) {
         free_pickled(&pickled);
         return value;
     }
@@ -378,27 +380,6 @@ static mu_value *encode_as_map(PyObject *object)
     mu_value_free(value);
     PyErr_NoMemory();
     return NULL;
-}
-
-mu_value *mupy_encode_result(PyObject *object)
-{
-    mu_value *value = mupy_take_tensor(object);
-
-    if (value == NULL)
-        value = mupy_to_exact(object);
-    return value != NULL || PyErr_Occurred() ? value : encode_as_map(object);
-}
-
-mu_value *mupy_encode_named(PyObject *object)
-{
-    mu_value *value = mupy_to_value(object, MUPY_REFERENCES);
-
-    if (value != NULL || (!PyErr_ExceptionMatches(PyExc_TypeError) &&
-                          !PyErr_ExceptionMatches(PyExc_ValueError) &&
-                          !PyErr_ExceptionMatches(PyExc_OverflowError)))
-        return value;
-    PyErr_Clear();
-    return encode_as_map(object);
 }
 
 /* A small pickle is copied, a large one is read in place. */
@@ -479,8 +460,8 @@ PyObject *mupy_decode_result(const mu_value *value, bool writable, mu_run *run)
     key = mu_value_key(value, 0);
     if (key == NULL || strcmp(key, pickle_key) != 0)
         return mupy_from_value(value, writable);
-    return unpickle(mu_value_at(value, 0), mu_value_find(value, buffers_key),
-                    mu_value_find(value, references_key), writable, run);
+    return unpickle(mu_value_at(value, 0), mu_value_find(value, buffers_key), NULL,
+                    writable, run);
 }
 
 static PyObject *named_part(const mu_value *value, void *run)
@@ -493,6 +474,8 @@ PyObject *mupy_decode_named(const mu_value *value, mu_run *run)
     enum mu_value_type type = value == NULL ? MU_VALUE_NIL : mu_value_type(value);
     const char *key = type == MU_VALUE_MAP ? mu_value_key(value, 0) : NULL;
 
+    if (key != NULL && strcmp(key, mupy_variable_key) == 0)
+        return mupy_variable_from(value);
     if (type == MU_VALUE_LIST ||
         (type == MU_VALUE_MAP && (key == NULL || strcmp(key, pickle_key) != 0)))
         return mupy_from_parts(value, named_part, run);

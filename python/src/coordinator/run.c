@@ -376,8 +376,8 @@ PyObject *mupy_run_call_registered(mu_run *run, PyObject *function,
 
     if (object == NULL)
         return NULL;
-    if (PyList_Check(object) || PyTuple_Check(object))
-        args = PySequence_Tuple(object);
+    if (PyList_Check(object))
+        args = PyList_AsTuple(object);
     else if (is_map || object == Py_None)
         args = PyTuple_New(0);
     else

@@ -250,9 +250,9 @@ static mu_value *named_args(const struct asked *asked)
                             "both");
             return NULL;
         }
-        return mupy_encode_named(asked->kwargs);
+        return mupy_to_value(asked->kwargs, MUPY_REFERENCES);
     }
-    return mupy_encode_named(asked->args == NULL ? Py_None : asked->args);
+    return mupy_to_value(asked->args == NULL ? Py_None : asked->args, MUPY_REFERENCES);
 }
 
 static mu_value *call_args(struct mupy_coordinator *self, const struct asked *asked,

@@ -512,7 +512,7 @@ static mu_value *reference_to_value(PyObject *object)
             return not_null(value);
         (void)mupy_fail(-MU_ECLOSED, "the per-worker value was closed");
     }
-    return NULL;
+    return mupy_variable_value(object);
 }
 
 static mu_value *int_to_value(PyObject *object)
