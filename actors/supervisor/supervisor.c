@@ -92,12 +92,12 @@ static void answer(struct mu__ctx *ctx, struct supervisor *s,
                    const struct mu__closure *closure,
                    const struct closure_outcome *outcome)
 {
-    struct closure_outcome asked = *outcome;
+    struct closure_outcome answered = *outcome;
 
     if ((closure->marks & MU__MARK_DROP_RESULT) != 0)
-        asked.result = (struct mu__packed){.head = NULL};
+        answered.result = (struct mu__packed){.head = NULL};
     mu__sup_answer(ctx, s, closure, s->clients.items[closure->client].pid,
-                   closure->token, &asked);
+                   closure->token, &answered);
 }
 
 /* Settle the closure's effect number: no attempt will use it any more. */

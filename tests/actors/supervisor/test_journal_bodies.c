@@ -453,8 +453,8 @@ static void write_without_body(struct sim_storage *storage)
     mu__pool_done(&pool);
 }
 
-/* A closure whose function was lost when a damaged file was repaired: the chief says which
- * closure that is, and leaves it to the program. */
+/* A closure whose function was lost when a damaged file was repaired: the chief says
+ * which closure that is, and leaves it to the program. */
 static void test_lost_by_a_repair(void **state)
 {
     struct sim_storage *storage;
