@@ -125,8 +125,8 @@ void mu__opener_drop_answer(struct mu__variable_store *store, struct open_answer
 
 /* ---- shards.c ---- */
 
-/* Whether the shard is of a later creation of the variable, by the same life of the server
- * of shard 0. */
+/* Whether the shard is of a later creation of the variable, by the same life of the
+ * server of shard 0. */
 bool mu__shard_is_later(const struct variable *v, uint64_t creation);
 
 struct variable *mu__shard_find_by_name(const struct mu__variable_store *store,

@@ -467,8 +467,8 @@ static void test_numbers_of_creations(void **state)
     assert_true(opens(store, &alice).creation == 0);
 }
 
-/* One of a former creation does not get what a later one has written and left: shard 0 may
- * have its content. */
+/* One of a former creation does not get what a later one has written and left: shard 0
+ * may have its content. */
 static void test_former_creation(void **state)
 {
     struct mu__variable_store *store = *state;
