@@ -27,7 +27,6 @@ _BACKOFF_MAX = 5.0
 _STEADY = 30.0          # seconds after which a task's restarts are counted from 0
 _LINE_MAX = 1 << 20     # bytes
 _TERM_SECONDS = 3.0     # from SIGTERM to SIGKILL
-_LOST_SECONDS = 0.2     # patience for the end of a process that is lost
 _USAGE = 2              # exit code of a usage error: the task is not restarted
 
 
@@ -106,15 +105,8 @@ class Supervisor:
             raise self._failure
 
     def how_lost(self, name: str) -> str:
-        """How a task's process was last lost, "" when that is not known. A loss is often
-        known by its link a little before it is seen here."""
-        limit = time.monotonic() + _LOST_SECONDS
-        for task in self.tasks:
-            while task.name == name and not task.how_lost and time.monotonic() < limit:
-                time.sleep(0.005)
-            if task.name == name:
-                return task.how_lost
-        return ""
+        """How a task's process was last lost, "" when none was."""
+        return next((task.how_lost for task in self.tasks if task.name == name), "")
 
     def call(self, function: Callable[[], Any]) -> None:
         """Have a function called by the supervisor's thread. For finalizers: takes no

@@ -28,12 +28,16 @@ _OWN_VARIABLES = ("TF_CONFIG", "MUSTER_CLUSTER", "MUSTER_TASK", "MUSTER_TYPE",
                   "MUSTER_INDEX", "MUSTER_BIND", "MUSTER_ADVERTISE", "MUSTER_RESOLVER",
                   "MUSTER_RESOLVER_SET", "MUSTER_PARENT_FD", "MUSTER_PYTHON_MODULE")
 
+# The variable with the most functions that an executor process runs.
+_TASKS = "MUSTER_PYTHON_TASKS_PER_CHILD"
+
 # As `-m muster`, but with this process's import path, and without the current directory.
 _START = "import sys; del sys.path[0]; from muster.__main__ import main; main()"
 
 _open: "weakref.WeakSet[LocalCluster]" = weakref.WeakSet()
 
 _NOW_SECONDS = 0.3         # from SIGTERM to SIGKILL after Ctrl-C
+_LOST_SECONDS = 0.2        # patience for the end of a process that is lost
 _DROPPED_SECONDS = 0.2     # interval of checking whether a node is still used
 
 
@@ -93,13 +97,21 @@ def _end_dropped(nodes: "List[_muster.Node]", supervisor: Supervisor,
 
 def _how_lost(task: str) -> str:
     """How the process of "/job:worker/task:1" was lost, for the error of a closure; ""
-    when that is not known, also when two clusters here have such a task."""
+    when that is not known, also when two clusters here have lost such a process. A loss
+    is often known by its link a little before it is seen here."""
     found = re.fullmatch(r"/job:(.+)/task:(\d+)", task)
     supervisors = [cluster._supervisor for cluster in list(_open)]
-    if found is None or len(supervisors) != 1 or supervisors[0] is None:
-        return ""
-    how = supervisors[0].how_lost(f"{found[1]}/{found[2]}")
-    return how and f"; its process last {how}"
+    limit = time.monotonic() + _LOST_SECONDS
+    while found is not None:
+        hows = [supervisor.how_lost(f"{found[1]}/{found[2]}")
+                for supervisor in supervisors if supervisor is not None]
+        known = [how for how in hows if how]
+        if known:
+            return f"; its process last {known[0]}" if len(known) == 1 else ""
+        if not hows or time.monotonic() > limit:
+            break
+        time.sleep(0.005)
+    return ""
 
 
 errors._how_lost = _how_lost
@@ -216,6 +228,8 @@ class LocalCluster:
     threads: functions that run at a time in each worker.
     processes: run Python functions in this many processes of each worker, one at a time
     in each, instead of in threads of one interpreter; 0: in threads.
+    max_tasks_per_child: after so many functions a process is replaced by a new one, for
+    functions that leak; None: processes run any number.
     python: names of modules that every task imports before it serves.
     plugins: shared objects with functions in C, for every task and the chief.
     env: environment variables for the tasks, in addition to this process's own.
@@ -234,7 +248,8 @@ class LocalCluster:
     """
 
     def __init__(self, workers: int = 2, ps: int = 0, *, threads: int = 1,
-                 processes: int = 0, counts: Optional[Mapping[str, int]] = None,
+                 processes: int = 0, max_tasks_per_child: Optional[int] = None,
+                 counts: Optional[Mapping[str, int]] = None,
                  python: Union[str, Iterable[str]] = (), plugins: Iterable[str] = (),
                  env: Optional[Mapping[str, str]] = None, restart: bool = True,
                  restarts_max: int = 20,
@@ -272,6 +287,10 @@ class LocalCluster:
             raise ValueError(f"threads is {threads!r}, expected 1 or more")
         if processes < 0:
             raise ValueError(f"processes is {processes!r}, expected 0 or more")
+        if max_tasks_per_child is not None and (
+                max_tasks_per_child < 1 or not processes):
+            raise ValueError(f"max_tasks_per_child is {max_tasks_per_child!r}, expected "
+                             "1 or more, together with processes")
         if processes and threads != 1:
             raise ValueError("threads and processes were given: a worker has one thread "
                              "for each of its processes")
@@ -283,6 +302,7 @@ class LocalCluster:
         self._modules = [python] if isinstance(python, str) else list(python)
         self._plugins = [os.path.abspath(path) for path in plugins]
         self._threads, self._processes = threads, processes
+        self._max_tasks = max_tasks_per_child
         self._log_level, self._options = log_level, options
         self._place(wanted, transport)
         tasks = self._make_tasks(wanted, self._environment(env))
@@ -332,6 +352,9 @@ class LocalCluster:
         variables["MUSTER_PYTHON_PARENT"] = str(os.getpid())
         # For proxies of a multiprocessing.Manager, as in children of multiprocessing.
         variables[AUTHKEY] = multiprocessing.current_process().authkey.hex()
+        variables.pop(_TASKS, None)
+        if self._max_tasks is not None:
+            variables[_TASKS] = str(self._max_tasks)
         variables.update(env or {})
         return variables
 

@@ -377,7 +377,8 @@ class Executor(cf.Executor):
     cancel_running: whether Future.cancel() also cancels running functions.
     options: of ClusterCoordinator.schedule(), for every closure: priority, deadline,
     run_timeout, attempts, worker, not_worker, worker_type, effect_once, no_backup. Other
-    options are those of the LocalCluster: threads=2, or processes=2.
+    options are those of the LocalCluster: threads=2, or processes=2, and with processes
+    max_tasks_per_child, as of ProcessPoolExecutor.
 
     Function and arguments are packed by submit(): later changes of them have no effect.
 

@@ -571,3 +571,21 @@ def test_a_module_is_imported_by_a_process_before_it_is_used(own_cluster, tmp_pa
         value = coordinator.schedule(lambda: (hasattr(__import__("builtins"),
                                                       "lane_imported"), os.getpid()))
         assert value.fetch(30)[0]
+
+
+def test_processes_are_replaced_after_a_number_of_functions(caplog):
+    with muster.Executor(1, processes=2, max_tasks_per_child=3,
+                         initializer=jobs.same, initargs=(1,)) as executor:
+        pids = list(executor.map(jobs.pid_of, range(20)))
+        counts = [pids.count(pid) for pid in set(pids)]
+        assert max(counts) <= 3 and len(counts) >= 7
+        error = executor.submit(jobs.fail, "no").exception(30)
+        assert isinstance(error, ValueError)
+    assert "lost" not in caplog.text and "ended with" not in caplog.text
+
+
+@pytest.mark.parametrize("options", [
+    {"max_tasks_per_child": 0, "processes": 1}, {"max_tasks_per_child": 1}])
+def test_wrong_numbers_of_functions_for_a_process(options):
+    with pytest.raises(ValueError, match="max_tasks_per_child is"):
+        muster.Executor(1, **options)

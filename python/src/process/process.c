@@ -29,6 +29,7 @@ struct child {
     struct child *next;
     pid_t pid;              /* 0: there is none */
     int socket;
+    unsigned long tasks;    /* functions that it has run */
     int64_t *dropped;       /* numbers of dropped objects to be sent; guarded by
                                children_lock */
     size_t dropped_count;
@@ -171,6 +172,7 @@ static int start(struct child *child)
     (void)pthread_mutex_lock(&children_lock);
     child->pid = pid;
     child->socket = ends[0];
+    child->tasks = 0;
     child->dropped_count = 0;
     (void)pthread_mutex_unlock(&children_lock);
     return 0;
@@ -227,6 +229,16 @@ static void make_key(void)
     (void)pthread_key_create(&own_key, end_own);
 }
 
+/* Whether a process has run as many functions as it may (the environment says how many;
+ * without it any number): then the next one gets a new process. */
+static bool is_used_up(const struct child *child)
+{
+    const char *text = getenv(MUPY_TASKS_VARIABLE);
+    unsigned long most = text == NULL ? 0 : strtoul(text, NULL, 10);
+
+    return child->pid != 0 && most > 0 && child->tasks >= most;
+}
+
 /* Find or start the process of this thread. Returns 0 or an errno. */
 static int own_child(void)
 {
@@ -241,6 +253,8 @@ static int own_child(void)
         children = own;
         (void)pthread_mutex_unlock(&children_lock);
     }
+    if (is_used_up(own))
+        (void)reap(own, LEAVE_MS);
     return own->pid != 0 ? 0 : start(own);
 }
 
@@ -447,6 +461,7 @@ static int run_in_process(mu_run *run, enum mupy_process_kind kind, int64_t numb
         mupy_frame_free(&frame);
         return mu_run_fail(run, -MU_ENOMEM, "no memory for the arguments");
     }
+    own->tasks += kind != MUPY_PROCESS_MAKE;
     rv = exchange(run, &frame, &reply);
     return rv != 0 ? rv : finish(run, reply);
 }

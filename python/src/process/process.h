@@ -17,6 +17,9 @@
 
 #include "process/frame.h"
 
+/* The variable with the most functions that a process runs. */
+#define MUPY_TASKS_VARIABLE "MUSTER_PYTHON_TASKS_PER_CHILD"
+
 enum mupy_process_kind {
     MUPY_PROCESS_CALL = 0,
     MUPY_PROCESS_TRY = 1,

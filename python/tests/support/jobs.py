@@ -170,6 +170,10 @@ def pid():
     return os.getpid()
 
 
+def pid_of(_):
+    return os.getpid()
+
+
 def pid_list():
     return [os.getpid()]
 
