@@ -138,12 +138,23 @@ static void add_all_missing(const struct cmd_client *client, const mu_value *sta
     mu_value_free(known.missing_ms);
 }
 
+static mu_value *chief_value(const struct cmd_client *client, const mu_value *status)
+{
+    mu_value *map = task_value("chief", 0, client->address, "up");
+    const mu_value *process = mu_value_find(status, "process");
+
+    for (size_t i = 0; i < mu_value_count(process); i++)
+        (void)mu_value_set(map, mu_value_key(process, i),
+                           mu_value_ref(mu_value_at(process, i)));
+    return map;
+}
+
 static mu_value *complete_tasks(const struct cmd_client *client, const mu_value *status)
 {
     const mu_value *tasks = mu_value_find(status, "tasks");
     mu_value *list = mu_value_list();
 
-    (void)mu_value_append(list, task_value("chief", 0, client->address, "up"));
+    (void)mu_value_append(list, chief_value(client, status));
     for (size_t i = 0; i < mu_value_count(tasks); i++)
         if (!is_task(mu_value_at(tasks, i), "client", client->own_index))
             (void)mu_value_append(list, mu_value_ref(mu_value_at(tasks, i)));
@@ -204,6 +215,18 @@ static void cell_state(struct cmd_table *table, unsigned column, const mu_value 
                    cmd_map_bool(map, "draining") ? ", draining" : "", failing);
 }
 
+/* "1234 on rack7, 0.1.0" */
+static void cell_process(struct cmd_table *table, unsigned column, const mu_value *map)
+{
+    const char *host = cmd_map_text(map, "host");
+    const char *version = cmd_map_text(map, "version");
+
+    if (mu_value_find(map, "pid") != NULL)
+        cmd_table_cell(table, column, "%" PRId64 "%s%s%s%s", cmd_map_number(map, "pid"),
+                       host[0] == '\0' ? "" : " on ", host,
+                       version[0] == '\0' ? "" : ", ", version);
+}
+
 static void task_row(struct cmd_table *table, const mu_value *map)
 {
     cmd_table_row(table);
@@ -216,6 +239,7 @@ static void task_row(struct cmd_table *table, const mu_value *map)
     cell_count(table, 5, map, "abandoned");
     cell_count(table, 6, map, "finished");
     cell_count(table, 7, map, "failed");
+    cell_process(table, 8, map);
 }
 
 /* Print all connected tasks, and the first MISSING_SHOWN missing ones. */
@@ -224,7 +248,8 @@ static void print_tasks(const mu_value *list)
     struct cmd_table table;
     size_t missing = 0;
 
-    cmd_table_init(&table, "TASK|ADDRESS|STATE|FOR|IN FLIGHT|ABANDONED|FINISHED|FAILED");
+    cmd_table_init(&table, "TASK|ADDRESS|STATE|FOR|IN FLIGHT|ABANDONED|FINISHED|FAILED|"
+                           "PROCESS");
     for (size_t i = 0; i < mu_value_count(list); i++) {
         const mu_value *map = mu_value_at(list, i);
 

@@ -6,6 +6,7 @@
 #include "actors/supervisor/supervisor.h"
 #include "actors/supervisor/unread.h"
 
+#include "runtime/kernel/peer_process.h"
 #include "runtime/message/block_pool.h"
 
 #include <inttypes.h>
@@ -63,8 +64,21 @@ void mu__sup_on_call(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
 
 /* ---- Status ---- */
 
-static mu_value *peer_value(const struct supervisor *s, const struct live_node *peer,
-                            uint64_t now_ms)
+/* NULL: it is not known, and nothing is added. */
+static void add_process(mu_value *map, const struct mu__process *process)
+{
+    if (process == NULL)
+        return;
+    if (process->version[0] != '\0')
+        (void)mu_value_set(map, "version", mu_value_string(process->version));
+    if (process->host[0] != '\0')
+        (void)mu_value_set(map, "host", mu_value_string(process->host));
+    if (process->pid != 0)
+        (void)mu_value_set(map, "pid", mu_value_int((int64_t)process->pid));
+}
+
+static mu_value *peer_value(const struct mu__ctx *ctx, const struct supervisor *s,
+                            const struct live_node *peer, uint64_t now_ms)
 {
     const struct mu__member_worker *worker =
         mu__membership_by_node(&s->members, peer->node);
@@ -79,6 +93,7 @@ static mu_value *peer_value(const struct supervisor *s, const struct live_node *
     (void)mu_value_set(map, "type", mu_value_string(peer->type));
     (void)mu_value_set(map, "index", mu_value_int(peer->index));
     (void)mu_value_set(map, "address", mu_value_string(peer->address));
+    add_process(map, mu__process_of(ctx, peer->node));
     (void)mu_value_set(map, "state", mu_value_string("up"));
     (void)mu_value_set(map, "for_ms", mu_value_int((int64_t)(now_ms - peer->since_ms)));
     if (failures > 0)
@@ -99,12 +114,13 @@ static mu_value *peer_value(const struct supervisor *s, const struct live_node *
     return map;
 }
 
-static mu_value *peers_value(const struct supervisor *s, uint64_t now_ms)
+static mu_value *peers_value(const struct mu__ctx *ctx, const struct supervisor *s,
+                             uint64_t now_ms)
 {
     mu_value *list = mu_value_list();
 
     for (uint32_t i = 0; i < s->nodes.count; i++)
-        (void)mu_value_append(list, peer_value(s, &s->nodes.items[i], now_ms));
+        (void)mu_value_append(list, peer_value(ctx, s, &s->nodes.items[i], now_ms));
     return list;
 }
 
@@ -299,11 +315,14 @@ static void answer(struct mu__ctx *ctx, struct supervisor *s,
 {
     uint64_t now_ms = mu__now_ms(ctx);
     mu_value *map = mu_value_map();
+    mu_value *own = mu_value_map();
 
     mu__timer_cancel(ctx, request->timer);
     request->number = 0;
+    add_process(own, mu__process_of(ctx, MU__NODE_SELF));
+    (void)mu_value_set(map, "process", own);
     (void)mu_value_set(map, "insecure", mu_value_bool(s->config.insecure));
-    (void)mu_value_set(map, "tasks", peers_value(s, now_ms));
+    (void)mu_value_set(map, "tasks", peers_value(ctx, s, now_ms));
     (void)mu_value_set(map, "closures", closures_value(s));
     (void)mu_value_set(map, "in_flight", in_flight_value(s, now_ms));
     (void)mu_value_set(map, "metrics", metrics_value(s, now_ms));

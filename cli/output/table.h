@@ -4,7 +4,7 @@
 
 #include "muster/error.h"
 
-enum { CMD_COLUMNS_MAX = 8, CMD_CELL_BYTES = 64 };
+enum { CMD_COLUMNS_MAX = 9, CMD_CELL_BYTES = 64 };
 
 struct cmd_table {
     unsigned columns;

@@ -3,6 +3,7 @@
 #include "actors/job/job.h"
 #include "actors/messages.h"
 #include "resolver/spec/cluster.h"
+#include "runtime/kernel/peer_process.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -192,8 +193,11 @@ static void link_up(void *owner, uint32_t node, const char *type, uint32_t index
                     uint64_t incarnation, const char *address)
 {
     struct mu__member *member = owner;
+    struct mu__process process;
 
     mu__kernel_node_up(member->kernel, node, type, index, incarnation, address);
+    if (mu__links_process(member->links, node, &process))
+        mu__kernel_node_process(member->kernel, node, &process);
     mu__kernel_node_right(member->kernel, node,
                           mu__links_own_right(member->links, node));
 }
@@ -238,6 +242,7 @@ static int make_links(struct mu__member *member, const struct mu__member_config 
         .task_index = member->index,
         .address = config->address,
         .incarnation = member->incarnation,
+        .software = config->software,
         .host = config->host,
         .pid = config->pid,
         .listens = config->listens,
@@ -404,6 +409,19 @@ static void say_if_it_runs_none(const struct mu__member *member)
     member->world->ops->log(member->world, MU__LOG_INFO, "node", line);
 }
 
+static void name_process(struct mu__member *member,
+                         const struct mu__member_config *config)
+{
+    struct mu__process own = {.pid = config->pid};
+
+    if (config->software == NULL)
+        return;
+    (void)snprintf(own.version, sizeof own.version, "%s", config->software);
+    (void)snprintf(own.host, sizeof own.host, "%s",
+                   config->host == NULL ? "" : config->host);
+    mu__kernel_node_process(member->kernel, MU__NODE_SELF, &own);
+}
+
 int mu__member_start(struct mu__member *member, const struct mu__member_config *config,
                      struct mu__world *world, struct mu__wire *wire, mu_error *ret_error)
 {
@@ -418,6 +436,8 @@ int mu__member_start(struct mu__member *member, const struct mu__member_config *
     rv = mu__kernel_new(world, &mu__messages, &member->kernel);
     if (rv == 0)
         rv = make_links(member, config, wire);
+    if (rv == 0)
+        name_process(member, config);
     if (rv == 0)
         rv = mu__member_spawn(member, config);
     if (rv != 0)

@@ -55,6 +55,7 @@ struct mu__member_config {
                                    are read: the rest is in `hosts` and `coordination` */
     const char *address;        /* where peers reach this node */
     const char *listens;        /* where it listens; NULL: there */
+    const char *software;       /* its version; NULL: not said. Outlives the member */
     const char *host;           /* of this process, for messages; NULL: not said */
     uint64_t pid;               /* the same */
     struct mu__storage *journal;    /* the chief's; NULL: none. Outlives the member */

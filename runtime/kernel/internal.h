@@ -5,6 +5,7 @@
 
 #include "runtime/base/list.h"
 #include "runtime/kernel/kernel.h"
+#include "runtime/kernel/peer_process.h"
 #include "runtime/kernel/timers.h"
 
 /* One actor's wish to be notified of the end of `target`. The DOWN message is allocated
@@ -47,6 +48,7 @@ struct node {
     struct mu__view type;
     struct mu__view address;
     struct reads_waiting *reads;    /* NULL: it has never been behind */
+    struct mu__process *process;    /* NULL: not known */
 };
 
 /* The reads of a node that is behind: it has not read earlier answers yet. */
@@ -78,6 +80,7 @@ struct mu__kernel {
     size_t nodes_count;
     size_t nodes_lost;          /* of these, lost and not removed from the array yet */
     size_t nodes_capacity;
+    struct mu__process *own_process;    /* NULL: not known */
     uint32_t behind_count;      /* nodes with `reads` */
     uint32_t reads_count;       /* that wait, of all of them */
     bool has_full_news;         /* for mu__kernel_next_full */

@@ -239,6 +239,36 @@ void mu__kernel_node_up(struct mu__kernel *kernel, uint32_t node, const char *ty
     notify_watchers(kernel, MU__NODE_UP, &body, added.words);
 }
 
+/* Where it is kept; NULL: the node is not up. */
+static struct mu__process **process_slot(struct mu__kernel *kernel, uint32_t node)
+{
+    struct node *known = mu__kernel_find_node(kernel, node);
+
+    if (node == MU__NODE_SELF)
+        return &kernel->own_process;
+    return known == NULL ? NULL : &known->process;
+}
+
+void mu__kernel_node_process(struct mu__kernel *kernel, uint32_t node,
+                             const struct mu__process *process)
+{
+    struct mu__process **slot = process_slot(kernel, node);
+
+    if (slot == NULL)
+        return;
+    if (*slot == NULL)
+        *slot = malloc(sizeof **slot);
+    if (*slot != NULL)
+        **slot = *process;
+}
+
+const struct mu__process *mu__process_of(const struct mu__ctx *ctx, uint32_t node)
+{
+    struct mu__process **slot = process_slot(ctx->kernel, node);
+
+    return slot == NULL ? NULL : *slot;
+}
+
 void mu__kernel_node_right(struct mu__kernel *kernel, uint32_t node,
                            enum mu__right right)
 {
@@ -300,6 +330,8 @@ void mu__kernel_node_down(struct mu__kernel *kernel, uint32_t node, const char *
     if (lost == NULL)
         return;
     mu__reads_free(kernel, lost);
+    free(lost->process);
+    lost->process = NULL;
     mu__buf_unref(lost->words);
     lost->words = NULL;
     kernel->nodes_lost++;
@@ -337,6 +369,8 @@ void mu__kernel_free_nodes(struct mu__kernel *kernel)
     for (size_t i = 0; i < kernel->nodes_count; i++) {
         mu__reads_free(kernel, &kernel->nodes[i]);
         mu__buf_unref(kernel->nodes[i].words);
+        free(kernel->nodes[i].process);
     }
     free(kernel->nodes);
+    free(kernel->own_process);
 }

@@ -39,6 +39,8 @@
  * may lead to the peer's old process or its new one. */
 #include "transport/link/proof.h"
 
+#include "runtime/kernel/peer_process.h"
+
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -183,14 +185,31 @@ static bool keep_address(struct mu__link *link, struct mu__view address)
     return link->peer.url != NULL;
 }
 
-/* Host and pid, for messages. Out of memory there is no host. */
+/* For messages and the status. What there is no memory for is not known. */
 static void keep_process(struct mu__link *link, const struct mu__hello *hello)
 {
-    char host[64];
+    char text[64];
 
-    mu__view_copy(hello->host, host, sizeof host);
-    mu__link_keep_words(&link->peer.host, host);
+    mu__view_copy(hello->software, text, sizeof text);
+    mu__link_keep_words(&link->peer.software, text);
+    mu__view_copy(hello->host, text, sizeof text);
+    mu__link_keep_words(&link->peer.host, text);
     link->peer.pid = hello->pid;
+}
+
+bool mu__links_process(const struct mu__links *links, uint32_t node,
+                       struct mu__process *ret_process)
+{
+    const struct mu__link *link = mu__map_get(&links->index.by_node, node);
+
+    if (link == NULL)
+        return false;
+    *ret_process = (struct mu__process){.pid = link->peer.pid};
+    (void)snprintf(ret_process->version, sizeof ret_process->version, "%s",
+                   mu__link_words(link->peer.software));
+    (void)snprintf(ret_process->host, sizeof ret_process->host, "%s",
+                   mu__link_words(link->peer.host));
+    return true;
 }
 
 /* The peer has heard our HELLO: the connection is its one, and the link is up. */

@@ -102,6 +102,7 @@ static void link_free_memory(struct mu__link *link)
     free(link->peer.url);
     free(link->why);
     free(link->reported_error);
+    free(link->peer.software);
     free(link->peer.host);
     free(link->retry.detour);
     free(link->retry.tried);
@@ -162,6 +163,7 @@ static void hang_up(struct mu__links *links, struct mu__link *link)
     link->peer.pid = 0;
     link->handshake.requester = 0;
     link->handshake.requester_epoch = 0;
+    mu__link_keep_words(&link->peer.software, "");
     mu__link_keep_words(&link->peer.host, "");
     mu__link_keep_words(&link->retry.detour, "");
 }

@@ -45,7 +45,8 @@ enum mu__link_origin {
 /* The process at the other end, as its HELLO describes it. */
 struct mu__link_peer {
     char *url;                  /* its address; NULL: that of the link */
-    char *host;                 /* NULL: not known */
+    char *software;             /* NULL: not known, as the next */
+    char *host;
     uint64_t pid;               /* 0: not known */
     uint64_t incarnation;       /* 0: no answer has come yet */
     uint32_t epoch;             /* of its side of the link */

@@ -31,6 +31,7 @@ struct mu__links_config {
     uint32_t task_index;
     const char *address;        /* where peers reach this node */
     uint64_t incarnation;       /* not 0 */
+    const char *software;       /* its version; NULL: none is said. Not copied */
     const char *host;           /* of this process, for messages; NULL: not sent */
     uint64_t pid;               /* the same; 0: not sent */
     const char *listens;        /* where this node listens, if that is not `address`;
@@ -152,6 +153,11 @@ int mu__links_transmit(struct mu__links *links, struct mu__msg *msg);
 /* Whether what a node sends is read. While it is not, the node counts as silent when it
  * takes nothing. Everything is read of a wire that cannot leave one connection unread. */
 void mu__links_read(struct mu__links *links, uint32_t node, bool is_read);
+
+/* Which process a node that is up says that it is. False: the node is not up. */
+struct mu__process;
+bool mu__links_process(const struct mu__links *links, uint32_t node,
+                       struct mu__process *ret_process);
 
 /* What this node has proven to a node that is up. */
 enum mu__right mu__links_own_right(const struct mu__links *links, uint32_t node);

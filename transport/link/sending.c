@@ -65,7 +65,8 @@ void mu__link_say_hello(struct mu__links *links, struct mu__link *link)
         .type = mu__view_str(links->own.task_type),
         .index = links->config.task_index,
         .address = mu__view_str(links->own.address),
-        .software = mu__view_str("muster"),
+        .software = mu__view_str(links->config.software == NULL ? "muster"
+                                                                : links->config.software),
         .epoch = link->epoch,
         .host = mu__view_str(links->own.host),
         .pid = links->config.pid,

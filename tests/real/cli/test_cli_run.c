@@ -1,6 +1,8 @@
 /* `muster run` and `muster status`: clusters of real processes, and that none is left. */
 #include "tests/real/cli.h"
 
+#include "muster.h"
+
 static struct cli run;
 static struct cli asked;
 
@@ -308,6 +310,17 @@ static void expect_state(const cJSON *list, const char *type, int index, const c
     assert_string_equal(cJSON_GetObjectItem(task, "state")->valuestring, is);
 }
 
+/* Which process plays a task, and its version. */
+static void expect_process(const cJSON *list, const char *type, const char *name)
+{
+    const cJSON *task = find_task(list, type, 0);
+
+    assert_int_equal(cJSON_GetObjectItem(task, "pid")->valueint,
+                     cli_task_pid(&run, NULL, name));
+    assert_string_not_equal(cJSON_GetObjectItem(task, "host")->valuestring, "");
+    assert_string_equal(cJSON_GetObjectItem(task, "version")->valuestring, mu_version());
+}
+
 /* Asked with the chief's address, and with a cluster spec that has a worker too many. */
 static void check_status_json(const char *address)
 {
@@ -332,6 +345,9 @@ static void check_status_json(const char *address)
     expect_state(list, "worker", 0, "up");
     expect_state(list, "worker", 1, "up");
     expect_state(list, "worker", 7, "missing");
+    expect_process(list, "chief", "chief/0");
+    expect_process(list, "ps", "ps/0");
+    expect_process(list, "worker", "worker/0");
     assert_int_equal(cJSON_GetArraySize(list), 5);
     assert_ptr_equal(find_task(list, "ps", 0), cJSON_GetArrayItem(list, 1));
     assert_ptr_equal(find_task(list, "worker", 7), cJSON_GetArrayItem(list, 4));
@@ -346,12 +362,16 @@ static void check_status_text(const char *address)
                                         "IN FLIGHT", "closures"};
     char variable[128];
     const char *const variables[] = {variable, NULL};
+    char process[32];
 
     (void)snprintf(variable, sizeof variable, "MUSTER_CHIEF=%s", address);
     cli_start(&asked, variables, "status", NULL);
     cli_expect_code(&asked, 0);
     for (size_t i = 0; i < sizeof words / sizeof words[0]; i++)
         (void)cli_expect(&asked, NULL, words[i]);
+    (void)snprintf(process, sizeof process, "%d on ",
+                   (int)cli_task_pid(&run, NULL, "worker/1"));
+    (void)cli_expect(&asked, NULL, process);
 }
 
 /* Places where a resolver would find another cluster than that of `muster run`. */
