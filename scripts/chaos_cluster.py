@@ -450,7 +450,7 @@ class Cluster:
             task.signal(signal.SIGTERM)
             if not self.wait(task, time.monotonic() + END_LIMIT_S):
                 self.problems.append(f"{task.name} did not end on SIGTERM")
-            elif task.process.returncode != 128 + signal.SIGTERM:
+            elif task.process.returncode not in (0, 128 + signal.SIGTERM):
                 self.problems.append(f"{task.name} ended with {task.process.returncode} "
                                      "on SIGTERM")
         elif task.process.returncode != self.exit_code:
@@ -467,9 +467,9 @@ class Cluster:
                 self.problems.append(f"{task.name} did not leave")
                 continue
             code = task.process.returncode
-            # Who has only just begun has no handler yet.
+            # Who has only just begun has no handler yet; who could finish ends with 0.
             if code not in ((-number,) if number == signal.SIGKILL
-                            else (-number, 128 + number)):
+                            else (-number, 128 + number, 0)):
                 self.problems.append(f"{task.name} left with {code} on {number.name}")
 
     def check_etcd(self):

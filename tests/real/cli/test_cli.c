@@ -205,7 +205,7 @@ static void test_task_flag_and_sigterm(void **state)
     cli_start(&cli, variables, "node", "--task", "ps:0", NULL);
     (void)cli_expect(&cli, NULL, "/job:ps/task:0 node: is up at tcp://127.0.0.1:");
     cli_kill(&cli, SIGTERM);
-    cli_expect_code(&cli, 128 + SIGTERM);
+    cli_expect_code(&cli, 0);
     (void)cli_expect(&cli, NULL, "signal 15");
 }
 
@@ -245,6 +245,24 @@ static void test_json_log(void **state)
     cli_start(&cli, NULL, "node", "--log-format", "json", NULL);
     cli_expect_code(&cli, 2);
     assert_int_equal(check_json_lines(cli.text), 1);
+}
+
+/* Each line for people has the date, and the hour with its zone. */
+static void test_text_log(void **state)
+{
+    static const char *const variables[] = {"TZ=XYZ-02:30", NULL};
+    char level[8];
+    int parts[7];
+
+    (void)state;
+    cli_start(&cli, variables, "node", "--cluster", ANYWHERE, "--task", "worker:0", NULL);
+    (void)cli_expect(&cli, NULL, "is up at");
+    cli_kill(&cli, SIGINT);
+    cli_expect_code(&cli, 128 + SIGINT);
+    for (char *line = strtok(cli.text, "\n"); line != NULL; line = strtok(NULL, "\n"))
+        if (sscanf(line, "%4d-%2d-%2d %2d:%2d:%2d.%3d+0230 %7s", &parts[0], &parts[1],
+                   &parts[2], &parts[3], &parts[4], &parts[5], &parts[6], level) != 8)
+            fail_msg("no date, hour and zone: %s", line);
 }
 
 static void test_log_file(void **state)
@@ -367,6 +385,7 @@ int main(void)
         cmocka_unit_test(test_plugin_that_does_not_load),
         cmocka_unit_test(test_task_flag_and_sigterm),
         cmocka_unit_test(test_json_log),
+        cmocka_unit_test(test_text_log),
         cmocka_unit_test(test_log_file),
         cmocka_unit_test(test_status_without_a_chief),
         cmocka_unit_test(test_status_of_many_that_are_missing),

@@ -374,6 +374,27 @@ static void check_status_text(const char *address)
     (void)cli_expect(&asked, NULL, process);
 }
 
+/* With --log-format json what tasks log are objects, with nothing before them. */
+static void test_json_lines(void **state)
+{
+    int count = 0;
+
+    (void)state;
+    cli_start(&run, NULL, "run", "--workers", "1", "--ps", "0", "--color", "never",
+              "--log-format", "json", "--log-level", "info", NULL);
+    (void)cli_expect(&run, NULL, "takes closures");
+    cli_kill(&run, SIGINT);
+    cli_expect_code(&run, 128 + SIGINT);
+    for (char *line = strtok(run.text, "\n"); line != NULL; line = strtok(NULL, "\n")) {
+        cJSON *root = strstr(line, "\"who\"") == NULL ? NULL : cJSON_Parse(line);
+
+        assert_true(strstr(line, "\"who\"") == NULL || (root != NULL && line[0] == '{'));
+        count += root != NULL;
+        cJSON_Delete(root);
+    }
+    assert_true(count >= 4);
+}
+
 /* Places where a resolver would find another cluster than that of `muster run`. */
 static const char *const places[][10] = {
     {"SLURM_JOB_ID=7", "SLURM_PROCID=3", "SLURM_STEP_NODELIST=n[1-4]",
@@ -519,6 +540,7 @@ int main(void)
         cmocka_unit_test(test_chief_that_fails_at_once),
         cmocka_unit_test(test_inside_of_others),
         cmocka_unit_test(test_status),
+        cmocka_unit_test(test_json_lines),
         cmocka_unit_test(test_status_file_that_cannot_be_written_starts_nothing),
         cmocka_unit_test(test_reason_of_a_chief_that_cannot_begin),
         cmocka_unit_test(test_workers_that_are_done_before_the_chief),
