@@ -3,19 +3,30 @@
 #include "actors/packing.h"
 #include "runtime/base/sip_hash.h"
 
-enum { FIRST_SIZE = 1024 };
+#include <assert.h>
+
+enum { FIRST_SIZE = 1024, MOVED_AT_ONCE = 4 };
 
 static uint32_t hash_of(const struct named_closures *named, struct mu__view name)
 {
     return (uint32_t)mu__sip_hash(named->functions->secret, name.data, name.size);
 }
 
+/* A closure is in the former table until its bucket there is moved. */
+static struct named_closure **bucket_of(const struct named_closures *named, uint32_t hash)
+{
+    uint32_t former_size = named->size / 2;
+
+    if (named->former != NULL && hash % former_size >= named->former_moved)
+        return &named->former[hash % former_size];
+    return &named->buckets[hash % named->size];
+}
+
 struct named_closure *mu__named_closures_find(const struct named_closures *named,
                                               struct mu__view name)
 {
     uint32_t hash = hash_of(named, name);
-    struct named_closure *at =
-        named->size == 0 ? NULL : named->buckets[hash % named->size];
+    struct named_closure *at = named->size == 0 ? NULL : *bucket_of(named, hash);
 
     while (at != NULL && (at->hash != hash || !mu__view_is(name, at->name)))
         at = at->next;
@@ -30,33 +41,44 @@ struct named_closure *mu__named_closures_numbered(const struct named_closures *n
 
 static void link_closure(struct named_closures *named, struct named_closure *closure)
 {
-    struct named_closure **bucket = &named->buckets[closure->hash % named->size];
+    struct named_closure **bucket = bucket_of(named, closure->hash);
 
     closure->next = *bucket;
     *bucket = closure;
 }
 
+static void move_some(struct named_closures *named)
+{
+    for (int i = 0; i < MOVED_AT_ONCE && named->former != NULL; i++) {
+        struct named_closure *at = named->former[named->former_moved++];
+
+        while (at != NULL) {
+            struct named_closure *next = at->next;
+
+            link_closure(named, at);
+            at = next;
+        }
+        if (named->former_moved < named->size / 2)
+            continue;
+        mu__free_array(named->former);
+        named->former = NULL;
+    }
+}
+
 static bool grow(struct named_closures *named)
 {
     uint32_t size = named->size == 0 ? FIRST_SIZE : named->size * 2;
-    struct named_closure **old = named->buckets;
-    uint32_t old_size = named->size;
     struct named_closure **table = NULL;
 
     if (!mu__grow_array((void **)&table, size, sizeof(struct named_closure *)))
         return false;
     for (uint32_t i = 0; i < size; i++)
         table[i] = NULL;
+    assert(named->former == NULL);
+    named->former = named->buckets;
+    named->former_moved = 0;
     named->buckets = table;
     named->size = size;
-    for (uint32_t i = 0; i < old_size; i++)
-        while (old[i] != NULL) {
-            struct named_closure *closure = old[i];
-
-            old[i] = closure->next;
-            link_closure(named, closure);
-        }
-    mu__free_array(old);
     return true;
 }
 
@@ -80,6 +102,7 @@ struct named_closure *mu__named_closures_add(struct named_closures *named,
         mu__free_array(closure);
         return NULL;
     }
+    move_some(named);
     link_closure(named, closure);
     mu__list_append(&named->all, &closure->node);
     named->count++;
@@ -116,7 +139,7 @@ static void free_closure(struct named_closure *closure)
 void mu__named_closures_remove(struct named_closures *named,
                                struct named_closure *closure)
 {
-    struct named_closure **at = &named->buckets[closure->hash % named->size];
+    struct named_closure **at = bucket_of(named, closure->hash);
 
     while (*at != closure)
         at = &(*at)->next;
@@ -131,28 +154,24 @@ void mu__named_closures_remove(struct named_closures *named,
 void mu__named_closures_remove_if(struct named_closures *named,
                                   bool (*drops)(const struct named_closure *closure))
 {
-    for (uint32_t i = 0; i < named->size; i++) {
-        struct named_closure *at = named->buckets[i];
+    struct named_closure *next;
 
-        while (at != NULL) {
-            struct named_closure *next = at->next;
-
-            if (drops(at))
-                mu__named_closures_remove(named, at);
-            at = next;
-        }
+    for (struct named_closure *at =
+             MU__LIST_FIRST(&named->all, struct named_closure, node);
+         at != NULL; at = next) {
+        next = MU__LIST_NEXT(at, struct named_closure, node);
+        if (drops(at))
+            mu__named_closures_remove(named, at);
     }
 }
 
 void mu__named_closures_done(struct named_closures *named)
 {
-    for (uint32_t i = 0; i < named->size; i++)
-        while (named->buckets[i] != NULL) {
-            struct named_closure *next = named->buckets[i]->next;
+    struct mu__list_node *node;
 
-            free_closure(named->buckets[i]);
-            named->buckets[i] = next;
-        }
+    while ((node = mu__list_pop(&named->all)) != NULL)
+        free_closure(MU__LIST_ENTRY(node, struct named_closure, node));
+    mu__free_array(named->former);
     mu__free_array(named->buckets);
     mu__map_done(&named->by_number);
 }

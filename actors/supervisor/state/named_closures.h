@@ -1,6 +1,7 @@
 /* The closures that a journal knows by name and that are under way. Found by name and by
- * their number in the journal; those that have finished are in finished_closures.h.
- * Plain data. */
+ * their number in the journal; those that have finished are in finished_closures.h. When
+ * the table of names grows, each addition moves a few of its buckets: none takes long,
+ * however many there are. Plain data. */
 #ifndef MU_ACTORS_SUPERVISOR_NAMED_CLOSURES_H
 #define MU_ACTORS_SUPERVISOR_NAMED_CLOSURES_H
 
@@ -36,6 +37,8 @@ struct named_closures {
     struct mu__names *functions;
     struct named_closure **buckets;
     uint32_t size;
+    struct named_closure **former;  /* half as many buckets, while they are moved; NULL */
+    uint32_t former_moved;          /* so many of them are, from the first on */
     uint32_t count;
     struct mu__list all;
     struct mu__map by_number;

@@ -47,6 +47,41 @@ static void test_found_by_name_and_number_until_removed(void **state)
     mu__named_closures_done(&named);
 }
 
+static void expect_all_found(const struct named_closures *named, unsigned first,
+                             unsigned end)
+{
+    for (unsigned i = first; i < end; i++)
+        assert_int_equal(mu__named_closures_find(named, name_of(i))->number, i);
+}
+
+/* The table doubles while it is used: all are found at any time, those that are added or
+ * removed meanwhile, too, and no addition moves more than a few buckets. */
+static void test_grows_a_few_buckets_at_a_time(void **state)
+{
+    struct mu__names functions = {.secret = 5};
+    struct named_closures named = {.functions = &functions};
+    unsigned first = 1;
+    unsigned growing = 0;
+
+    (void)state;
+    for (unsigned i = 1; i <= COUNT; i++) {
+        uint32_t moved = named.former == NULL ? 0 : named.former_moved;
+
+        assert_non_null(mu__named_closures_add(&named, name_of(i), i));
+        if (named.former == NULL)
+            continue;
+        assert_true(named.former_moved - moved <= 4);
+        if (growing++ % 100 != 0)
+            continue;
+        expect_all_found(&named, first, i + 1);
+        mu__named_closures_remove(&named, mu__named_closures_numbered(&named, first++));
+        assert_null(mu__named_closures_find(&named, name_of(first - 1)));
+    }
+    assert_true(growing > COUNT / 10);
+    expect_all_found(&named, first, COUNT + 1);
+    mu__named_closures_done(&named);
+}
+
 static void test_removing_releases_the_function(void **state)
 {
     struct mu__names functions = {.secret = 5};
@@ -84,6 +119,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_found_by_name_and_number_until_removed),
+        cmocka_unit_test(test_grows_a_few_buckets_at_a_time),
         cmocka_unit_test(test_removing_releases_the_function),
         cmocka_unit_test(test_clients_join_until_forgotten),
     };
