@@ -85,8 +85,7 @@ struct mu__cluster_change {
 };
 
 /* From a node to its supervisor and its coordination service: the process of a task has
- * ended, and nobody will start it again. `what` is the predicate of a message; the texts
- * are behind this body. */
+ * ended, and nobody will start it again. `what` is the predicate of a message. */
 struct mu__task_ended {
     struct mu__view type;
     uint32_t index;

@@ -138,6 +138,15 @@ uint8_t *mu__pack_view(uint8_t *at, struct mu__view *view)
     return at + view->size;
 }
 
+struct mu__buf *mu__pack_two(struct mu__view *first, struct mu__view *second)
+{
+    struct mu__buf *buf = mu__buf_new((size_t)1 + first->size + second->size);
+
+    if (buf != NULL)
+        (void)mu__pack_view(mu__pack_view(buf->data, first), second);
+    return buf;
+}
+
 void mu__clear(void *memory, size_t size)
 {
     memset(memory, 0, size);

@@ -26,6 +26,10 @@ struct mu__buf *mu__pack_copy(const struct mu__packed *packed,
  * them. */
 uint8_t *mu__pack_view(uint8_t *at, struct mu__view *view);
 
+/* A buffer with copies of two views, which point there from now on. NULL: out of memory;
+ * the views stay as they were. */
+struct mu__buf *mu__pack_two(struct mu__view *first, struct mu__view *second);
+
 /* memset to zero, for structs of some hundred bytes that are cleared often: for a size
  * known at compile time compilers may use a string instruction, which starts slowly. */
 void mu__clear(void *memory, size_t size);

@@ -14,6 +14,7 @@
 #include "node/node.h"
 
 #include "actors/messages.h"
+#include "actors/packing.h"
 #include "runtime/uv/process.h"
 
 #include <sched.h>
@@ -130,24 +131,21 @@ int mu__node_post(mu_node *node, uint32_t actor_number, struct mu__msg *msg)
 
 static struct mu__msg *ended_msg(const char *type, unsigned index, const char *what)
 {
-    size_t type_size = strlen(type);
-    size_t what_size = strlen(what);
-    struct mu__msg *msg = mu__msg_heap(
-        MU__TASK_ENDED, sizeof(struct mu__task_ended) + type_size + what_size);
-    struct mu__task_ended *body;
-    char *words;
+    struct mu__task_ended body = {
+        .type = mu__view_str(type),
+        .index = index,
+        .what = mu__view_str(what),
+    };
+    struct mu__msg *msg = mu__msg_heap(MU__TASK_ENDED, sizeof body);
 
     if (msg == NULL)
         return NULL;
-    body = (struct mu__task_ended *)(void *)msg->body;
-    words = (char *)(body + 1);
-    memcpy(words, type, type_size);
-    memcpy(words + type_size, what, what_size);
-    *body = (struct mu__task_ended){
-        .type = {words, (uint32_t)type_size},
-        .index = index,
-        .what = {words + type_size, (uint32_t)what_size},
-    };
+    msg->backing = mu__pack_two(&body.type, &body.what);
+    if (msg->backing == NULL) {
+        mu__node_drop_msg(msg);
+        return NULL;
+    }
+    memcpy(msg->body, &body, sizeof body);
     return msg;
 }
 

@@ -16,19 +16,14 @@
 void mu__coord_back(struct mu__msg *msg, struct mu__view *first, struct mu__view *second)
 {
     struct mu__view none = {"", 0};
-    uint8_t *at;
 
     if (msg->backing != NULL)
         return;
     if (second == NULL)
         second = &none;
-    msg->backing = mu__buf_new((size_t)1 + first->size + second->size);
-    if (msg->backing == NULL) {
+    msg->backing = mu__pack_two(first, second);
+    if (msg->backing == NULL)
         first->size = second->size = 0;
-        return;
-    }
-    at = mu__pack_view(msg->backing->data, first);
-    (void)mu__pack_view(at, second);
 }
 
 void mu__coord_send_now(struct mu__ctx *ctx, uint32_t node, struct mu__msg *msg)

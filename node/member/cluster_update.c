@@ -92,11 +92,9 @@ static int notify_actors(struct mu__member *member, const struct mu__change *cha
         .coordinated = is_coordinated(member, change->type),
         .own = mu__member_is(member, change->type, (uint32_t)change->index),
     };
-    struct mu__buf *words = mu__buf_new(body.type.size + body.address.size);
+    struct mu__buf *words = mu__pack_two(&body.type, &body.address);
     int rv = words == NULL ? -MU_ENOMEM : 0;
 
-    if (rv == 0)
-        (void)mu__pack_view(mu__pack_view(words->data, &body.type), &body.address);
     for (size_t i = 0; rv == 0 && i < sizeof who_hears / sizeof who_hears[0]; i++)
         if (who_hears[i].kind == change->kind && has_actor(member, who_hears[i].actor))
             rv = notify_actor(member, kinds[change->kind], who_hears[i].actor, &body,

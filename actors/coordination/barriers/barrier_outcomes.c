@@ -185,12 +185,8 @@ static void send_to_all(struct mu__ctx *ctx, struct coordination *c,
 {
     struct barrier_answer answer = mu__coord_barrier_answer_of(outcome, 0);
 
-    if (outcome->code != 0) {
-        answer.backing = mu__buf_new((size_t)answer.message.size + answer.task.size + 1);
-        if (answer.backing != NULL)
-            (void)mu__pack_view(mu__pack_view(answer.backing->data, &answer.message),
-                                &answer.task);
-    }
+    if (outcome->code != 0)
+        answer.backing = mu__pack_two(&answer.message, &answer.task);
     for (uint32_t i = 0; i < barrier->seats_count; i++) {
         const struct mu__barrier_seat *seat = &barrier->seats[i];
         const struct mu__roster_task *task = c->roster->tasks[seat->slot];
