@@ -42,6 +42,7 @@ void mu__barriers_withdraw(struct mu__barriers *barriers, struct mu__barrier *ba
                            uint64_t now_ms)
 {
     assert(barrier->running);
+    barrier->expected = barrier->arrived = 0;
     for (uint32_t i = 0; i < barrier->seats_count; i++) {
         struct mu__barrier_seat *seat = &barrier->seats[i];
 
@@ -50,8 +51,8 @@ void mu__barriers_withdraw(struct mu__barriers *barriers, struct mu__barrier *ba
             .past = (uint16_t)(seat->past >> 1),
             .over_end = seat->over_end,
         };
+        barrier->expected += seat->past & 1;
     }
-    barrier->arrived = 0;
     (void)mu__barrier_count_begun(barriers, barrier->beginner, -1, NULL);
     barrier->running = false;
     barrier->since_ms = now_ms;
