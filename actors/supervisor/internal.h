@@ -63,7 +63,7 @@ struct supervisor_clients {
     struct supervisor_client *items;
     uint32_t count;
     uint32_t last;              /* index of the one found last: SCHEDULEs come in runs */
-    uint64_t unread_timer;      /* 0: none */
+    uint64_t unread_timer;      /* 0: nothing is kept for any client */
 };
 
 /* A STATUS_GET that waits for the parameter servers, and what they have answered so

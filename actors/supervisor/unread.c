@@ -9,34 +9,44 @@ enum {
 
 /* ---- Keeping and sending ---- */
 
-static void look_later(struct mu__ctx *ctx, struct supervisor *s)
+/* False: there are too many timers, so that nothing may be kept. */
+static bool look_later(struct mu__ctx *ctx, struct supervisor *s)
 {
     if (s->clients.unread_timer == 0)
         s->clients.unread_timer =
             mu__timer_set(ctx, LOOK_MS, timer_token(TIMER_UNREAD, 0));
+    return s->clients.unread_timer != 0;
 }
 
 int mu__sup_send_result(struct mu__ctx *ctx, struct supervisor *s, mu__pid to,
                         struct mu__msg *msg)
 {
-    struct supervisor_client *client = mu__sup_find_client(s, to);
+    bool is_behind = mu__is_behind(ctx, to.node);
+    struct supervisor_client *client = NULL;
 
-    if (msg == NULL || client == NULL ||
-        (client->unread.first == NULL && !mu__is_behind(ctx, to.node)))
+    /* While nobody is behind, the client need not be found. */
+    if (is_behind || s->clients.unread_timer != 0)
+        client = mu__sup_find_client(s, to);
+    if (msg == NULL || client == NULL || (client->unread.first == NULL && !is_behind) ||
+        !look_later(ctx, s))
         return mu__send(ctx, to, msg);
     mu__unread_add(&client->unread, msg);
-    look_later(ctx, s);
     return 0;
 }
 
 /* A link that cannot be sent on is down, and the client is forgotten with it. */
-static void send_unread(struct mu__ctx *ctx, struct supervisor_client *client)
+static void send_unread(struct mu__ctx *ctx, struct supervisor *s,
+                        struct supervisor_client *client)
 {
     struct mu__unread_results *unread = &client->unread;
     uint64_t end = unread->bytes < LOOK_BYTES_MAX ? 0 : unread->bytes - LOOK_BYTES_MAX;
 
     while (unread->first != NULL && unread->bytes > end &&
            !mu__is_behind(ctx, client->pid.node))
+        (void)mu__send(ctx, client->pid, mu__unread_pop(unread));
+    if (unread->first == NULL || look_later(ctx, s))
+        return;
+    while (unread->first != NULL)
         (void)mu__send(ctx, client->pid, mu__unread_pop(unread));
 }
 
@@ -51,9 +61,7 @@ void mu__sup_unread_tick(struct mu__ctx *ctx, struct supervisor *s)
 
         if (unread->first == NULL)
             continue;
-        send_unread(ctx, &s->clients.items[i]);
-        if (unread->first != NULL)
-            look_later(ctx, s);
+        send_unread(ctx, s, &s->clients.items[i]);
         read_again = read_again || (was_full && !unread->is_full);
     }
     if (read_again)
