@@ -65,7 +65,7 @@ class _OlderNumpy(pickle.Unpickler):
     """Unpickles arrays of NumPy 2 with NumPy 1."""
 
     def find_class(self, module: str, name: str) -> Any:
-        return super().find_class(numpy_core(module), name)
+        return super().find_class(module.replace("numpy._core", "numpy.core"), name)
 
 
 def loads_result(data: Any, buffers: Sequence[Any] = ()) -> Any:
