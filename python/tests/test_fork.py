@@ -42,6 +42,7 @@ TABLE = {
     "per_worker": {"open": OWN, "from_values": OWN, "close": OWN},
     "variable": {
         "name": OWN, "shape": OWN, "dtype": OWN, "nbytes": OWN, "shards": OWN,
+        "same": OWN,
         "node": OWN, "read": (5.0,), "numpy": (5.0,), "read_value": (5.0,),
         "assign": (np.ones(3), 5.0), "assign_add": (np.ones(3), 5.0),
         "assign_sub": (np.ones(3), 5.0), "apply_gradient": (np.ones(3), 0.1),
