@@ -120,8 +120,9 @@ void mu__job_finish(struct mu__ctx *ctx, struct job *job, int code, struct mu__v
 static void end_job(struct mu__ctx *ctx, struct job *job, struct mu__job_call *call)
 {
     job->end.is_own = true;
-    (void)mu__send(ctx, (mu__pid){MU__NODE_SELF, MU__SUPERVISOR},
-                   mu__msg_new(ctx, MU__JOB_DONE));
+    if (strcmp(job->config.type, "chief") == 0)
+        (void)mu__send(ctx, (mu__pid){MU__NODE_SELF, MU__SUPERVISOR},
+                       mu__msg_new(ctx, MU__JOB_DONE));
     mu__job_finish(ctx, job, call->job_code,
                    mu__view_str(call->message == NULL ? "" : call->message));
     for (uint32_t i = 0; i < job->peers.count; i++)
