@@ -71,6 +71,22 @@ const char *cmd_duration(int64_t ms, char *out, size_t size)
     return out;
 }
 
+static void add_signal(sigset_t *signals, int number)
+{
+    struct sigaction action;
+
+    if (sigaction(number, NULL, &action) == 0 && action.sa_handler != SIG_IGN)
+        (void)sigaddset(signals, number);
+}
+
+void cmd_block_signals(sigset_t *ret_signals)
+{
+    (void)sigemptyset(ret_signals);
+    add_signal(ret_signals, SIGINT);
+    add_signal(ret_signals, SIGTERM);
+    (void)pthread_sigmask(SIG_BLOCK, ret_signals, NULL);
+}
+
 int cmd_exit_code(int code)
 {
     if (code == 0)

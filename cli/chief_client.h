@@ -10,6 +10,8 @@
 
 #include "muster/node.h"
 
+#include <signal.h>
+
 enum { CMD_LEAVE_MS = 500 };    /* timeout of a client's leave */
 
 struct cmd_client {
@@ -62,6 +64,10 @@ mu_node_options cmd_client_options(const struct cmd_options *options, struct cmd
 /* Parse "worker:1" or "/job:worker/task:1". False: neither, or the type is too long. */
 enum { CMD_TYPE_BYTES = 16 };
 bool cmd_task_parse(const char *text, char ret_type[CMD_TYPE_BYTES], int *ret_index);
+
+/* Block SIGINT and SIGTERM in this thread, so that they can be waited for. One that was
+ * ignored at the start, as in the background of a script, stays ignored. */
+void cmd_block_signals(sigset_t *ret_signals);
 
 /* The exit code for an error code of a request. */
 int cmd_exit_code(int code);

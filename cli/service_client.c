@@ -148,16 +148,6 @@ struct watcher {
     atomic_int number;      /* the first signal, 0: none */
 };
 
-/* A signal that was ignored at the start, as in the background of a script, stays
- * ignored. */
-static void add_signal(sigset_t *signals, int number)
-{
-    struct sigaction action;
-
-    if (sigaction(number, NULL, &action) == 0 && action.sa_handler != SIG_IGN)
-        (void)sigaddset(signals, number);
-}
-
 /* The next signal that is not forwarded to a command; 0: the thread ends. Signals that a
  * terminal sent (si_code above 0) have reached the command already. */
 static int next_signal(struct watcher *watcher)
@@ -280,10 +270,8 @@ int cmd_service_request_as(const struct cmd_options *options, int index,
                               .watcher.holding = PTHREAD_MUTEX_INITIALIZER};
     sigset_t *signals = &service.watcher.signals;
 
-    (void)sigemptyset(signals);
+    cmd_block_signals(signals);
     (void)sigaddset(signals, SIGURG);
-    add_signal(signals, SIGINT);
-    add_signal(signals, SIGTERM);
     (void)pthread_sigmask(SIG_BLOCK, signals, NULL);
     return cmd_with_client(options, target, request_watched, &service);
 }

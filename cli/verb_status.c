@@ -1,4 +1,4 @@
-/* `muster status`: prints the chief's status. */
+/* `muster status`: prints the chief's status, with --watch each second. */
 #include "cli/chief_client.h"
 #include "cli/output/print_json.h"
 #include "cli/output/table.h"
@@ -12,10 +12,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
+#include <unistd.h>
 
 enum {
     LINE_WIDTH = 88,
     MISSING_SHOWN = 100,
+    WATCH_S = 1,
     HOST_TIMEOUT_MS = 200 /* timeout of registering, if the chief hosts the service */
 };
 
@@ -445,17 +448,68 @@ static void print_text(const mu_value *status)
                      silent == 1 ? "" : "s");
 }
 
+static bool watches(const struct cmd_client *client)
+{
+    return cmd_number(client->options, CMD_FLAG_STATUS_WATCH) == 1;
+}
+
+static int print_json(const struct cmd_client *client, const mu_value *status)
+{
+    if (status == NULL)
+        return -MU_ENOMEM;
+    return watches(client) ? cmd_json_line(cmd_json_value(status))
+                           : cmd_json_print(cmd_json_value(status));
+}
+
 static int print_status(const struct cmd_client *client, const mu_value *answer)
 {
     mu_value *status = complete_status(client, answer);
     int rv = 0;
 
     if (cmd_is_json(client))
-        rv = status == NULL ? -MU_ENOMEM : cmd_json_print(cmd_json_value(status));
+        rv = print_json(client, status);
     else
         print_text(status);
     mu_value_free(status);
-    return rv == 0 ? CMD_FINE : CMD_FAILED;
+    return rv == 0 && fflush(stdout) == 0 ? CMD_FINE : CMD_FAILED;
+}
+
+/* ---- watching ---- */
+
+/* Text replaces what a terminal shows; elsewhere an empty line separates it from what was
+ * printed before. */
+static void begin_text(bool is_first)
+{
+    if (isatty(STDOUT_FILENO))
+        (void)printf("\033[H\033[2J");
+    else if (!is_first)
+        (void)printf("\n");
+}
+
+/* Print the status each second, until a signal comes or the chief does not answer. */
+static int watch(struct cmd_client *client, const sigset_t *signals, mu_error *error)
+{
+    const struct timespec pause = {.tv_sec = WATCH_S};
+    int code = CMD_FINE;
+
+    while (code == CMD_FINE) {
+        int number = sigtimedwait(signals, NULL, &pause);
+        mu_value *status = NULL;
+        int rv;
+
+        if (number > 0) {
+            error->message[0] = '\0';
+            return CMD_SIGNAL + number;
+        }
+        rv = mu_node_status(client->node, cmd_timeout_ms(client), error, &status);
+        if (rv != 0)
+            return cmd_exit_code(rv);
+        if (!cmd_is_json(client))
+            begin_text(false);
+        code = print_status(client, status);
+        mu_value_free(status);
+    }
+    return code;
 }
 
 /* ---- the verb ---- */
@@ -467,11 +521,21 @@ static int request_status(struct cmd_client *client, mu_error *error)
 {
     mu_value *status = NULL;
     int rv = mu_node_status(client->node, cmd_timeout_ms(client), error, &status);
-    bool joined =
-        rv == 0 && mu_agent_register(client->node, 0, HOST_TIMEOUT_MS, NULL) == 0;
-    int code = rv == 0 ? print_status(client, status) : cmd_exit_code(rv);
+    sigset_t signals;
+    bool joined;
+    int code;
 
+    if (rv != 0)
+        return cmd_exit_code(rv);
+    if (watches(client))
+        cmd_block_signals(&signals);
+    joined = mu_agent_register(client->node, 0, HOST_TIMEOUT_MS, NULL) == 0;
+    if (watches(client) && !cmd_is_json(client))
+        begin_text(true);
+    code = print_status(client, status);
     mu_value_free(status);
+    if (watches(client) && code == CMD_FINE)
+        code = watch(client, &signals, error);
     if (joined)
         (void)mu_agent_leave(client->node, CMD_LEAVE_MS, NULL);
     return code;

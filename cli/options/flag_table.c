@@ -274,6 +274,8 @@ const struct cmd_flag_spec cmd_flags[CMD_FLAGS_COUNT] = {
          "the error's code: its name, as DATALOSS, or its number"),
     SWITCH(WATCH, "watch", "MUSTER_TASKS_WATCH", CMD_TASKS,
            "go on, and print each change"),
+    SWITCH(STATUS_WATCH, "watch", "MUSTER_STATUS_WATCH", CMD_STATUS,
+           "go on, and print the status anew each second"),
     SWITCH(LIST, "list", "MUSTER_RESOLVE_LIST", CMD_RESOLVE,
            "only list the resolvers and their settings"),
     SWITCH(EXPLAIN, "explain", "MUSTER_RESOLVE_EXPLAIN", CMD_RESOLVE,

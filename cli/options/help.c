@@ -45,8 +45,10 @@ const struct cmd_verb cmd_verbs[] = {
      "show tasks, closures and metrics of a cluster",
      "Prints the tasks, closures, what is in flight, the variables and the metrics, as\n"
      "the chief knows them. With --cluster or TF_CONFIG it also names the tasks that\n"
-     "are missing.\n",
+     "are missing. --watch goes on, and prints it anew each second, until Ctrl-C or the\n"
+     "chief is gone.\n",
      "  muster status --address tcp://127.0.0.1:4000\n"
+     "  muster status --address tcp://127.0.0.1:4000 --watch\n"
      "  muster status --cluster @cluster.json -o json\n",
      NULL},
     {"explain", CMD_EXPLAIN, CHIEF(cmd_explain), "explain why a closure has not run",

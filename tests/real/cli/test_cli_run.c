@@ -374,6 +374,42 @@ static void check_status_text(const char *address)
     (void)cli_expect(&asked, NULL, process);
 }
 
+static void check_status_watch(const char *address)
+{
+    const char *from = NULL;
+
+    cli_start(&asked, NULL, "status", "--watch", "--address", address, NULL);
+    for (int i = 0; i < 3; i++)
+        from = cli_expect(&asked, from, "chief at tcp://");
+    (void)cli_expect(&asked, NULL, "\n\nchief at tcp://");
+    cli_kill(&asked, SIGINT);
+    cli_expect_code(&asked, 128 + SIGINT);
+    assert_null(strchr(asked.text, '\033'));
+}
+
+/* An object a line, until the cluster has ended. */
+static void check_status_watch_json(const char *address)
+{
+    const char *from = NULL;
+    char *line;
+
+    cli_start(&asked, NULL, "status", "--watch", "-o", "json", "--timeout-ms", "1000",
+              "--address", address, NULL);
+    for (int i = 0; i < 2; i++)
+        from = cli_expect(&asked, from, "}\n");
+    cli_kill(&run, SIGTERM);
+    cli_expect_code(&asked, 4);
+    line = strtok(asked.text, "\n");
+    for (int i = 0; i < 2; i++) {
+        cJSON *root = cJSON_Parse(line);
+
+        assert_non_null(root);
+        assert_int_equal(cJSON_GetArraySize(cJSON_GetObjectItem(root, "tasks")), TASKS);
+        cJSON_Delete(root);
+        line = strtok(NULL, "\n");
+    }
+}
+
 /* With --log-format json what tasks log are objects, with nothing before them. */
 static void test_json_lines(void **state)
 {
@@ -471,7 +507,8 @@ static void test_status(void **state)
     (void)snprintf(address, sizeof address, "%.*s", (int)strcspn(at, "\n"), at);
     check_status_json(address);
     check_status_text(address);
-    cli_kill(&run, SIGTERM);
+    check_status_watch(address);
+    check_status_watch_json(address);
     cli_expect_code(&run, 128 + SIGTERM);
     expect_gone(pids);
 }
