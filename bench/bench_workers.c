@@ -202,7 +202,7 @@ static double lose_some(struct world *w, uint32_t workers)
     uint32_t count = 0;
 
     for (uint32_t i = 1; i <= workers; i += 3, count++)
-        mu__kernel_node_down(w->kernel, i, "it was stopped");
+        mu__kernel_node_down(w->kernel, i, "it was stopped", false);
     run_turns(w);
     return (double)(bench_now_ns() - start_ns) / 1e3 / count;
 }

@@ -149,8 +149,9 @@ void mu__sup_arm(struct mu__ctx *ctx, struct supervisor *s, struct mu__closure *
 
 /* ---- workers.c ---- */
 
+/* Its link is down; `left`: it said goodbye. */
 void mu__sup_lose_worker(struct mu__ctx *ctx, struct supervisor *s,
-                         const struct mu__member_worker *worker);
+                         const struct mu__member_worker *worker, bool left);
 
 /* Listed workers count as missing from the start. False: out of memory. */
 bool mu__sup_expect_workers(struct mu__ctx *ctx, struct supervisor *s);

@@ -192,7 +192,7 @@ static void on_node_down(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
         if (s->clients.items[i].present && s->clients.items[i].pid.node == body->node)
             mu__sup_forget_client(ctx, s, &s->clients.items[i]);
     if (worker != NULL)
-        mu__sup_lose_worker(ctx, s, worker);
+        mu__sup_lose_worker(ctx, s, worker, body->left);
 }
 
 /* ---- Timers ---- */

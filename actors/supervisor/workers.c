@@ -144,23 +144,30 @@ void mu__sup_await_worker(struct mu__ctx *ctx, struct supervisor *s, uint32_t nu
                                        timer_token(TIMER_WORKER, number));
 }
 
-static void log_lost(struct mu__ctx *ctx, const struct supervisor *s, const char *task,
-                     uint32_t count, enum mu__loss loss)
+static const char *fate(enum mu__loss loss, bool left, uint32_t in_flight)
 {
-    bool is_removed = loss == MU__LOSS_REMOVED;
-    const char *how = is_removed ? "was removed from the cluster" : "is lost";
+    if (loss == MU__LOSS_REMOVED)
+        return "was removed from the cluster";
+    return left || (loss == MU__LOSS_DRAINED && in_flight == 0) ? "has left" : "is lost";
+}
 
-    if (s->worker_states.job_is_done)
-        mu__log(ctx, MU__LOG_INFO, "%s has left as the job is done; %" PRIu32
-                " closure%s had not ended there", task, count, count == 1 ? "" : "s");
-    else if (count == 0 && loss == MU__LOSS_DRAINED)
-        mu__log(ctx, MU__LOG_INFO, "%s has left, with nothing in flight", task);
-    else if (count == 0)
+static void log_lost(struct mu__ctx *ctx, const char *task, uint32_t count,
+                     enum mu__loss loss, bool left)
+{
+    const char *how = fate(loss, left, count);
+
+    if (count == 0)
         mu__log(ctx, MU__LOG_INFO, "%s %s; nothing was in flight", task, how);
     else
-        mu__log(ctx, is_removed ? MU__LOG_INFO : MU__LOG_WARN,
+        mu__log(ctx, loss == MU__LOSS_REMOVED ? MU__LOG_INFO : MU__LOG_WARN,
                 "%s %s with %" PRIu32 " closure%s in flight: %s again elsewhere", task,
                 how, count, count == 1 ? "" : "s", count == 1 ? "it runs" : "they run");
+}
+
+static void log_ended(struct mu__ctx *ctx, const char *task, uint32_t count)
+{
+    mu__log(ctx, MU__LOG_INFO, "%s has left as the job is done; %" PRIu32
+            " closure%s had not ended there", task, count, count == 1 ? "" : "s");
 }
 
 static void answer_requester(struct mu__ctx *ctx, struct drain_requester *requester,
@@ -228,9 +235,10 @@ static void await_all(struct mu__ctx *ctx, struct supervisor *s)
 }
 
 static void lose(struct mu__ctx *ctx, struct supervisor *s,
-                 const struct mu__member_worker *worker, enum mu__loss loss)
+                 const struct mu__member_worker *worker, enum mu__loss loss, bool left)
 {
     const struct mu__member_worker lost = *worker;
+    const struct task_text task = mu__sup_task(s, worker);
     uint32_t list = mu__list_in_flight(lost.number);
     struct worker_state *worker_state = &s->worker_states.items[lost.number];
     uint32_t count = mu__closures_count(&s->closures, list);
@@ -245,7 +253,10 @@ static void lose(struct mu__ctx *ctx, struct supervisor *s,
     worker_state->abandoned_count = 0;
     mu__sup_builds_lost(ctx, s, lost.number, loss);
     mu__sup_pinned_lost(ctx, s, lost.number);
-    log_lost(ctx, s, mu__sup_task(s, &lost).text, count, loss);
+    if (s->worker_states.job_is_done)
+        log_ended(ctx, task.text, count);
+    else
+        log_lost(ctx, task.text, count, loss, left);
     mu__sup_backups_lost(s, lost.number);
     /* From the last to the first, so that they keep their order at the front of the
      * queue. */
@@ -259,11 +270,11 @@ static void lose(struct mu__ctx *ctx, struct supervisor *s,
 }
 
 void mu__sup_lose_worker(struct mu__ctx *ctx, struct supervisor *s,
-                         const struct mu__member_worker *worker)
+                         const struct mu__member_worker *worker, bool left)
 {
     bool is_drained = (worker->holds & MU__HOLD_DRAIN) != 0;
 
-    lose(ctx, s, worker, is_drained ? MU__LOSS_DRAINED : MU__LOSS);
+    lose(ctx, s, worker, is_drained ? MU__LOSS_DRAINED : MU__LOSS, left);
 }
 
 static bool has_known(const struct supervisor *s)
@@ -334,7 +345,7 @@ void mu__sup_on_task_ended(struct mu__ctx *ctx, void *state, struct mu__msg *msg
         return;
     mu__view_copy(body->what, what, sizeof what);
     if (worker != NULL)
-        lose(ctx, s, worker, MU__LOSS);
+        lose(ctx, s, worker, MU__LOSS, false);
     stop_timer(ctx, &s->worker_states.items[number]);
     give_up(ctx, s, number, what);
 }
@@ -502,7 +513,7 @@ void mu__sup_on_cluster_removed(struct mu__ctx *ctx, void *state, struct mu__msg
     if (id.role == MU__ROLE_NONE || number == 0)
         return;
     if (worker != NULL)
-        lose(ctx, s, worker, MU__LOSS_REMOVED);
+        lose(ctx, s, worker, MU__LOSS_REMOVED, false);
     else
         await_or_forget(ctx, s, number, MU__LOSS_REMOVED);
 }

@@ -202,9 +202,9 @@ static void link_up(void *owner, uint32_t node, const char *type, uint32_t index
                           mu__links_own_right(member->links, node));
 }
 
-static void link_down(void *owner, uint32_t node, const char *reason)
+static void link_down(void *owner, uint32_t node, const char *reason, bool left)
 {
-    mu__kernel_node_down(((struct mu__member *)owner)->kernel, node, reason);
+    mu__kernel_node_down(((struct mu__member *)owner)->kernel, node, reason, left);
 }
 
 static void link_behind(void *owner, uint32_t node, bool is_behind)

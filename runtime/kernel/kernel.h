@@ -112,10 +112,12 @@ void mu__kernel_turn(struct mu__kernel *kernel);
 int mu__kernel_deliver(struct mu__kernel *kernel, struct mu__msg *msg);
 
 /* Notify the actors that watch nodes. Node numbers are never used again. The strings are
- * copied. `node_down` also notifies the monitors of actors on that node. */
+ * copied. `node_down` also notifies the monitors of actors on that node; `left`: the node
+ * said goodbye. */
 void mu__kernel_node_up(struct mu__kernel *kernel, uint32_t node, const char *type,
                         uint32_t index, uint64_t incarnation, const char *address);
-void mu__kernel_node_down(struct mu__kernel *kernel, uint32_t node, const char *reason);
+void mu__kernel_node_down(struct mu__kernel *kernel, uint32_t node, const char *reason,
+                          bool left);
 
 /* What this node has proven to a node that is up; until then everything. */
 void mu__kernel_node_right(struct mu__kernel *kernel, uint32_t node,

@@ -24,8 +24,10 @@ struct mu__node_up {
     struct mu__view address;
 };
 
+/* `left`: it said goodbye. */
 struct mu__node_down {
     uint32_t node;
+    bool left;
     struct mu__view reason;
 };
 

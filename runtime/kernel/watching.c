@@ -320,10 +320,11 @@ static void remote_monitors_down(struct mu__kernel *kernel, uint32_t node)
     }
 }
 
-void mu__kernel_node_down(struct mu__kernel *kernel, uint32_t node, const char *reason)
+void mu__kernel_node_down(struct mu__kernel *kernel, uint32_t node, const char *reason,
+                          bool left)
 {
     struct node *lost = mu__kernel_find_node(kernel, node);
-    struct mu__node_down body = {.node = node};
+    struct mu__node_down body = {.node = node, .left = left};
     struct mu__view none;
     struct mu__buf *words;
 

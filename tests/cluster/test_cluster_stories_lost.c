@@ -263,7 +263,7 @@ static void test_attempts(void **state)
     end(cluster);
 }
 
-/* A worker that says goodbye is lost at once, not after silence. */
+/* A worker that says goodbye is taken out at once, not after silence. */
 static void test_leave(void **state)
 {
     struct cluster *cluster = BEGIN(.workers = 2);
@@ -280,7 +280,7 @@ static void test_leave(void **state)
     expect_trace(cluster,
         "[  410] chief/0 links: /job:worker/task:0 is gone: it left: the machine "
           "is needed\n"
-        "[  410] chief/0 supervisor: /job:worker/task:0 is lost with 1 closure "
+        "[  410] chief/0 supervisor: /job:worker/task:0 has left with 1 closure "
           "in flight: it runs again elsewhere\n"
         "[  420] worker/0 links: /job:chief/task:0 is lost: its connection "
           "broke: closed by the peer\n"
@@ -288,6 +288,24 @@ static void test_leave(void **state)
         "[ 1170] sim note: worker/1 runs square 0\n"
         "[ 2170] sim note: worker/1 runs square 1\n");
     expect_squares(closures, 2);
+    end(cluster);
+}
+
+static void test_leave_idle(void **state)
+{
+    struct cluster *cluster = BEGIN(.workers = 1);
+
+    (void)state;
+    run_until(cluster, 400);
+    mu__member_leave(&cluster->workers[0]->member, "the machine is needed");
+    run_until(cluster, 500);
+    expect_trace(cluster,
+        "[  410] chief/0 links: /job:worker/task:0 is gone: it left: the machine "
+          "is needed\n"
+        "[  410] chief/0 supervisor: /job:worker/task:0 has left; nothing was in "
+          "flight\n"
+        "[  420] worker/0 links: /job:chief/task:0 is lost: its connection "
+          "broke: closed by the peer\n");
     end(cluster);
 }
 
@@ -391,6 +409,7 @@ int main(void)
         cmocka_unit_test(test_long_chief_pause),
         cmocka_unit_test(test_attempts),
         cmocka_unit_test(test_leave),
+        cmocka_unit_test(test_leave_idle),
         cmocka_unit_test(test_client_crash),
         cmocka_unit_test(test_chief_lost),
         cmocka_unit_test(test_schedule_without_chief),

@@ -171,12 +171,13 @@ static void note_up(void *owner, uint32_t node, const char *type, uint32_t index
     net->ups++;
 }
 
-static void note_down(void *owner, uint32_t node, const char *reason)
+static void note_down(void *owner, uint32_t node, const char *reason, bool left)
 {
     struct net *net = owner;
 
     must(node < NODES_MAX && net->nodes[node], "it was up");
     must(reason[0] != '\0', "for a reason");
+    must(left == (strncmp(reason, "it left: ", 9) == 0), "left by its own goodbye alone");
     net->nodes[node] = false;
     net->ups--;
 }

@@ -153,7 +153,7 @@ static inline void drop_item(struct fixture *f, uint64_t number)
 
 static inline void lose_chief(struct fixture *f)
 {
-    mu__kernel_node_down(f->kernel, CHIEF, "lost");
+    mu__kernel_node_down(f->kernel, CHIEF, "lost", false);
     lone_turn(f);
 }
 

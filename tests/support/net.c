@@ -160,7 +160,7 @@ static void unlink_one_way(struct net_process *p, struct net_process *peer)
     p->numbers[i] = 0;
     if (p->kernel == NULL || number == 0)
         return;
-    mu__kernel_node_down(p->kernel, number, "connection lost");
+    mu__kernel_node_down(p->kernel, number, "connection lost", false);
     world_wake_at(&p->world, 0);
 }
 

@@ -327,6 +327,7 @@ static void note_loss(struct mu__links *links, struct mu__link *link)
 void mu__link_go_down(struct mu__links *links, struct mu__link *link, const char *reason)
 {
     bool was_up = link->state == MU__LINK_UP;
+    bool left = link->left;
     uint32_t node = link->node;
 
     if (was_up) {
@@ -334,9 +335,9 @@ void mu__link_go_down(struct mu__links *links, struct mu__link *link, const char
         links->counters.links_up--;
         link->node = 0;
         note_loss(links, link);
-        mu__links_log(links, link->left ? mu__link_news_level(link) : MU__LOG_INFO,
+        mu__links_log(links, left ? mu__link_news_level(link) : MU__LOG_INFO,
                       "/job:%s/task:%" PRIu32 " is %s: %s", link->type, link->index,
-                      link->left ? "gone" : "lost", reason);
+                      left ? "gone" : "lost", reason);
     }
     hang_up(links, link);
     begin_missing(links, link);
@@ -349,7 +350,7 @@ void mu__link_go_down(struct mu__links *links, struct mu__link *link, const char
         mu__link_free(links, link);
     }
     if (was_up)
-        links->upcalls.down(links->upcalls.owner, node, reason);
+        links->upcalls.down(links->upcalls.owner, node, reason, left);
 }
 
 /* Whether the name of a link has an address that was not tried in this round. The address

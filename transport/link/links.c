@@ -101,7 +101,7 @@ static void part(struct mu__links *links, struct mu__link *link, const char *rea
         begin_parting(links, link, reason);
     else
         mu__link_free(links, link);
-    links->upcalls.down(links->upcalls.owner, node, reason);
+    links->upcalls.down(links->upcalls.owner, node, reason, false);
 }
 
 static void bar(struct mu__links *links, const char *type, uint32_t index,

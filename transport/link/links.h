@@ -53,7 +53,8 @@ struct mu__links_upcalls {
     void *owner;
     void (*up)(void *owner, uint32_t node, const char *type, uint32_t index,
                uint64_t incarnation, const char *address);
-    void (*down)(void *owner, uint32_t node, const char *reason);
+    /* `left`: the peer said goodbye. */
+    void (*down)(void *owner, uint32_t node, const char *reason, bool left);
     void (*trouble)(void *owner, const char *type, uint32_t index, const char *reason);
     void (*deliver)(void *owner, struct mu__msg *msg);  /* takes msg */
 

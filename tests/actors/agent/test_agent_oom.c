@@ -229,7 +229,7 @@ static void use(struct world *w)
     serve(w);
     ask(w, 7, MU__AGENT_WATCH_NEXT);
     serve(w);
-    mu__kernel_node_down(w->kernel, HOST, "gone");
+    mu__kernel_node_down(w->kernel, HOST, "gone", false);
     turn(w);
     drop_said(w);
     for (unsigned i = 0; i < KEYS; i++)

@@ -118,7 +118,7 @@ static void live(struct world *w)
     }
     run_for(w, 60);
     TELL(w, 1, TASK_LEAVE, task_leave, .token = 5);
-    mu__kernel_node_down(w->kernel, 2, "cut");
+    mu__kernel_node_down(w->kernel, 2, "cut", false);
     run_for(w, 60);
     TELL(w, 3, TASK_REPORT, task_report, .token = 6, .code = MU_EDATALOSS,
          .message = mu__view_str("a bad disk"));

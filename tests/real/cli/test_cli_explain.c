@@ -294,7 +294,7 @@ static void test_drain(void **state)
     (void)cli_expect(&asked, NULL, "/job:worker/task:0 has left\n");
     (void)cli_expect(&run, NULL, "worker/0 ended with exit code 0");
     (void)cli_expect(&run, NULL, "one came of run 1");
-    (void)cli_expect(&run, NULL, "/job:worker/task:0 has left, with nothing in flight");
+    (void)cli_expect(&run, NULL, "/job:worker/task:0 has left; nothing was in flight");
     cli_start(&asked, NULL, "status", "--address", address, NULL);
     cli_expect_code(&asked, 0);
     (void)cli_expect(&asked, NULL, "workers lost 0");

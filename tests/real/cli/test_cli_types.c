@@ -186,7 +186,7 @@ static void test_task_of_a_type_is_drained(void **state)
     assert_null(strstr(asked.text, "gpu/task:1"));
     assert_non_null(strstr(asked.text, "gpu/task:0"));
     cli_expect_code(&run, 0);
-    (void)cli_expect(&run, NULL, "/job:gpu/task:1 has left, with nothing in flight");
+    (void)cli_expect(&run, NULL, "/job:gpu/task:1 has left; nothing was in flight");
     (void)cli_expect(&run, NULL, "gpu/1 ended with exit code 0");
     (void)cli_expect(&run, NULL, "sum 600 right 600");
 }

@@ -198,7 +198,7 @@ static void use_kernel(struct mu__kernel *kernel)
     assert_true(spawned >= 2);
     mu__kernel_node_up(kernel, 2, "worker", 1, 1, "tcp://w:2");
     turns(kernel);
-    mu__kernel_node_down(kernel, 1, "lost");
+    mu__kernel_node_down(kernel, 1, "lost", false);
     turns(kernel);
     for (size_t i = 0; i < spawned; i++)
         check_greedy(kernel, pids[i]);

@@ -82,7 +82,7 @@ static void test_a_node_that_is_lost_leaves_nothing(void **state)
     for (uint64_t i = 0; i < 5; i++)
         look(bench, probe, NODE, i);
     expect(bench, 10, "");
-    mu__kernel_node_down(bench->kernel, NODE, "gone");
+    mu__kernel_node_down(bench->kernel, NODE, "gone", false);
     expect(bench, 10, "");
     assert_int_equal(mu__kernel_pool(bench->kernel)->live, 0);
 }

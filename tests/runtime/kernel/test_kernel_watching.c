@@ -195,7 +195,7 @@ static void node_down(struct bench *bench, uint32_t node)
 {
     char reason[] = "silent";
 
-    mu__kernel_node_down(bench->kernel, node, reason);
+    mu__kernel_node_down(bench->kernel, node, reason, false);
     memset(reason, 'x', sizeof reason);
     mu__kernel_turn(bench->kernel);
 }

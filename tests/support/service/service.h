@@ -47,7 +47,7 @@ static inline void service_link_down(struct service_agent *agent, unsigned numbe
     if (agent->nodes[number] == 0)
         return;
     (void)mu__map_remove(&host->agents, agent->nodes[number]);
-    mu__kernel_node_down(host->kernel, agent->nodes[number], reason);
+    mu__kernel_node_down(host->kernel, agent->nodes[number], reason, false);
     agent->nodes[number] = 0;
     service_wake(host);
     service_settle(agent->service);

@@ -121,12 +121,13 @@ static inline void note_up(void *owner, uint32_t node, const char *type, uint32_
              incarnation, address);
 }
 
-static inline void note_down(void *owner, uint32_t node, const char *reason)
+static inline void note_down(void *owner, uint32_t node, const char *reason,
+                             bool left)
 {
     struct us *us = owner;
 
-    sim_note(sim_node_sim(us->node), MU__LOG_INFO, "node %" PRIu32 " down: %s", node,
-             reason);
+    sim_note(sim_node_sim(us->node), MU__LOG_INFO, "node %" PRIu32 " %s: %s", node,
+             left ? "gone" : "down", reason);
 }
 
 static inline void note_trouble(void *owner, const char *type, uint32_t index,

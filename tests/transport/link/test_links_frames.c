@@ -463,7 +463,7 @@ static void test_bye(void **state)
     run_for(f, 40);
     expect_trace(f,
         "[   70] us links: /job:chief/task:0 is gone: it left: going home\n"
-        "[   70] sim note: node 1 down: it left: going home\n"
+        "[   70] sim note: node 1 gone: it left: going home\n"
         "[   80] sim note: hears the end: closed by the peer\n");
 }
 

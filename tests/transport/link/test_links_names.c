@@ -48,11 +48,12 @@ static void note_up(void *owner, uint32_t node, const char *type, uint32_t index
     (void)address;
 }
 
-static void note_down(void *owner, uint32_t node, const char *reason)
+static void note_down(void *owner, uint32_t node, const char *reason, bool left)
 {
     (void)owner;
     (void)node;
     (void)reason;
+    (void)left;
 }
 
 static void note_trouble(void *owner, const char *type, uint32_t index,

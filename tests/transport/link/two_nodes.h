@@ -47,11 +47,13 @@ static inline void note_up(void *owner, uint32_t node, const char *type, uint32_
     ((struct node *)owner)->ups++;
 }
 
-static inline void note_down(void *owner, uint32_t node, const char *reason)
+static inline void note_down(void *owner, uint32_t node, const char *reason,
+                             bool left)
 {
     (void)owner;
     (void)node;
     (void)reason;
+    (void)left;
 }
 
 static inline void note_trouble(void *owner, const char *type, uint32_t index,

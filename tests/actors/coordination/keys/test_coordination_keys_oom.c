@@ -247,7 +247,7 @@ static void expect_fine(struct world *w)
         for (int k = 0; k < 3; k++)
             mu__kernel_turn(w->kernel);
     }
-    mu__kernel_node_down(w->kernel, NODE, "cut");
+    mu__kernel_node_down(w->kernel, NODE, "cut", false);
     mu__kernel_node_up(w->kernel, NODE, "worker", 0, 99, "tcp://w:1");
     w->registered = false;
     TELL(w, TASK_REGISTER, task_register, .token = 20);
