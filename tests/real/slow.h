@@ -7,8 +7,10 @@
 
 #if defined __SANITIZE_ADDRESS__ || defined __SANITIZE_THREAD__
 enum { SLOW = 2 };
+enum { COUNTS_MEMORY = 0 };     /* a sanitizer keeps what was freed */
 #else
 enum { SLOW = 1 };
+enum { COUNTS_MEMORY = 1 };
 #endif
 
 /* For a command line: so many milliseconds, times SLOW. Valid for seven calls more. */

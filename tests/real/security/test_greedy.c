@@ -2,6 +2,7 @@
  * a process keep is bounded, however much it is, and the others go on; who reads gets all
  * that it has asked for. */
 #include "tests/real/security/speaker.h"
+#include "tests/real/slow.h"
 
 #include "actors/ps/variable_store.h"
 
@@ -19,13 +20,6 @@ enum {
     STATUS_ROUNDS = 8,
     CROWD = 8
 };
-
-/* A sanitizer keeps what was freed. */
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-enum { COUNTS_MEMORY = 0 };
-#else
-enum { COUNTS_MEMORY = 1 };
-#endif
 
 static uint64_t token;
 
