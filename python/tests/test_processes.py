@@ -73,7 +73,7 @@ def test_a_clean_close_loses_nothing(own_cluster, caplog, tmp_path):
         assert wait_until(path.exists)
         cluster.close()
         assert wait_until(lambda: "has left as the job is done; 1 closure" in caplog.text)
-    assert "is lost with" not in caplog.text
+    assert "again elsewhere" not in caplog.text
     with pytest.raises(muster.errors.CancelledError):
         value.fetch(10)
 
