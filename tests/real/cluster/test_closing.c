@@ -118,7 +118,7 @@ static void test_queued_runs_never_start(void **state)
 
     (void)state;
     assert_int_equal(pthread_create(&closing.thread, NULL, close_node, &closing), 0);
-    nodes_wait_log(&nodes, "/job:worker/task:0 is lost with 3 closures in flight: they "
+    nodes_wait_log(&nodes, "/job:worker/task:0 has left with 3 closures in flight: they "
                            "run again elsewhere");
     gate_open(&gate);
     assert_int_equal(pthread_join(closing.thread, NULL), 0);
