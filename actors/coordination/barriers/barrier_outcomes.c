@@ -1,6 +1,5 @@
 /* The end of a generation of a barrier: its outcome in the store, and the answers. */
 #include "actors/coordination/barriers/alive.h"
-#include "actors/coordination/barriers/barrier_outlived.h"
 #include "actors/coordination/barriers/barrier_requests.h"
 #include "actors/coordination/barriers/barrier_table.h"
 #include "actors/coordination/job_runs.h"
@@ -218,38 +217,6 @@ const struct mu__barrier_outcome *mu__coord_barrier_finish(struct mu__ctx *ctx,
     write_outcome(ctx, c, barrier);
     send_to_all(ctx, c, barrier, outcome);
     return outcome;
-}
-
-void mu__coord_barrier_renew(struct mu__ctx *ctx, struct coordination *c,
-                             struct mu__view name,
-                             const struct mu__barrier_outcome *outcome)
-{
-    struct mu__barrier *barrier = mu__barriers_find(&c->barriers->table, name);
-
-    mu__barrier_renew(barrier, outcome, mu__coord_next_revision(c));
-    write_outcome(ctx, c, barrier);
-}
-
-/* Younger processes that wait for a generation of their own are given the one before: its
- * others have gone on. */
-void mu__coord_barriers_returned(struct mu__ctx *ctx, struct coordination *c,
-                                 const struct mu__roster_task *task)
-{
-    struct mu__barriers *table = &c->barriers->table;
-    struct mu__barrier *next;
-
-    for (struct mu__barrier *at = mu__barrier_first(&table->running); at != NULL;
-         at = next) {
-        const struct mu__barrier_outcome *outcome =
-            mu__barrier_outlived(table, at, task->slot, task->since);
-
-        next = mu__barrier_next(at);
-        if (outcome == NULL)
-            continue;
-        mu__coord_barrier_renew(ctx, c, view_of(at), outcome);
-        send_to_all(ctx, c, at, outcome);
-        mu__barriers_withdraw(table, at, mu__coord_clock(ctx, c));
-    }
 }
 
 static bool is_missing(void *user, const struct mu__roster_task *task)

@@ -215,27 +215,6 @@ static void count_in(struct mu__ctx *ctx, struct arriving *a, bool is_first, boo
     }
 }
 
-/* Whether the last outcome of a former host would be given to a younger process, and no
- * process of its time has come back. Should one do so later: mu__coord_barriers_returned.
- * The set was read, since no generation runs. */
-static bool is_alone(const struct arriving *a)
-{
-    const struct mu__barrier *barrier = mu__barriers_find(&a->c->barriers->table,
-                                                          a->arrival.name);
-
-    if (barrier == NULL || barrier->running || barrier->read_end != barrier->generation ||
-        barrier->read_revision >= a->arrival.since)
-        return false;
-    for (uint32_t i = 0; i < a->c->roster->count; i++) {
-        const struct mu__roster_task *task = a->c->roster->tasks[i];
-
-        if (mu__coord_task_is_connected(task) && task->since <= barrier->read_revision &&
-            mu__task_set_has(&a->set.set, task->type, task->index))
-            return false;
-    }
-    return true;
-}
-
 static void arrive(struct mu__ctx *ctx, struct arriving *a)
 {
     struct mu__barriers *table = &a->c->barriers->table;
@@ -253,8 +232,6 @@ static void arrive(struct mu__ctx *ctx, struct arriving *a)
     if (replaced != 0)
         send_replaced(ctx, a, replaced);
     if (how == MU__ARRIVED_AGAIN) {
-        if (outcome->revision < a->arrival.since)
-            mu__coord_barrier_renew(ctx, a->c, a->arrival.name, outcome);
         answer = mu__coord_barrier_answer_of(outcome, a->arrival.token);
         mu__coord_barrier_say(ctx, a->c, a->node, &answer);
     } else if (how == MU__ARRIVED_DIFFERENT) {
@@ -310,7 +287,6 @@ void mu__coord_on_arrive(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
     }
     mu__coord_barrier_read_outcomes(ctx, c);
     rv = read_set(&a, &error);
-    a.arrival.is_alone = rv == 0 && is_alone(&a);
     if (rv == 0)
         arrive(ctx, &a);
     else

@@ -11,10 +11,6 @@ void mu__coord_barriers_task_left(struct mu__ctx *ctx, struct coordination *c,
                                   struct mu__roster_task *task, bool failed);
 void mu__coord_barriers_task_joined(struct mu__ctx *ctx, struct coordination *c,
                                     struct mu__roster_task *task);
-
-/* The task is registered again, with a process that was there before this host led. */
-void mu__coord_barriers_returned(struct mu__ctx *ctx, struct coordination *c,
-                                 const struct mu__roster_task *task);
 int mu__coord_barriers_init(struct mu__ctx *ctx, struct coordination *c);
 void mu__coord_barriers_done(struct coordination *c);
 void mu__coord_on_arrive(struct mu__ctx *ctx, void *state, struct mu__msg *msg);
@@ -95,11 +91,6 @@ const struct mu__barrier_outcome *mu__coord_barrier_finish(struct mu__ctx *ctx,
                                                            struct coordination *c,
                                                            struct mu__barrier *barrier,
                                                            const mu_error *error);
-
-/* A process that is younger than an outcome is about to be given it. */
-void mu__coord_barrier_renew(struct mu__ctx *ctx, struct coordination *c,
-                             struct mu__view name,
-                             const struct mu__barrier_outcome *outcome);
 void mu__coord_barrier_time_out(struct mu__ctx *ctx, struct coordination *c,
                                 struct mu__barrier *barrier);
 

@@ -1,7 +1,5 @@
 #include "actors/coordination/barriers/barrier_table.h"
 
-#include "actors/coordination/barriers/barrier_outlived.h"
-
 #include "actors/packing.h"
 #include "runtime/base/sip_hash.h"
 
@@ -44,7 +42,7 @@ void mu__barrier_append(struct mu__barrier_list *list, struct mu__barrier *barri
     list->count++;
 }
 
-void mu__barrier_unlink(struct mu__barrier_list *list, struct mu__barrier *barrier)
+static void unlink_from(struct mu__barrier_list *list, struct mu__barrier *barrier)
 {
     mu__list_remove(&list->list, &barrier->link);
     list->count--;
@@ -121,7 +119,7 @@ static void drop(struct mu__barriers *barriers, struct mu__barrier *barrier)
 {
     if (barriers->dropped != NULL)
         barriers->dropped(barriers->user, barrier);
-    mu__barrier_unlink(&barriers->over, barrier);
+    unlink_from(&barriers->over, barrier);
     mu__barrier_discard(barriers, barrier);
 }
 
@@ -207,6 +205,14 @@ static bool is_later(const struct mu__barrier *barrier,
     return seat->incarnation != arrival->incarnation;
 }
 
+/* Whether an outcome is not for younger processes. */
+static bool is_quiet(const struct mu__barriers *barriers,
+                     const struct mu__barrier_outcome *outcome)
+{
+    return barriers->quiet_revision != 0 &&
+           outcome->revision <= barriers->quiet_revision;
+}
+
 /* The outcome of a generation, if it is for this arrival: its task took part, in the same
  * incarnation, and has not arrived at a later generation since. A later incarnation gets
  * the outcome of the last generation only, and not when it begins anew. */
@@ -221,9 +227,8 @@ known_outcome(const struct mu__barriers *barriers, const struct mu__barrier *bar
         return NULL;
     if (!is_later(barrier, seat, arrival, outcome))
         return seat != NULL && generation < seat->generation ? NULL : outcome;
-    if (mu__barrier_is_quiet(barriers, outcome) || arrival->anew ||
-        (arrival->is_alone && generation < barrier->read_end) || barrier->running ||
-        generation + 1 != barrier->generation)
+    if (is_quiet(barriers, outcome) || arrival->anew ||
+        barrier->running || generation + 1 != barrier->generation)
         return NULL;
     return outcome;
 }
@@ -474,8 +479,9 @@ static void seat_all(struct mu__barrier *barrier, const uint32_t *slots, uint32_
     barrier->arrived = 0;
 }
 
-int mu__barrier_count_begun(struct mu__barriers *barriers, uint32_t slot, int more,
-                            mu_error *ret_error)
+/* Count one more that the task has begun; `more` -1: one less, which never fails. */
+static int count_begun(struct mu__barriers *barriers, uint32_t slot, int more,
+                       mu_error *ret_error)
 {
     uint64_t key = (uint64_t)slot + 1;
     uintptr_t count = (uintptr_t)mu__map_get(&barriers->begun, key);
@@ -503,7 +509,7 @@ int mu__barriers_begin(struct mu__barriers *barriers,
 
     assert(known == NULL || !known->running);
     if (rv == 0)
-        rv = mu__barrier_count_begun(barriers, arrival->slot, 1, ret_error);
+        rv = count_begun(barriers, arrival->slot, 1, ret_error);
     if (rv != 0)
         return rv;
     if (known == NULL)
@@ -511,7 +517,7 @@ int mu__barriers_begin(struct mu__barriers *barriers,
     rv = barrier == NULL ? -MU_ENOMEM
                          : furnish(barriers, barrier, arrival, slots, count);
     if (rv != 0)
-        (void)mu__barrier_count_begun(barriers, arrival->slot, -1, NULL);
+        (void)count_begun(barriers, arrival->slot, -1, NULL);
     if (barrier == NULL)
         return mu_error_set(ret_error, rv, "no memory for a barrier");
     if (rv != 0) {
@@ -522,7 +528,7 @@ int mu__barriers_begin(struct mu__barriers *barriers,
     if (known == NULL)
         barrier->generation = arrival->generation;
     else
-        mu__barrier_unlink(&barriers->over, barrier);
+        unlink_from(&barriers->over, barrier);
     mu__barrier_append(&barriers->running, barrier);
     seat_all(barrier, slots, count);
     barrier->beginner = arrival->slot;
@@ -627,11 +633,11 @@ const struct mu__barrier_outcome *mu__barriers_end(struct mu__barriers *barriers
         mu__barrier_describe(outcome, error);
     note_seats(outcome, barrier);
     remember(barrier, outcome);
-    (void)mu__barrier_count_begun(barriers, barrier->beginner, -1, NULL);
+    (void)count_begun(barriers, barrier->beginner, -1, NULL);
     barrier->running = false;
     barrier->generation++;
     barrier->since_ms = now_ms;
-    mu__barrier_unlink(&barriers->running, barrier);
+    unlink_from(&barriers->running, barrier);
     mu__barrier_append(&barriers->over, barrier);
     return outcome;
 }

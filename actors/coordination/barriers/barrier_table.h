@@ -14,8 +14,7 @@
  * The participants are not stored. A later host gives the outcomes of a former one to the
  * processes of that time: an outcome has the revision of the store that it is stored
  * with, an arrival (`since`) the revision that was next when its process registered
- * first. A younger process joins, too, or, while a process of that time lives, is given
- * the last one. */
+ * first. A process that is younger than an outcome joins, too. */
 #ifndef MU_ACTORS_BARRIERS_H
 #define MU_ACTORS_BARRIERS_H
 
@@ -27,13 +26,14 @@
 /* Bounds. At each of them the names that are over longest are dropped, with their
  * outcomes, if they were over for MU__BARRIER_KEEP_MS: longer than a request whose answer
  * was lost is repeated. Else a new name is refused. */
-enum {
 #ifdef MUSTER_TINY
-    MU__BARRIERS_MAX = 16, MU__BARRIER_SEATS_MAX = 256, MU__BARRIERS_BEGUN_MAX = 12,
+enum { MU__BARRIERS_MAX = 16, MU__BARRIER_SEATS_MAX = 256 };
+enum { MU__BARRIERS_BEGUN_MAX = 12 };
 #else
-    MU__BARRIERS_MAX = 1 << 16, MU__BARRIER_SEATS_MAX = 1 << 22,
-    MU__BARRIERS_BEGUN_MAX = 1 << 14,   /* by one task, of those that run */
+enum { MU__BARRIERS_MAX = 1 << 16, MU__BARRIER_SEATS_MAX = 1 << 22 };
+enum { MU__BARRIERS_BEGUN_MAX = 1 << 14 };  /* by one task, of those that run */
 #endif
+enum {
     MU__BARRIER_OUTCOMES_MAX = 8,   /* of one name that are remembered: the last ones */
     MU__BARRIER_KEEP_MS = 60000,
     MU__BARRIER_JOINED_MAX = 8,     /* of one generation that are remembered */
@@ -128,7 +128,6 @@ struct mu__barrier_arrival {
     uint32_t slot;
     bool recoverable;
     bool anew;              /* an incarnation does not continue a former one: a client */
-    bool is_alone;          /* what former hosts remember is of processes that are gone */
     uint64_t since;         /* outcomes with a lower revision were over before this
                                incarnation began */
     uint64_t incarnation;   /* not 0 */
@@ -173,7 +172,8 @@ int mu__barriers_begin(struct mu__barriers *barriers,
                        mu_error *ret_error, struct mu__barrier **ret_barrier);
 
 /* End the generation that runs, with `error` or (NULL) success; the outcome is stored
- * with this revision. Seats stay `arrived` until the next begins. Never fails. */
+ * with this revision. Seats stay `arrived` until the next generation begins. Never
+ * fails: without memory the message is missing. */
 const struct mu__barrier_outcome *mu__barriers_end(struct mu__barriers *barriers,
                                                    struct mu__barrier *barrier,
                                                    const mu_error *error,
@@ -226,15 +226,10 @@ static inline struct mu__barrier *mu__barrier_next(const struct mu__barrier *bar
 }
 
 void mu__barrier_append(struct mu__barrier_list *list, struct mu__barrier *barrier);
-void mu__barrier_unlink(struct mu__barrier_list *list, struct mu__barrier *barrier);
 
 /* Add a name; the barrier is in no list yet. NULL: out of memory. */
 struct mu__barrier *mu__barrier_new_barrier(struct mu__barriers *barriers,
                                             struct mu__view name);
-
-/* A task has begun one more; `more` -1: one less. */
-int mu__barrier_count_begun(struct mu__barriers *barriers, uint32_t slot, int more,
-                            mu_error *ret_error);
 
 /* Free a barrier that is in no list. */
 void mu__barrier_discard(struct mu__barriers *barriers, struct mu__barrier *barrier);

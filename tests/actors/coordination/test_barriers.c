@@ -2,8 +2,6 @@
  * against a naive model, with seeds; bounds; and as text. */
 #include "tests/actors/coordination/barrier_notation.h"
 
-#include "actors/coordination/barriers/barrier_outlived.h"
-
 #include <setjmp.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -380,59 +378,6 @@ static void test_since(void **state)
     }
 }
 
-/* A younger process begins the next generation of what a former host ended, with revision
- * 10; then somebody comes back to slot 1. */
-static void test_outlived(void **state)
-{
-    static const struct {
-        uint64_t since;         /* of who comes back */
-        uint64_t awaited;       /* by who waits */
-        uint64_t quiet;
-        uint32_t slot;
-        bool is_told;
-    } rows[] = {
-        {10, 0, 0, 1, true}, {1, 0, 9, 1, true}, {11, 0, 0, 1, false},
-        {10, 1, 0, 1, false}, {10, 0, 10, 1, false}, {10, 0, 0, 2, false},
-    };
-    static const uint32_t slots[] = {0, 1};
-
-    (void)state;
-    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
-        const struct mu__barrier_arrival arrival = {
-            .name = name, .set = "worker:0-1", .generation = rows[i].awaited,
-            .recoverable = true, .is_alone = true, .since = 20, .incarnation = 7,
-            .token = 1};
-        const struct mu__barrier_outcome *outcome = NULL;
-        struct mu__barriers barriers = {.quiet_revision = rows[i].quiet};
-        struct mu__barrier *barrier;
-        uint64_t replaced = 0;
-        mu_error error;
-
-        assert_int_equal(mu__barriers_read(&barriers, name,
-                                           mu__view_str("0 10 0 0 - 0 \n"), 0), 0);
-        assert_int_equal(mu__barriers_arrive(&barriers, &arrival, &outcome, &replaced),
-                         MU__ARRIVED_FIRST);
-        assert_int_equal(mu__barriers_begin(&barriers, &arrival, slots, 2, 0, 0, &error,
-                                            &barrier), 0);
-        assert_int_equal(mu__barriers_arrive(&barriers, &arrival, &outcome, &replaced),
-                         MU__ARRIVED_WAITS);
-        outcome = mu__barrier_outlived(&barriers, barrier, rows[i].slot, rows[i].since);
-        if ((outcome != NULL) != rows[i].is_told)
-            fail_msg("row %zu", i);
-        if (outcome != NULL) {
-            mu__barrier_renew(barrier, outcome, 30);
-            mu__barriers_withdraw(&barriers, barrier, 0);
-            assert_true(mu__barriers_check(&barriers));
-            assert_int_equal(barriers.running.count, 0);
-            assert_int_equal(barriers.begun.count, 0);
-            assert_int_equal(mu__barriers_arrive(&barriers, &arrival, &outcome,
-                                                 &replaced), MU__ARRIVED_AGAIN);
-            assert_int_equal(outcome->revision, 30);
-        }
-        mu__barriers_done(&barriers);
-    }
-}
-
 static void test_bad_texts(void **state)
 {
     static const char *const rows[] = {
@@ -597,7 +542,6 @@ int main(void)
         cmocka_unit_test(test_begins_anew),
         cmocka_unit_test(test_text),        cmocka_unit_test(test_joined),
         cmocka_unit_test(test_since),
-        cmocka_unit_test(test_outlived),
         cmocka_unit_test(test_bad_texts),
         cmocka_unit_test(test_names_bound), cmocka_unit_test(test_seats_bound),
         cmocka_unit_test(test_begun_bound),

@@ -46,93 +46,15 @@ static void test_barrier_waits_in_the_next_run(void **state)
     service_end(job.s);
 }
 
-/* Who was restarted with the host is given what one that lives has passed, whether that
- * one has come back already or does so later. */
-static void test_barrier_is_remembered_for_who_lives(void **state)
+static void test_barrier_is_remembered_in_a_run_that_goes_on(void **state)
 {
     struct job job = begin();
-    uint64_t chief;
-    uint64_t w0;
 
     (void)state;
     pass(&job, "start");
-    restart_host(&job);
-    restart_task(job.chief);
+    restart_all(&job);
     assert_string_equal(present(&job)->name, "run-1");
-    restart_task(job.w0);
-    w0 = arrive(job.w0, "start", 0);
-    expect_stays(job.w0, w0);
-    come_back(job.w1);
-    expect_passed(job.w0, w0, 0);
-    chief = arrive(job.chief, "start", 0);
-    expect_passed(job.chief, chief, 0);
-    service_end(job.s);
-}
-
-/* Nobody lives who has passed it: all of them wait for all, also when it had failed. */
-static void test_barrier_waits_when_all_were_killed(void **state)
-{
-    struct job job = begin();
-    uint64_t late;
-
-    (void)state;
-    pass(&job, "start");
-    late = arrive(job.w0, "late", 50);
-    service_run(job.s, 60);
-    expect_passed(job.w0, late, -MU_EDEADLINE);
-    for (int i = 0; i < 3; i++) {
-        restart_all(&job);
-        assert_string_equal(present(&job)->name, "run-1");
-        pass(&job, "start");
-        pass(&job, "late");
-    }
-    service_end(job.s);
-}
-
-/* Who was given it counts among those who have passed it, at the next host, too. */
-static void test_barrier_is_passed_on(void **state)
-{
-    struct job job = begin();
-    uint64_t w1;
-
-    (void)state;
-    pass(&job, "start");
-    restart_host(&job);
-    come_back(job.w1);
-    restart_task(job.w0);
     expect_passed(job.w0, arrive(job.w0, "start", 0), 0);
-    restart_host(&job);
-    restart_task(job.w1);
-    w1 = arrive(job.w1, "start", 0);
-    expect_stays(job.w1, w1);
-    come_back(job.w0);
-    expect_passed(job.w1, w1, 0);
-    service_end(job.s);
-}
-
-/* One that goes on to the next generation meets who was restarted there. */
-static void test_barrier_of_the_next_round(void **state)
-{
-    struct job job = begin();
-    uint64_t chief;
-    uint64_t w0;
-
-    (void)state;
-    pass(&job, "round");
-    restart_host(&job);
-    come_back(job.w0);
-    TELL(job.w0, BARRIER_ARRIVE, barrier_arrive, .token = (w0 = ++job.w0->token),
-         .name = mu__view_str("round"), .generation = 1);
-    restart_task(job.chief);
-    chief = arrive(job.chief, "round", 0);
-    come_back(job.w1);
-    expect_stays(job.w0, w0);
-    expect_stays(job.chief, chief);
-    TELL(job.w1, BARRIER_ARRIVE, barrier_arrive, .token = ++job.w1->token,
-         .name = mu__view_str("round"), .generation = 1);
-    expect_passed(job.w1, job.w1->token, 0);
-    expect_passed(job.w0, w0, 0);
-    expect_passed(job.chief, chief, 0);
     service_end(job.s);
 }
 
@@ -249,7 +171,7 @@ static void test_named_run_goes_on_or_begins(void **state)
     restart_all(&job);
     assert_int_equal(present(&job)->number, 1);
     assert_int_equal(present(&job)->state, MU__RUN_RUNNING);
-    pass(&job, "start");
+    expect_passed(job.w0, arrive(job.w0, "start", 0), 0);
     wanted = "b";           /* which had not begun, so a is left as it is */
     restart_all(&job);
     assert_int_equal(present(&job)->number, 2);
@@ -287,9 +209,7 @@ static void test_fail_over_goes_on_with_an_ended_run(void **state)
     pass(&job, "start");
     expect_ok(job.chief, end_run(job.chief, 0, ""));
     own = (struct mu__own_run){service_state(job.s, 0)->number, 1};
-    restart_host(&job);
-    come_back(job.w1);
-    restart_task(job.w0);
+    restart_all(&job);
     assert_int_equal(present(&job)->number, 1);
     assert_int_equal(present(&job)->state, MU__RUN_ENDED);
     expect_passed(job.w0, arrive(job.w0, "start", 0), 0);
@@ -438,10 +358,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         TEST(test_barrier_waits_in_the_next_run),
-        TEST(test_barrier_is_remembered_for_who_lives),
-        TEST(test_barrier_waits_when_all_were_killed),
-        TEST(test_barrier_is_passed_on),
-        TEST(test_barrier_of_the_next_round),
+        TEST(test_barrier_is_remembered_in_a_run_that_goes_on),
         TEST(test_failed_barrier_does_not_poison_the_next_run),
         TEST(test_preempted_run_does_not_stop_the_next),
         TEST(test_notice_stays_with_the_run_that_goes_on),
