@@ -15,7 +15,7 @@ enum {
     CROWD = 5000,
     FIRST = 1000,               /* of the crowd, before the member comes */
     MEMBER_MS = 1000,           /* for the member to get in */
-    SLOW_MS = 5000,             /* the same behind thousands of TLS handshakes, or with a
+    SLOW_MS = 15000,             /* the same behind thousands of TLS handshakes, or with a
                                    sanitizer */
     CROWDED_BYTES_MAX = 16 << 20
 };
