@@ -162,7 +162,7 @@ def test_arguments_for_a_process_that_stands_still_do_not_hold_their_thread(own_
         assert coordinator.schedule(len, (b"xy",)).fetch(30) == 2
         os.kill(pid, signal.SIGSTOP)
         value = coordinator.schedule(len, (b"x" * 20_000_000,), own_error=True)
-        time.sleep(0.2)
+        time.sleep(1)
         value.cancel()
         assert coordinator.schedule(jobs.pid).fetch(30) != pid
         assert wait_until(lambda: is_gone(pid))
