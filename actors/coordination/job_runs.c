@@ -15,12 +15,8 @@
 
 #define DIRECTORY MU__KEYS_OWN "/run"
 
-/* Keys of programs that belong to one run, and where former versions had the service's
- * own keys of barriers and preemption. */
-static const char *const run_directories[] = {
-    "muster/distribute", MU__KEY_PREEMPTION, MU__KEYS_OWN "/barrier",
-    MU__KEYS_OWN "/preemption",
-};
+/* Keys of programs that belong to one run. */
+static const char *const run_directories[] = {"muster/distribute", MU__KEY_PREEMPTION};
 
 enum { RUN_DIRECTORIES = sizeof run_directories / sizeof run_directories[0] };
 

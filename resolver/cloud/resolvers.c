@@ -3,8 +3,7 @@
 #include "resolver/cloud/google/tpu.h"
 
 const struct mu__cloud mu__cloud_pure = {
-    .resolve = {[MU__CLOUD_AWS] = mu__batch_resolve,
-                [MU__CLOUD_GCE] = mu__gce_resolve,
+    .resolve = {[MU__CLOUD_GCE] = mu__gce_resolve,
                 [MU__CLOUD_KUBERNETES] = mu__pods_resolve,
                 [MU__CLOUD_KUBERNETES_JOB] = mu__kube_job_resolve,
                 [MU__CLOUD_SAGEMAKER] = mu__sagemaker_resolve,

@@ -5,7 +5,6 @@
 
 #include "resolver/engine/cloud.h"
 
-mu__cloud_resolve_fn mu__batch_resolve;
 mu__cloud_resolve_fn mu__sagemaker_resolve;
 mu__cloud_resolve_fn mu__gce_resolve;
 mu__cloud_resolve_fn mu__tpu_resolve;

@@ -1,4 +1,4 @@
-/* libmuster-cloud: the resolvers for Kubernetes, Google's and Amazon's clouds, HTTP and
+/* libmuster-cloud: the resolvers for Kubernetes, Google's cloud and SageMaker, HTTP and
  * signatures. A library of its own, since it is linked with libcurl, libyaml and
  * libcrypto, which bring some forty others; a process loads it when one of these
  * resolvers or etcd is used. What is needed without it, the settings and the detection
@@ -13,7 +13,6 @@
 #define MU__CLOUD_LIBRARY "libmuster-cloud.so.0"
 
 enum mu__cloud_resolver {
-    MU__CLOUD_AWS,
     MU__CLOUD_GCE,
     MU__CLOUD_KUBERNETES,
     MU__CLOUD_KUBERNETES_JOB,

@@ -70,14 +70,11 @@ extern const struct mu__resolver_kind mu__resolver_dns;
 extern const struct mu__resolver_kind mu__resolver_sagemaker;
 extern const struct mu__resolver_kind mu__resolver_slurm;
 extern const struct mu__resolver_kind mu__resolver_open_mpi;
-extern const struct mu__resolver_kind mu__resolver_pmix;
-extern const struct mu__resolver_kind mu__resolver_lsf;
-extern const struct mu__resolver_kind mu__resolver_pbs;
+extern const struct mu__resolver_kind mu__resolver_mpich;
 extern const struct mu__resolver_kind mu__resolver_kubernetes;
 extern const struct mu__resolver_kind mu__resolver_kubernetes_job;
 extern const struct mu__resolver_kind mu__resolver_tpu;
 extern const struct mu__resolver_kind mu__resolver_gce;
-extern const struct mu__resolver_kind mu__resolver_aws;
 
 /* By name; NULL when there is none. */
 const struct mu__resolver_kind *mu__resolver_kind_find(const char *name);

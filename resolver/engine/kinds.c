@@ -15,14 +15,11 @@ const struct mu__resolver_kind *const mu__resolver_kinds[] = {
     &mu__resolver_sagemaker,
     &mu__resolver_slurm,
     &mu__resolver_open_mpi,
-    &mu__resolver_pmix,
-    &mu__resolver_lsf,
-    &mu__resolver_pbs,
+    &mu__resolver_mpich,
     &mu__resolver_kubernetes_job,
     &mu__resolver_kubernetes,
     &mu__resolver_tpu,
     &mu__resolver_gce,
-    &mu__resolver_aws,
     NULL,
 };
 

@@ -1,11 +1,11 @@
-/* What the resolvers open_mpi and pmix share: tasks that an MPI launcher has numbered,
+/* What the resolvers open_mpi and mpich share: tasks that an MPI launcher has numbered,
  * and hosts that it does not tell. */
 #ifndef MU_RESOLVER_MPI_H
 #define MU_RESOLVER_MPI_H
 
 #include "resolver/source/ranks.h"
 
-/* The settings of both; their tables begin with these. */
+/* The settings of both. */
 enum mu__mpi_setting {
     MU__MPI_JOBS,
     MU__MPI_HOSTS,
@@ -14,8 +14,7 @@ enum mu__mpi_setting {
     MU__MPI_COORDINATOR_ADDRESS,
     MU__MPI_PORT_BASE,
     MU__MPI_BIND_ADDRESS,
-    MU__MPI_RPC_LAYER,
-    MU__MPI_TASKS           /* of pmix alone */
+    MU__MPI_RPC_LAYER
 };
 
 /* Rows of the table, with the variables of a resolver: MUSTER_<PREFIX>_... */

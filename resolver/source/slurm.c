@@ -59,7 +59,6 @@ struct slurm_step {
     struct step_variables names;
     unsigned tasks;
     unsigned rank;
-    struct mu__slurm_het het;
     struct mu__host_list hosts;
     unsigned *counts;           /* of the hosts */
     struct mu__layout layout;
@@ -120,9 +119,7 @@ static struct step_variables find_names(struct mu__requests *requests)
 
 static int find_hosts(struct slurm_step *step)
 {
-    const char *text = step->het.hosts != NULL
-                           ? step->het.hosts
-                           : mu__request_variable(step->requests, step->names.hosts);
+    const char *text = mu__request_variable(step->requests, step->names.hosts);
     int rv;
 
     if (text == NULL)
@@ -160,9 +157,7 @@ static int find_counts(struct slurm_step *step)
         rv = mu__slurm_set_counts(text, source, &step->hosts, step->error, &step->counts);
         return rv != 0 ? rv : check_counts(step, source);
     }
-    text = step->het.counts != NULL
-               ? step->het.counts
-               : mu__request_variable(step->requests, step->names.counts);
+    text = mu__request_variable(step->requests, step->names.counts);
     if (text == NULL)
         return mu_error_set(step->error, -MU_ENOTFOUND, "%s is not set%s",
                             step->names.counts, hint);
@@ -258,7 +253,7 @@ static int lay_out(struct slurm_step *step)
     const char *text = mu__request_variable(step->requests, "SLURM_DISTRIBUTION");
     size_t size;
 
-    if (text == NULL || step->hosts.count == 1 || step->het.hosts != NULL)
+    if (text == NULL || step->hosts.count == 1)
         return lay_out_distribution(step, MU__DISTRIBUTION_BLOCK);
     size = strcspn(text, ":,=");
     for (size_t i = 0; i < sizeof distributions / sizeof distributions[0]; i++)
@@ -295,6 +290,21 @@ static int compare(const struct slurm_step *step, const char *variable, unsigned
             : mu__request_variable(step->requests, "SLURM_DISTRIBUTION"));
 }
 
+/* Slurm numbers the tasks of such a job component by component, and lists the hosts in
+ * another order. */
+static int refuse_components(const struct slurm_step *step)
+{
+    const char *size = mu__request_variable(step->requests, "SLURM_HET_SIZE");
+
+    if (size == NULL || strcmp(size, "1") == 0)
+        return 0;
+    return mu_error_set(step->error, -MU_EPRECONDITION,
+                        "SLURM_HET_SIZE is %.20s: which hosts are whose is not known in a "
+                        "heterogeneous job; set MUSTER_HOSTS and MUSTER_RANK (resolver "
+                        "environment), or give --cluster",
+                        size);
+}
+
 static int read_step(struct slurm_step *step)
 {
     int rv;
@@ -306,7 +316,7 @@ static int read_step(struct slurm_step *step)
         rv = mu__rank_own(step->requests, "SLURM_PROCID", hint, step->tasks,
                           step->names.tasks, step->error, &step->rank);
     if (rv == 0 && step->names.in_step)
-        rv = mu__slurm_het(step->requests, step->error, &step->het);
+        rv = refuse_components(step);
     if (rv == 0)
         rv = find_hosts(step);
     if (rv == 0)
@@ -322,14 +332,11 @@ static int read_step(struct slurm_step *step)
 
 /* ---- The cluster ---- */
 
-/* 0: it is unknown. The components of a heterogeneous job have an id each; the job's is
- * that of the first one. */
+/* 0: it is unknown. */
 static uint64_t job_of(struct mu__requests *requests)
 {
-    const char *text = mu__request_variable(requests, "SLURM_JOB_ID_HET_GROUP_0");
+    const char *text = mu__request_variable(requests, "SLURM_JOB_ID");
 
-    if (text == NULL)
-        text = mu__request_variable(requests, "SLURM_JOB_ID");
     return text == NULL ? 0 : strtoull(text, NULL, 10);
 }
 
@@ -376,7 +383,6 @@ static int resolve(const struct mu__pass *pass, mu_error *ret_error,
         rv = conclude(&step, ret_resolution);
     mu__layout_done(&step.layout);
     mu__host_list_done(&step.hosts);
-    mu__slurm_het_done(&step.het);
     free(step.counts);
     return rv;
 }

@@ -15,19 +15,6 @@ enum mu__slurm_setting {
     MU__SLURM_HOST_SUFFIX
 };
 
-/* Hosts and their numbers of tasks, as texts, when the step spans all components of a
- * heterogeneous job; else both are NULL. Each component is distributed in blocks. */
-struct mu__slurm_het {
-    char *hosts;
-    char *counts;
-};
-
-int mu__slurm_het(struct mu__requests *requests, mu_error *ret_error,
-                  struct mu__slurm_het *ret_het);
-
-/* Fine on one that is all zeros. */
-void mu__slurm_het_done(struct mu__slurm_het *het);
-
 /* Which GPUs this task has of those of its node, which has `node_tasks` tasks; `local` is
  * its number among them, `tasks_max` the tasks of the fullest node. May be MU__LATER. */
 int mu__slurm_gpus(const struct mu__pass *pass, unsigned local, unsigned node_tasks,

@@ -112,8 +112,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     static const struct mu__resolver_kind *const kinds[] = {
         &mu__resolver_environment, &mu__resolver_sagemaker, &mu__resolver_slurm,
-        &mu__resolver_open_mpi,    &mu__resolver_pmix,      &mu__resolver_lsf,
-        &mu__resolver_pbs,         &mu__resolver_aws};
+        &mu__resolver_open_mpi,    &mu__resolver_mpich};
     static const struct mu__requester_ops ops = {on_send, on_cancel};
     char *text = strndup((const char *)data, size);
     struct world world = {.requester.ops = &ops, .text = text};

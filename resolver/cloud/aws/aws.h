@@ -1,4 +1,4 @@
-/* Shared by the resolvers aws and sagemaker: their settings, and the hosts of a SageMaker
+/* Shared by the parts of the resolver sagemaker: its settings, and the hosts of a
  * training job with the instance groups that they are in. */
 #ifndef MU_RESOLVER_AWS_H
 #define MU_RESOLVER_AWS_H
@@ -13,13 +13,7 @@ enum {
     MU__SAGEMAKER_PARTS_MAX = 8     /* of the setting groups */
 };
 
-/* The settings, in the order of their tables. */
-enum {
-    MU__BATCH_SET_JOBS,
-    MU__BATCH_SET_PORT,
-    MU__BATCH_SET_BIND_ADDRESS,
-    MU__BATCH_SET_RPC_LAYER
-};
+/* The settings, in the order of their table. */
 enum {
     MU__SAGEMAKER_SET_PORT,
     MU__SAGEMAKER_SET_JOBS,
@@ -27,7 +21,6 @@ enum {
     MU__SAGEMAKER_SET_RPC_LAYER
 };
 
-#define MU__BATCH_NODE_INDEX "AWS_BATCH_JOB_NODE_INDEX"
 #define MU__SAGEMAKER_CONFIG "/opt/ml/input/config/resourceconfig.json"
 
 struct mu__sagemaker_groups {

@@ -47,76 +47,6 @@ static void test_leases_go_with_their_run(void **state)
     service_end(job.s);
 }
 
-static int ignore(void *owner, struct mu__msg *msg)
-{
-    (void)owner;
-    (void)msg;
-    return 0;
-}
-
-static void append(struct mu__journal *journal, uint16_t kind, const void *body,
-                   size_t size)
-{
-    struct mu__msg *msg = mu__msg_heap(kind, size);
-
-    assert_non_null(msg);
-    memcpy(msg->body, body, size);
-    assert_int_equal(mu__journal_append(journal, msg, NULL), 0);
-    free(msg);
-}
-
-#define APPEND(journal, KIND, name, ...)                                        \
-    append(journal, MU__##KIND, &(struct mu__##name){__VA_ARGS__},              \
-           sizeof(struct mu__##name))
-
-/* The host's file as it was written before there were runs. */
-static void write_former_journal(struct job *job)
-{
-    struct sim_storage *storage = job->s->hosts[0].storage;
-    struct mu__journal *journal;
-    struct mu__pool pool;
-    uint64_t cut = 0;
-
-    mu__pool_init(&pool);
-    assert_int_equal(mu__journal_open(&storage->base, &mu__messages, &pool, ignore, NULL,
-                                      NULL, &cut, &journal), 0);
-    mu__journal_rewrite_begin(journal);
-    APPEND(journal, STORE_BEGIN, store_begin, .store = 99, .epoch = 3);
-    APPEND(journal, STORE_CHANGE, store_change, .revision = 5,
-           .key = mu__view_str("rate"), .value = mu__view_str("0.1"));
-    APPEND(journal, STORE_CHANGE, store_change, .revision = 6,
-           .key = mu__view_str("_muster/barrier/start"),
-           .value = mu__view_str("0 6 0 0 0  0 "));
-    APPEND(journal, STORE_CHANGE, store_change, .revision = 7,
-           .key = mu__view_str("_muster/preemption"),
-           .value = mu__view_str("3 1 29 0 30000 5 6 /job:worker/task:0 rack"));
-    APPEND(journal, STORE_RESULT, store_result, .agent = 7, .token = 3, .done = 1,
-           .revision = 5);
-    APPEND(journal, STORE_COMMIT, store_commit, .revision = 7);
-    assert_int_equal(mu__journal_rewrite_commit(journal, NULL), 0);
-    mu__journal_close(journal);
-    mu__pool_done(&pool);
-}
-
-static void test_journal_from_before_there_were_runs(void **state)
-{
-    struct job job = begin();
-
-    (void)state;
-    service_crash(job.s, 0);
-    write_former_journal(&job);
-    restart_all(&job);
-    assert_int_equal(service_state(job.s, 0)->number, 99);
-    assert_string_equal(present(&job)->name, "run-1");
-    assert_true(has_key(&job, "rate"));
-    assert_false(has_key(&job, "_muster/barrier/start"));
-    assert_false(has_key(&job, "_muster/preemption"));
-    assert_int_equal(mu__coord_keys_results(service_state(job.s, 0)), 0);
-    assert_null(service_next(job.w0, MU__PREEMPT_REQUEST));
-    pass(&job, "start");
-    service_end(job.s);
-}
-
 /* ---- showing and clearing ---- */
 
 static uint64_t clear(struct service_agent *agent, uint32_t what, const char *name)
@@ -217,7 +147,6 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(test_nothing_of_dead_runs_piles_up),
         TEST(test_leases_go_with_their_run),
-        TEST(test_journal_from_before_there_were_runs),
         TEST(test_clearing),
         TEST(test_clearing_what_the_present_run_has_come_to),
         TEST(test_showing),

@@ -43,7 +43,7 @@ static const struct family families[] = {
      {"--prtemca", "plm_ssh_agent", agent, "--host", slots, "--map-by", "node"},
      true, "open_mpi.bind_address=0.0.0.0:0"},
     {"",                        /* Hydra of MPICH, and that of Intel MPI */
-     "pmix",
+     "mpich",
      {NULL},
      {"-launcher", "ssh", "-launcher-exec", agent, "-hosts", hosts, "-ppn", "2"},
      {"-launcher", "ssh", "-launcher-exec", agent, "-hosts", hosts, "-ppn", "1"},
@@ -268,23 +268,6 @@ static void test_hosts_in_another_order(void **state)
     expect_failure("expected the hosts, slots and mapping that the launcher has");
 }
 
-/* ---- Any launcher with PMIx or PMI ---- */
-
-/* How many there are is not among the variables of PMIx. */
-static void test_pmix(void **state)
-{
-    static const char *const words[] = {
-        "resolve", "--resolver", "pmix", "--resolver-set", "tasks=2",
-        "-o", "TF_CONFIG", NULL};
-    static const char *const lines[] = {"\"task\":{\"type\":\"worker\",\"index\":0}",
-                                        "\"task\":{\"type\":\"worker\",\"index\":1}",
-                                        NULL};
-
-    (void)state;
-    start(here, "2", words);
-    expect_all(lines);
-}
-
 static int test_launcher(const char *name)
 {
     const struct CMUnitTest tests[] = {
@@ -296,7 +279,6 @@ static int test_launcher(const char *name)
         cmocka_unit_test(test_uneven_nodes),
         cmocka_unit_test(test_nodes_in_turn),
         cmocka_unit_test(test_hosts_in_another_order),
-        cmocka_unit_test(test_pmix),
     };
 
     if (!needs_find(name, program, sizeof program))

@@ -154,20 +154,6 @@ static void expect_all(const char *const *lines)
     cli_expect_code(&srun, 0);
 }
 
-/* Two components, and a step that is of both, or of the second one alone. */
-static void test_heterogeneous(void **state)
-{
-    static const char *const both[] = {"salloc", "-Q", "-N2", "-n3", ":", "-N2", "-n5",
-                                       "srun", "--het-group=0,1", NULL};
-    static const char *const second[] = {"salloc", "-Q", "-N1", "-n1", ":", "-N2", "-n5",
-                                         "srun", "--het-group=1", NULL};
-
-    (void)state;
-    need_slurm();
-    check_run(both, 8);
-    check_run(second, 5);
-}
-
 /* MPICH's launcher within a job: it starts a daemon on each node with srun. */
 static void test_hydra_in_a_job(void **state)
 {
@@ -292,7 +278,6 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_distributions),
         cmocka_unit_test(test_arbitrary),
-        cmocka_unit_test(test_heterogeneous),
         cmocka_unit_test(test_hydra_in_a_job),
         cmocka_unit_test(test_a_cluster),
         cmocka_unit_test(test_two_jobs_on_a_node),

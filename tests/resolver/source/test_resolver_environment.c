@@ -20,7 +20,6 @@
     }
 
 static const struct mu__resolver_kind *const kind = &mu__resolver_environment;
-static const struct mu__resolver_kind *const batch = &mu__resolver_aws;
 
 static void expect_bind(const struct mu__resolver_kind *resolver,
                         const struct script_row *rows, const char *const *settings,
@@ -289,47 +288,6 @@ static void test_proxies_are_noted(void **state)
 
 /* ---- AWS Batch ---- */
 
-#define BATCH(node)                                                                      \
-    V("AWS_BATCH_JOB_NUM_NODES", "3"), V("AWS_BATCH_JOB_MAIN_NODE_INDEX", "1"), \
-        V("AWS_BATCH_JOB_NODE_INDEX", node), OWN_ADDRESSES
-#define MAIN V("AWS_BATCH_JOB_MAIN_NODE_PRIVATE_IPV4_ADDRESS", "10.0.0.7")
-
-static void test_batch(void **state)
-{
-    static const struct script_row main_node[] = {BATCH("1"), SCRIPT_END};
-    static const struct script_row first[] = {BATCH("0"), MAIN, SCRIPT_END};
-    static const struct script_row last[] = {BATCH("2"), MAIN, SCRIPT_END};
-    static const char *const settings[] = {"port=9", "bind_address=10.9.9.9:5",
-                                           "jobs=chief=1,worker=*", NULL};
-    static const char cluster[] = "{\"chief\":[\"10.0.0.7:8888\"]}";
-
-    (void)state;
-    expect_bind(batch, main_node, NULL, cluster, "chief:0", "");
-    expect_bind(batch, first, NULL, cluster, "worker:0", "tcp://10.0.0.7:0");
-    expect_bind(batch, last, NULL, cluster, "worker:1", "tcp://10.0.0.7:0");
-    expect_bind(batch, last, settings, "{\"chief\":[\"10.0.0.7:9\"]}", "worker:1",
-                "tcp://10.9.9.9:5");
-}
-
-static void test_batch_refused(void **state)
-{
-    static const struct script_row no_main[] = {BATCH("0"), SCRIPT_END};
-    static const struct script_row above[] = {BATCH("3"), MAIN, SCRIPT_END};
-    mu_error why;
-
-    (void)state;
-    script_expect_error(batch, NULL, NULL, -MU_ENOTFOUND,
-                        "AWS_BATCH_JOB_NUM_NODES is not set");
-    script_expect_error(batch, no_main, NULL, -MU_ENOTFOUND,
-                        "AWS_BATCH_JOB_MAIN_NODE_PRIVATE_IPV4_ADDRESS is not set: where "
-                        "the main node (1) is, which is not this one (0)");
-    script_expect_error(batch, above, NULL, -MU_EINVALID,
-                        "AWS_BATCH_JOB_NODE_INDEX: expected a number below 3");
-    assert_int_equal(script_detect(batch, above, NULL, &why), 1);
-    assert_int_equal(script_detect(batch, NULL, NULL, &why), 0);
-    assert_string_equal(why.message, "AWS_BATCH_JOB_NODE_INDEX is not set");
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -343,8 +301,6 @@ int main(void)
         cmocka_unit_test(test_family_refused),
         cmocka_unit_test(test_detection),
         cmocka_unit_test(test_proxies_are_noted),
-        cmocka_unit_test(test_batch),
-        cmocka_unit_test(test_batch_refused),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,4 +1,4 @@
-/* The resolvers open_mpi and pmix, by rows; the environments are what mpirun of Open MPI
+/* The resolvers open_mpi and mpich, by rows; the environments are what mpirun of Open MPI
  * 4.1 and 5.0, and mpiexec of MPICH 4.0 and 5.0 and of Intel MPI 2021.19 gave, with what
  * does not matter left out. */
 #include "tests/support/script.h"
@@ -25,7 +25,7 @@
     }
 
 static const struct mu__resolver_kind *const kind = &mu__resolver_open_mpi;
-static const struct mu__resolver_kind *const pmix = &mu__resolver_pmix;
+static const struct mu__resolver_kind *const mpich = &mu__resolver_mpich;
 
 /* mpirun -n 2, on one host */
 #define ONE_HOST(rank)                                                                   \
@@ -246,7 +246,6 @@ static void test_uneven_nodes(void **state)
 
     (void)state;
     script_expect(kind, rows, settings, cluster, "worker:1");
-    script_expect(pmix, rows, settings, cluster, "worker:1");
 }
 
 /* On one node the local ranks may go by processors, not by ranks. */
@@ -338,7 +337,7 @@ static void test_names_of_jobs(void **state)
     }
 }
 
-/* ---- PMIx and PMI ---- */
+/* ---- MPICH, Intel MPI ---- */
 
 static void test_hydra(void **state)
 {
@@ -352,13 +351,13 @@ static void test_hydra(void **state)
     static const char *const few[] = {"port_base=5", "hosts=a,b", NULL};
 
     (void)state;
-    script_expect(pmix, rows, port, "{\"worker\":[\"127.0.0.1:5\",\"127.0.0.1:6\"]}",
+    script_expect(mpich, rows, port, "{\"worker\":[\"127.0.0.1:5\",\"127.0.0.1:6\"]}",
                   "worker:1");
-    script_expect(pmix, spread, hosts, "{\"worker\":[\"a:5\",\"b:5\",\"c:5\"]}",
+    script_expect(mpich, spread, hosts, "{\"worker\":[\"a:5\",\"b:5\",\"c:5\"]}",
                   "worker:1");
-    script_expect_error(pmix, spread, few, -MU_EINVALID,
+    script_expect_error(mpich, spread, few, -MU_EINVALID,
                         "it does not say how many of the 3 tasks are on \"a\"");
-    script_expect_error(pmix, spread, port, -MU_ENOTFOUND,
+    script_expect_error(mpich, spread, port, -MU_ENOTFOUND,
                         "this is rank 1 of 3, but not where the others are");
 }
 
@@ -377,9 +376,9 @@ static void test_hydra_hosts(void **state)
             V("MPI_LOCALRANKID", "0"), V("MPI_LOCALNRANKS", "1"),
             V(variables[i], "10.0.0.2"), SCRIPT_END};
 
-        script_expect(pmix, rows, right,
+        script_expect(mpich, rows, right,
                       "{\"worker\":[\"10.0.0.1:5\",\"10.0.0.2:5\"]}", "worker:1");
-        script_expect_error(pmix, rows, wrong, -MU_EPRECONDITION, variables[i]);
+        script_expect_error(mpich, rows, wrong, -MU_EPRECONDITION, variables[i]);
     }
 }
 
@@ -389,12 +388,12 @@ static void test_hydra_ports(void **state)
     static const struct script_row intel[] = {
         V("PMI_RANK", "0"), V("PMI_SIZE", "1"),
         V("I_MPI_HYDRA_UUID", "5e230000-f6f1-7035-c860-06005ff3d969"), SCRIPT_END};
-    static const struct script_row mpich[] = {V("PMI_RANK", "0"), V("PMI_SIZE", "1"),
+    static const struct script_row plain[] = {V("PMI_RANK", "0"), V("PMI_SIZE", "1"),
                                               SCRIPT_END};
 
     (void)state;
-    script_expect(pmix, intel, NULL, "{\"worker\":[\"127.0.0.1:64427\"]}", "worker:0");
-    script_expect(pmix, mpich, NULL, "{\"worker\":[\"127.0.0.1:61440\"]}", "worker:0");
+    script_expect(mpich, intel, NULL, "{\"worker\":[\"127.0.0.1:64427\"]}", "worker:0");
+    script_expect(mpich, plain, NULL, "{\"worker\":[\"127.0.0.1:61440\"]}", "worker:0");
 }
 
 /* Within a job of Slurm's Hydra starts its daemons in a step, one for each node. */
@@ -412,43 +411,22 @@ static void test_hydra_in_a_step(void **state)
     static const char *const port[] = {"port_base=5", NULL};
 
     (void)state;
-    script_expect(pmix, rows, port,
+    script_expect(mpich, rows, port,
                   "{\"worker\":[\"n1:5\",\"n1:6\",\"n2:5\",\"n2:6\"]}", "worker:2");
-    script_expect_error(pmix, srun, port, -MU_ENOTFOUND, "not where the others are");
+    script_expect_error(mpich, srun, port, -MU_ENOTFOUND, "not where the others are");
 }
 
-/* A step of Slurm's may be that of the launcher's daemons: one for each node. */
-static void test_sizes_in_a_slurm_step(void **state)
+static void test_hydra_refused(void **state)
 {
-    static const struct script_row srun[] = {V("PMIX_RANK", "1"),
-                                             V("SLURM_STEP_NUM_TASKS", "2"), SCRIPT_END};
-    static const struct script_row prterun[] = {
-        V("PMIX_RANK", "1"), V("SLURM_STEP_NUM_TASKS", "2"), V("PRTE_LAUNCHED", "1"),
-        SCRIPT_END};
-    static const char *const hosts[] = {"port_base=5", "hosts=a,b", NULL};
-
-    (void)state;
-    script_expect(pmix, srun, hosts, "{\"worker\":[\"a:5\",\"b:5\"]}", "worker:1");
-    script_expect_error(pmix, prterun, hosts, -MU_ENOTFOUND,
-                        "PMIx has no variable for it; set tasks");
-}
-
-static void test_pmix(void **state)
-{
-    static const struct script_row rows[] = {
-        V("PMIX_RANK", "0"), V("PMIX_NAMESPACE", "prterun-host-77@1"), SCRIPT_END};
-    static const char *const settings[] = {"tasks=2", "coordinator_address=10.0.0.1:4",
-                                           NULL};
+    static const struct script_row no_size[] = {V("PMI_RANK", "0"), SCRIPT_END};
     mu_error why;
 
     (void)state;
-    script_expect(pmix, rows, settings, "{\"chief\":[\"10.0.0.1:4\"]}", "chief:0");
-    script_expect_error(pmix, rows, NULL, -MU_ENOTFOUND,
-                        "PMIx has no variable for it; set tasks");
-    script_expect_error(pmix, NULL, settings, -MU_ENOTFOUND, "PMIX_RANK is not set");
-    assert_int_equal(script_detect(pmix, rows, NULL, &why), 1);
-    assert_int_equal(script_detect(pmix, NULL, NULL, &why), 0);
-    assert_string_equal(why.message, "neither PMIX_RANK nor PMI_RANK is set");
+    script_expect_error(mpich, no_size, NULL, -MU_ENOTFOUND,
+                        "PMI_SIZE is not set: mpirun sets it for each task");
+    assert_int_equal(script_detect(mpich, no_size, NULL, &why), 1);
+    assert_int_equal(script_detect(mpich, NULL, NULL, &why), 0);
+    assert_string_equal(why.message, "PMI_RANK is not set");
 }
 
 static void test_job_ids(void **state)
@@ -480,8 +458,7 @@ int main(void)
         cmocka_unit_test(test_hydra_hosts),
         cmocka_unit_test(test_hydra_ports),
         cmocka_unit_test(test_hydra_in_a_step),
-        cmocka_unit_test(test_sizes_in_a_slurm_step),
-        cmocka_unit_test(test_pmix),
+        cmocka_unit_test(test_hydra_refused),
         cmocka_unit_test(test_job_ids),
     };
 

@@ -97,33 +97,6 @@ static void test_open_mpi(void **state)
     expect_failures(&mu__resolver_open_mpi, rows);
 }
 
-static void test_batch_systems(void **state)
-{
-    static const struct script_row lsf[] = {
-        V("LSF_PM_TASKID", "2"), V("LSB_MCPU_HOSTS", "a 1 b 2"), SCRIPT_END};
-    static const struct script_row pbs[] = {
-        V("PBS_VNODENUM", "1"), V("PBS_NODEFILE", "/nodes"),
-        SCRIPT_FILE("/nodes", "a\nb\nb\n"), SCRIPT_END};
-    static const struct script_row components[] = {
-        V("SLURM_PROCID", "1"),
-        V("SLURM_STEP_NUM_TASKS", "2"),
-        V("SLURM_STEP_NUM_NODES", "2"),
-        V("SLURM_HET_SIZE", "2"),
-        V("SLURM_NNODES_HET_GROUP_0", "1"),
-        V("SLURM_NNODES_HET_GROUP_1", "1"),
-        V("SLURM_JOB_NODELIST_HET_GROUP_0", "n2"),
-        V("SLURM_JOB_NODELIST_HET_GROUP_1", "n1"),
-        V("SLURM_TASKS_PER_NODE_HET_GROUP_0", "1"),
-        V("SLURM_TASKS_PER_NODE_HET_GROUP_1", "1"),
-        SCRIPT_END,
-    };
-
-    (void)state;
-    expect_failures(&mu__resolver_lsf, lsf);
-    expect_failures(&mu__resolver_pbs, pbs);
-    expect_failures(&mu__resolver_slurm, components);
-}
-
 static void test_lists(void **state)
 {
     static const struct script_row hosts[] = {
@@ -149,7 +122,6 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_slurm),
         cmocka_unit_test(test_open_mpi),
-        cmocka_unit_test(test_batch_systems),
         cmocka_unit_test(test_lists),
     };
 

@@ -102,15 +102,13 @@ static void test_ports_of_jobs_do_not_overlap(void **state)
 /* A task refuses those of another job by the name of its cluster. */
 static void test_the_job_names_the_cluster(void **state)
 {
-    static const struct script_row component[] = {
-        THREE, V("SLURM_JOB_ID_HET_GROUP_0", "5"), SCRIPT_END};
     static const struct script_row unknown[] = {
         V("SLURM_STEP_NODELIST", "a"), V("SLURM_STEP_NUM_TASKS", "1"),
         V("SLURM_STEP_TASKS_PER_NODE", "1"), V("SLURM_PROCID", "0"), SCRIPT_END};
     static const struct {
         const struct script_row *script;
         const char *name;
-    } rows[] = {{three, "slurm-6"}, {component, "slurm-5"}, {unknown, ""}};
+    } rows[] = {{three, "slurm-6"}, {unknown, ""}};
 
     (void)state;
     for (size_t i = 0; i < COUNT(rows); i++) {
@@ -397,71 +395,19 @@ static void test_batch_script(void **state)
 
 /* ---- Heterogeneous jobs ---- */
 
-/* Slurm lists the hosts in another order than that of the components, and the
- * distribution of one of them. */
-#define COMPONENTS                                                                       \
-    V("SLURM_HET_SIZE", "2"), V("SLURM_NNODES_HET_GROUP_0", "1"), \
-        V("SLURM_NNODES_HET_GROUP_1", "2"), V("SLURM_JOB_NODELIST_HET_GROUP_0", "n3"), \
-        V("SLURM_JOB_NODELIST_HET_GROUP_1", "n[1-2]"), \
-        V("SLURM_TASKS_PER_NODE_HET_GROUP_0", "2"), \
-        V("SLURM_TASKS_PER_NODE_HET_GROUP_1", "1(x2)"), V("SLURM_DISTRIBUTION", "cyclic")
-
-#define BOTH_COMPONENTS(rank, node, local)                                               \
-    V("SLURM_PROCID", rank), V("SLURM_NODEID", node), V("SLURM_LOCALID", local), \
-        V("SLURM_STEP_NUM_TASKS", "4"), V("SLURM_STEP_NUM_NODES", "3"), \
-        V("SLURM_STEP_NODELIST", "n[1-3]"), V("SLURM_STEP_TASKS_PER_NODE", "1(x2),2")
-
-static void test_components(void **state)
-{
-    static const struct script_row second[] = {BOTH_COMPONENTS("1", "0", "1"), COMPONENTS,
-                                               SCRIPT_END};
-    static const struct script_row last[] = {BOTH_COMPONENTS("3", "2", "0"), COMPONENTS,
-                                             SCRIPT_END};
-    static const struct script_row one[] = {
-        V("SLURM_PROCID", "1"), V("SLURM_NODEID", "1"), V("SLURM_LOCALID", "0"),
-        V("SLURM_STEP_NUM_TASKS", "2"), V("SLURM_STEP_NUM_NODES", "2"),
-        V("SLURM_STEP_NODELIST", "n[1-2]"), V("SLURM_STEP_TASKS_PER_NODE", "1(x2)"),
-        COMPONENTS, SCRIPT_END};
-    static const char cluster[] =
-        "{\"worker\":[\"n3:10000\",\"n3:10001\",\"n1:10000\",\"n2:10000\"]}";
-
-    (void)state;
-    script_expect(kind, second, NULL, cluster, "worker:1");
-    script_expect(kind, last, NULL, cluster, "worker:3");
-    script_expect(kind, one, NULL, "{\"worker\":[\"n1:61440\",\"n2:61440\"]}",
-                  "worker:1");
-}
-
 static void test_components_refused(void **state)
 {
-    static const struct {
-        struct script_row rows[3];
-        int code;
-        const char *words;
-    } rows[] = {
-        {{V("SLURM_HET_SIZE", "2")}, -MU_ENOTFOUND,
-         "SLURM_NNODES_HET_GROUP_0 is not set: srun has made this heterogeneous job by "
-         "itself"},
-        {{V("SLURM_HET_SIZE", "0")}, -MU_EINVALID, "SLURM_HET_SIZE: expected a whole"},
-        {{V("SLURM_HET_SIZE", "1000000")}, -MU_EINVALID, "SLURM_HET_SIZE: expected"},
-        {{V("SLURM_HET_SIZE", "1"), V("SLURM_DISTRIBUTION", "x")}, -MU_EINVALID,
-         "SLURM_DISTRIBUTION"},
-    };
-    static const struct script_row gone[] = {
-        BOTH_COMPONENTS("1", "0", "1"), V("SLURM_HET_SIZE", "2"),
-        V("SLURM_NNODES_HET_GROUP_0", "1"), V("SLURM_NNODES_HET_GROUP_1", "2"),
-        V("SLURM_JOB_NODELIST_HET_GROUP_0", "n3"), SCRIPT_END};
+    static const struct script_row one[] = {V("SLURM_HET_SIZE", "1"), THREE, SCRIPT_END};
+    static const struct script_row two[] = {V("SLURM_HET_SIZE", "2"), THREE, SCRIPT_END};
+    mu_resolution resolution;
+    mu_error error;
 
     (void)state;
-    for (size_t i = 0; i < COUNT(rows); i++) {
-        const struct script_row script[] = {
-            BOTH_COMPONENTS("1", "0", "1"), rows[i].rows[0],
-            rows[i].rows[1].name == NULL ? rows[i].rows[0] : rows[i].rows[1], SCRIPT_END};
-
-        script_expect_error(kind, script, NULL, rows[i].code, rows[i].words);
-    }
-    script_expect_error(kind, gone, NULL, -MU_ENOTFOUND,
-                        "SLURM_JOB_NODELIST_HET_GROUP_1 is not set, though");
+    assert_int_equal(script_resolve(kind, one, NULL, &error, &resolution), 0);
+    mu_cluster_free(resolution.cluster);
+    script_expect_error(kind, two, NULL, -MU_EPRECONDITION,
+                        "SLURM_HET_SIZE is 2: which hosts are whose is not known in a "
+                        "heterogeneous job");
 }
 
 static void test_detection(void **state)
@@ -594,7 +540,6 @@ int main(void)
         cmocka_unit_test(test_tasks_per_node_refused),
         cmocka_unit_test(test_variables_refused),
         cmocka_unit_test(test_batch_script),
-        cmocka_unit_test(test_components),
         cmocka_unit_test(test_components_refused),
         cmocka_unit_test(test_detection),
         cmocka_unit_test(test_gpus_are_split),

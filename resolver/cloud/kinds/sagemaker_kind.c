@@ -1,44 +1,8 @@
-/* The resolvers aws and sagemaker as far as they work without libmuster-cloud: settings
+/* The resolver sagemaker as far as it works without libmuster-cloud: settings
  * and detection. */
 #include "resolver/cloud/aws/aws.h"
 #include "resolver/engine/cloud.h"
 #include "resolver/engine/expected.h"
-
-/* ---- aws: AWS Batch ---- */
-
-static const struct mu__setting_spec batch_settings[] = {
-    MU__SETTING(MU__BATCH_SET_JOBS, "jobs", "MUSTER_AWS_JOBS", NULL,
-                "\"chief=1,worker=*\" is all that can be: the nodes other than the main "
-                "one join it"),
-    MU__SETTING(MU__BATCH_SET_PORT, "port", "MUSTER_AWS_PORT", "8888",
-                "port of the main node"),
-    MU__SETTING(MU__BATCH_SET_BIND_ADDRESS, "bind_address", "MUSTER_AWS_BIND_ADDRESS",
-                NULL, "where this node listens, HOST:PORT"),
-    MU__SETTING(MU__BATCH_SET_RPC_LAYER, "rpc_layer", "MUSTER_AWS_RPC_LAYER", "grpc",
-                "in front of the master"),
-    {.name = NULL},
-};
-
-static int detect_batch(const struct mu__pass *pass, mu_error *ret_why)
-{
-    return mu__variable_detect(pass->requests, MU__BATCH_NODE_INDEX, ret_why);
-}
-
-static int resolve_batch(const struct mu__pass *pass, mu_error *ret_error,
-                         mu_resolution *ret_resolution)
-{
-    return mu__cloud_resolve(MU__CLOUD_AWS, pass, ret_error, ret_resolution);
-}
-
-const struct mu__resolver_kind mu__resolver_aws = {
-    .name = "aws",
-    .summary = "the variables of a multi-node job of AWS Batch",
-    .settings = batch_settings,
-    .detect = detect_batch,
-    .resolve = resolve_batch,
-};
-
-/* ---- sagemaker ---- */
 
 static const struct mu__setting_spec sagemaker_settings[] = {
     MU__SETTING(MU__SAGEMAKER_SET_PORT, "port", "MUSTER_SAGEMAKER_PORT", "2223",
