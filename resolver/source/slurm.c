@@ -299,8 +299,8 @@ static int refuse_components(const struct slurm_step *step)
     if (size == NULL || strcmp(size, "1") == 0)
         return 0;
     return mu_error_set(step->error, -MU_EPRECONDITION,
-                        "SLURM_HET_SIZE is %.20s: which hosts are whose is not known in a "
-                        "heterogeneous job; set MUSTER_HOSTS and MUSTER_RANK (resolver "
+                        "SLURM_HET_SIZE is %.20s: which hosts are whose is not known in "
+                        "a heterogeneous job; set MUSTER_HOSTS and MUSTER_RANK (resolver "
                         "environment), or give --cluster",
                         size);
 }
