@@ -80,6 +80,8 @@ CHANGES = {
     "the order of a dict": ("x = {'a': 1, 'b': 2}\ndef f(): return list(x)",
                             "x['a'] = x.pop('a')"),
     "a set": ("x = {1}\ndef f(): return sorted(x)", "x.add(2)"),
+    "a set whose item is an equal one": ("x = {1}\ndef f(): return str(x)",
+                                         "x.clear(); x.add(True)"),
     "bytes of an array": ("data = numpy.zeros(5000)\ndef f(): return float(data.sum())",
                           change_bytes),
     "another array": ("data = numpy.zeros(3)\ndef f(): return float(data.sum())",
