@@ -11,6 +11,7 @@ import os
 import sys
 
 import tidy_cases
+from tidy_pages import PAGE_RULES
 from tidy_rules import RULES, Source, TEXT_SUFFIXES, TREE_RULES, crowded_folders
 
 # All that the repository's first folder has.
@@ -31,6 +32,15 @@ def is_text(folder, name):
     if name.endswith(TEXT_SUFFIXES):
         return True
     return os.path.basename(folder) in ("scripts", ".ci") and "." not in name
+
+
+def names_of(root):
+    """Every file of the tree, as a path inside it."""
+    for folder, subfolders, names in os.walk(root):
+        subfolders[:] = [name for name in subfolders
+                         if not name.startswith((".", "build", "__pycache__"))]
+        for name in names:
+            yield os.path.relpath(os.path.join(folder, name), root).replace(os.sep, "/")
 
 
 def files_of(root):
@@ -61,13 +71,18 @@ def check(root):
         sources.append(source)
     for rule, function in TREE_RULES.items():
         findings += [(path, line, rule, words) for path, line, words in function(sources)]
+    names = list(names_of(root))
+    for rule, function in PAGE_RULES.items():
+        findings += [(path, line, rule, words)
+                     for path, line, words in function(sources, names)]
     return findings
 
 
 def main(arguments):
     if arguments == ["--self-test"]:
         return tidy_cases.self_test(
-            check, [*RULES, *TREE_RULES, "top-level", "utf-8", "folder-files"])
+            check, [*RULES, *TREE_RULES, *PAGE_RULES,
+                    "top-level", "utf-8", "folder-files"])
     root = arguments[0] if arguments else os.path.join(os.path.dirname(__file__), "..")
     findings = check(os.path.abspath(root))
     for path, line, rule, words in findings:

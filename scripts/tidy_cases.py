@@ -33,6 +33,16 @@ TREE_CASES = [
                         ("d", "a", "c"))}),
     (None, {f"node/{a}.c": f'#include "node/{b}.h"\n'
             for a, b in ("ab", "bc", "ca", "da")}),
+    ("page-paths", {"docs/a.md": "Read `docs/b.md`.\n"}),
+    ("page-paths", {"docs/a.md": "see node/c_*.c\n", "node/a_b.c": "int a;\n"}),
+    (None, {"docs/a.md": "[text](python/b.md), node/*_b.c, node/a_b.c:30, node/, "
+                         "node/<name>, not/node/a, node/a_b, docs/python.\n",
+            "docs/python/b.md": "node/a_b.c\n", "node/a_b.c": "int a;\n"}),
+    ("page-tests", {"docs/coverage-a.md": "| a | b | file: some, other |\n",
+                    "tests/test_b.c": "void test_something(void);\n"}),
+    (None, {"docs/coverage-a.md": "| a | b | file: some, thing; b; real: b; "
+                                  "x: in words |\n",
+            "tests/test_b.c": "void test_something(void);\n"}),
     ("folder-files", {f"node/a/f{i}.md": "a\n" for i in range(FOLDER_FILES_MAX + 1)}),
     (None, {f"tests/mutants/f{i}.patch": "a\n" for i in range(FOLDER_FILES_MAX + 1)}),
 ]
@@ -163,7 +173,7 @@ CASES = [
     (None, "node/a.c", "char name[] = \"muster-XXXXXX\";\n"),
     ("machine-path", "docs/a.md", "see /" "work/a\n"),
     ("machine-path", "tests/test_a.c", "char *a = \"/" "root/b\";\n"),
-    (None, "docs/a.md", "see docs/" "work/a and /usr/" "lib and file://" "/path\n"),
+    (None, "docs/a.md", "see a/" "work/a and /usr/" "lib and file://" "/path\n"),
     ("prose-columns", "docs/a.md", "a " * 60 + "b\n"),
     (None, "docs/a.md", "a " * 59 + "b\n| " + "a " * 99 + "|\n- https://" + "a" * 200
      + "\n"),

@@ -140,6 +140,7 @@ class Source:
 
     def __init__(self, path, text):
         self.path = path
+        self.text = text
         self.is_c = path.endswith(C_SUFFIXES)
         self.lines = text.split("\n")
         self.plain = self.code = self.lines
