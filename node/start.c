@@ -614,7 +614,11 @@ const char *mu_node_task(const mu_node *node)
     return node->member.task;
 }
 
+#define TEXT_OF(number) #number
+#define VERSION_OF(major, minor, patch) \
+    TEXT_OF(major) "." TEXT_OF(minor) "." TEXT_OF(patch)
+
 const char *mu_version(void)
 {
-    return "0.1.0";
+    return VERSION_OF(MU_VERSION_MAJOR, MU_VERSION_MINOR, MU_VERSION_PATCH);
 }

@@ -39,15 +39,18 @@ def declared_in(folder):
 
 
 def exported_by(path):
-    """Names that the dynamic linker can find in a library or program."""
+    """Names that the dynamic linker can find in a library or program, with `@@version`
+    where they have one; versions themselves are absolute symbols."""
     lines = subprocess.run(["nm", "-D", "--defined-only", path], check=True,
                            capture_output=True, text=True).stdout.splitlines()
-    return {line.split()[-1].split("@")[0] for line in lines}
+    return {line.split()[-1] for line in lines if line.split()[-2] != "A"}
 
 
 def compare(names, library, program):
     """Findings, one line each; `program` is None where there is none."""
-    findings = []
+    findings = [f"the library exports {name} without a version"
+                for name in sorted(library) if "@@MUSTER_" not in name]
+    library = {name.split("@")[0] for name in library}
     for name in sorted(library):
         if not name.startswith("mu_") or name.startswith("mu__"):
             findings.append(f"the library exports {name}: not a public name")
@@ -71,10 +74,14 @@ def self_test():
         MU_EXPORT extern const struct mu_behavior mu_table[2];
     """
     names = {"mu_at", "mu_set", "mu_table"}
+    library = {name + "@@MUSTER_0.1" for name in names}
     rows = [
-        (names, None, 0), (names, names, 0), (names | {"mu__inside"}, None, 1),
-        (names | {"helper"}, None, 1), (names | {"mu_secret"}, None, 1),
-        (names - {"mu_set"}, None, 1), (names, names - {"mu_set"}, 1),
+        (library, None, 0), (library, names, 0),
+        (library | {"mu__inside@@MUSTER_0.1"}, None, 1),
+        (library | {"helper@@MUSTER_0.1"}, None, 1),
+        (library | {"mu_secret@@MUSTER_0.1"}, None, 1),
+        (library - {"mu_set@@MUSTER_0.1"}, None, 1), (library, names - {"mu_set"}, 1),
+        (library - {"mu_at@@MUSTER_0.1"} | {"mu_at"}, None, 1),
     ]
     failures = 0 if declared(header) == names else 1
     failures += sum(len(compare(names, library, program)) != count

@@ -140,7 +140,7 @@ static void test_line_wins_over_variable(void **state)
     assert_int_equal(cli.text[0], '{');
     cli_start(&cli, variables, "version", "-o", "text", NULL);
     cli_expect_code(&cli, 0);
-    assert_string_equal(cli.text, "muster 0.1.0\n");
+    assert_memory_equal(cli.text, "muster ", 7);
 }
 
 /* ---- nodes ---- */
