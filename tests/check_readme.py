@@ -44,7 +44,7 @@ def main():
         problems.append(f"README.md: over {README_LINES_MAX} lines: move parts to docs/")
     problems += problems_of_examples("README.md", readme, sources)
     problems += problems_of_examples("docs/guide.md", guide, sources)
-    for path in [ROOT / "README.md", *sorted(ROOT.glob("docs/**/*.md"))]:
+    for path in [*sorted(ROOT.glob("*.md")), *sorted(ROOT.glob("docs/**/*.md"))]:
         problems += problems_of_links(path.relative_to(ROOT), path.read_text())
     print("\n".join(problems) if problems else "pages: 0 problems")
     return 1 if problems else 0
