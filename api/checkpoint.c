@@ -4,8 +4,8 @@
 
 #include "actors/packing.h"
 #include "api/internal.h"
-#include "node/checkpoint_file.h"
 #include "node/deadline.h"
+#include "node/files/checkpoint_file.h"
 #include "runtime/message/arguments.h"
 
 #include <stdlib.h>

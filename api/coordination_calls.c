@@ -13,14 +13,6 @@
 
 /* ---- calling ---- */
 
-int mu__agent_call_and_wait(mu_node *node, struct mu__agent_call *call, int operation,
-                            int64_t timeout_ms, mu_error *ret_error)
-{
-    call->call.operation = operation;
-    call->call.timeout_ms = timeout_ms;
-    return mu__node_call(node, MU__AGENT, &call->call, ret_error);
-}
-
 struct mu__agent_detached *mu__agent_detached_new(int operation, const char *name)
 {
     size_t size = strlen(name) + 1;

@@ -42,28 +42,6 @@ mu_node *mu__coordinator_reach(mu_coordinator *c, mu_error *ret_error)
     return NULL;
 }
 
-/* Make it the node's coordinator; false: the node has one. */
-static bool enlist(mu_coordinator *c)
-{
-    bool is_free;
-
-    uv_mutex_lock(&c->node->lock);
-    is_free = c->node->coordinator == NULL;
-    if (is_free)
-        c->node->coordinator = c;
-    uv_mutex_unlock(&c->node->lock);
-    return is_free;
-}
-
-/* From now on closing the node does not detach it. */
-static void unlist(mu_coordinator *c)
-{
-    uv_mutex_lock(&c->node->lock);
-    if (c->node->coordinator == c)
-        c->node->coordinator = NULL;
-    uv_mutex_unlock(&c->node->lock);
-}
-
 static void free_errors(struct mu__error_entry *entry)
 {
     while (entry != NULL) {
@@ -74,13 +52,64 @@ static void free_errors(struct mu__error_entry *entry)
     }
 }
 
-void mu__coordinator_drop(mu_coordinator *c)
+static void drop_coordinator(mu_coordinator *c)
 {
-    if (c == NULL)
-        return;
     free_errors(c->errors);
     free_errors(atomic_load(&c->session.errors));
     free(c);
+}
+
+/* True when the client actor has let go of the session. */
+static bool close_session(mu_node *node, int64_t timeout_ms)
+{
+    struct mu__client_call call = {.call.operation = MU__CLIENT_CLOSE};
+
+    return mu__client_call(node, &call, timeout_ms, NULL) == 0;
+}
+
+static void detach_coordinator(mu_node *node, int64_t timeout_ms)
+{
+    bool is_open;
+
+    /* Outside of the lock its owner may free it. */
+    uv_mutex_lock(&node->lock);
+    is_open = node->coordinator.open != NULL &&
+              node->coordinator.open != node->coordinator.unclosed;
+    if (is_open)
+        atomic_store_explicit(&node->coordinator.open->detached, true,
+                              memory_order_release);
+    uv_mutex_unlock(&node->lock);
+
+    if (is_open && !mu__node_on_loop(node))
+        (void)close_session(node, timeout_ms < 0 || timeout_ms > CLOSE_MS ? CLOSE_MS
+                                                                      : timeout_ms);
+}
+
+/* Make it the node's coordinator; false: the node has one. */
+static bool enlist(mu_coordinator *c)
+{
+    bool is_free;
+
+    uv_mutex_lock(&c->node->lock);
+    is_free = c->node->coordinator.open == NULL;
+    if (is_free)
+        c->node->coordinator = (struct mu__node_coordinator){
+            .open = c,
+            .unclosed = c->node->coordinator.unclosed,
+            .detach = detach_coordinator,
+            .drop = drop_coordinator,
+        };
+    uv_mutex_unlock(&c->node->lock);
+    return is_free;
+}
+
+/* From now on closing the node does not detach it. */
+static void unlist(mu_coordinator *c)
+{
+    uv_mutex_lock(&c->node->lock);
+    if (c->node->coordinator.open == c)
+        c->node->coordinator.open = NULL;
+    uv_mutex_unlock(&c->node->lock);
 }
 
 static void coordinator_free(mu_coordinator *c)
@@ -88,7 +117,7 @@ static void coordinator_free(mu_coordinator *c)
     mu_node *node = c->node;
 
     unlist(c);
-    mu__coordinator_drop(c);
+    drop_coordinator(c);
     mu__node_unref(node);
 }
 
@@ -204,21 +233,13 @@ int mu_coordinator_open(mu_node *node, int64_t timeout_ms, mu_error *ret_error,
     return 0;
 }
 
-/* True when the client actor has let go of the session. */
-static bool close_session(mu_node *node, int64_t timeout_ms)
-{
-    struct mu__client_call call = {.call.operation = MU__CLIENT_CLOSE};
-
-    return mu__client_call(node, &call, timeout_ms, NULL) == 0;
-}
-
 /* The client actor may still write to the session: it is freed with the node. */
 static void leave_to_node(mu_coordinator *c)
 {
     mu_node *node = c->node;
 
     uv_mutex_lock(&node->lock);
-    node->unclosed_coordinator = c;
+    node->coordinator.unclosed = c;
     uv_mutex_unlock(&node->lock);
     mu__node_unref(node);
 }
@@ -253,23 +274,6 @@ void mu_coordinator_close(mu_coordinator *c)
         coordinator_free(c);
     else
         leave_to_node(c);
-}
-
-void mu__coordinator_detach(mu_node *node, int64_t timeout_ms)
-{
-    bool is_open;
-
-    /* Outside of the lock its owner may free it. */
-    uv_mutex_lock(&node->lock);
-    is_open =
-        node->coordinator != NULL && node->coordinator != node->unclosed_coordinator;
-    if (is_open)
-        atomic_store_explicit(&node->coordinator->detached, true, memory_order_release);
-    uv_mutex_unlock(&node->lock);
-
-    if (is_open && !mu__node_on_loop(node))
-        (void)close_session(node, timeout_ms < 0 || timeout_ms > CLOSE_MS ? CLOSE_MS
-                                                                      : timeout_ms);
 }
 
 /* ---- raising, and room ---- */

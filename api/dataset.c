@@ -7,11 +7,11 @@
  * call back at once. */
 #include "muster/dataset.h"
 
-#include "actors/client/shard_dispenser.h"
 #include "actors/client/future.h"
+#include "actors/client/shard_dispenser.h"
 #include "api/internal.h"
-#include "node/dataset_file.h"
 #include "node/deadline.h"
+#include "node/files/dataset_file.h"
 #include "node/node.h"
 #include "runtime/message/arguments.h"
 

@@ -6,6 +6,7 @@
 #include "actors/client/client.h"
 #include "actors/variables/opened_variable.h"
 #include "node/node.h"
+#include "node/run_end.h"
 
 #include "muster/coordination.h"
 #include "muster/coordinator.h"
@@ -78,10 +79,6 @@ void mu__agent_detached_free(struct mu__agent_detached *detached);
 
 /* The code of an error, -MU_EUNKNOWN for one that is no MU_E... code. */
 int mu__known_code(int code);
-
-/* Post a call to the node's agent and wait until it is completed. */
-int mu__agent_call_and_wait(mu_node *node, struct mu__agent_call *call, int operation,
-                            int64_t timeout_ms, mu_error *ret_error);
 
 /* Check a key and write it normalized, as messages carry it; `out` has 1024 bytes. */
 int mu__check_key(const char *key, bool may_be_empty, mu_error *ret_error, char *out);

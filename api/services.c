@@ -54,13 +54,11 @@ int mu_node_wait_job(mu_node *node, int64_t timeout_ms, mu_error *ret_error)
     return rv;
 }
 
-enum { RUN_END_MS = 2000 };
-
 /* The outcome of the job's run is stored before any task learns of it: a task that starts
  * then is in another run. */
 static void end_run(mu_node *node, int code, const char *message, int64_t timeout_ms)
 {
-    bool is_short = timeout_ms >= 0 && timeout_ms < RUN_END_MS;
+    bool is_short = timeout_ms >= 0 && timeout_ms < MU__RUN_END_MS;
     struct mu__agent_call call = {.number = 0};
     mu_error error = {0};
     int rv;
@@ -68,40 +66,9 @@ static void end_run(mu_node *node, int code, const char *message, int64_t timeou
     if (code != 0)
         (void)mu_error_set(&call.failure, code, "%s", message == NULL ? "" : message);
     rv = mu__agent_call_and_wait(node, &call, MU__AGENT_RUN_END,
-                                 is_short ? timeout_ms : RUN_END_MS, &error);
+                                 is_short ? timeout_ms : MU__RUN_END_MS, &error);
     if (rv == -MU_EDEADLINE || rv == -MU_EUNAVAILABLE)
         mu__node_log(node, MU_LOG_WARN, "run", "%s", error.message);
-}
-
-void mu__node_leave_run(mu_node *node)
-{
-    struct mu__agent_call call = {.below = true};
-
-    (void)mu__agent_call_and_wait(node, &call, MU__AGENT_RUN_END, RUN_END_MS, NULL);
-}
-
-static void on_left(struct mu__pending *pending)
-{
-    (void)uv_async_send(&pending->node->lifecycle.stop);
-    mu__agent_detached_free((struct mu__agent_detached *)pending);
-}
-
-bool mu__node_leave_run_later(mu_node *node)
-{
-    struct mu__agent_detached *leaving;
-
-    if (!node->service_host.is_host || !node->service_host.kind->lasting)
-        return false;
-    leaving = mu__agent_detached_new(MU__AGENT_RUN_END, "");
-    if (leaving == NULL)
-        return false;
-    leaving->call.below = true;
-    leaving->call.call.timeout_ms = RUN_END_MS;
-    if (mu__node_call_later(node, MU__AGENT, &leaving->pending, &leaving->call.call,
-                            on_left) == 0)
-        return true;
-    mu__agent_detached_free(leaving);
-    return false;
 }
 
 static bool may_end_job(const mu_node *node)

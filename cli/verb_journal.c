@@ -6,7 +6,7 @@
 #include "cli/output/log.h"
 #include "cli/output/print_json.h"
 #include "cli/verbs.h"
-#include "node/files.h"
+#include "node/files/files.h"
 #include "runtime/uv/file_storage.h"
 
 #include <errno.h>

@@ -3,7 +3,7 @@
 #include "cli/options/flags.h"
 #include "cli/output/print_json.h"
 #include "cli/verbs.h"
-#include "node/key_file.h"
+#include "node/files/key_file.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -3,6 +3,7 @@
  * The main thread runs the task, and it alone frees the node; a second thread waits for
  * signals (cli/run/task_signals.c), and the first signal makes every call return. */
 #include "api/compat/compat.h"
+#include "api/task_program.h"
 #include "cli/chief_client.h"
 #include "cli/resolve/cluster_flags.h"
 #include "cli/resolve/resolver_flags.h"

@@ -76,7 +76,8 @@ static void free_lists(mu_node *node)
 void mu__node_free(mu_node *node)
 {
     free_lists(node);
-    mu__coordinator_drop(node->unclosed_coordinator);
+    if (node->coordinator.unclosed != NULL)
+        node->coordinator.drop(node->coordinator.unclosed);
     mu__error_data_done(&node->program.error_data);
     free(node->program.distribute);
     free(node->journal.path);
@@ -317,6 +318,17 @@ int mu__lifecycle_open(mu_node *node, mu_error *ret_error)
 
 /* ---- closing, from outside ---- */
 
+static void detach_coordinator(mu_node *node, int64_t timeout_ms)
+{
+    void (*detach)(mu_node *, int64_t);
+
+    uv_mutex_lock(&node->lock);
+    detach = node->coordinator.detach;
+    uv_mutex_unlock(&node->lock);
+    if (detach != NULL)
+        detach(node, timeout_ms);
+}
+
 int mu_node_close(mu_node *node, int64_t timeout_ms, mu_error *ret_error)
 {
     int rv = 0;
@@ -333,7 +345,7 @@ int mu_node_close(mu_node *node, int64_t timeout_ms, mu_error *ret_error)
                             "mu_node_close_async, and no node on its own thread");
     if (!atomic_load(&node->lifecycle.keeps_run))
         mu__node_leave_run(node);
-    mu__coordinator_detach(node, timeout_ms);
+    detach_coordinator(node, timeout_ms);
     atomic_store(&node->lifecycle.timeout_ms, timeout_ms);
     (void)uv_async_send(&node->lifecycle.stop);
     (void)uv_thread_join(&node->thread);
@@ -359,7 +371,7 @@ void mu_node_close_async(mu_node *node, void (*closed)(void *user), void *user)
     node->lifecycle.closed_cb = closed;
     node->lifecycle.closed_user = user;
     atomic_store(&node->lifecycle.timeout_ms, -1);
-    mu__coordinator_detach(node, 0);
+    detach_coordinator(node, 0);
     /* Otherwise lifecycle.stop is sent when the store has recorded it. */
     if (!mu__node_leave_run_later(node))
         begin_closing(node);

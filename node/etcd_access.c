@@ -1,6 +1,6 @@
 #include "node/etcd_access.h"
 
-#include "node/files.h"
+#include "node/files/files.h"
 #include "resolver/spec/address.h"
 
 #include <errno.h>

@@ -105,6 +105,20 @@ struct mu__node_extra {
     bool only_looks;            /* its service shows and clears what a store has */
 };
 
+/* Its coordinator, and how whoever opened one on it ends that with the node. */
+struct mu__node_coordinator {
+    struct mu_coordinator *open;
+    struct mu_coordinator *unclosed;    /* freed with the node */
+
+    /* The node is being closed: an open coordinator answers every call with -MU_ECLOSED
+     * from now on, and gives up what it has. That is waited for, `timeout_ms` and some
+     * seconds at most, unless this is the loop's thread. NULL: there was none. */
+    void (*detach)(struct mu_node *node, int64_t timeout_ms);
+
+    /* Free the memory of the unclosed one, once no actor knows it. */
+    void (*drop)(struct mu_coordinator *coordinator);
+};
+
 struct mu_node {
     struct mu__member member;
     struct mu__future_owner future_owner;   /* of remote and per-worker values */
@@ -116,9 +130,8 @@ struct mu_node {
     unsigned forks;                 /* mu__process_forks() of the process it is in */
     struct mu__lifecycle lifecycle;
     struct mu__node_calls calls;
-    uv_mutex_t lock;                /* guards both coordinators, and what says so */
-    struct mu_coordinator *coordinator;
-    struct mu_coordinator *unclosed_coordinator;    /* freed with the node */
+    uv_mutex_t lock;                /* guards the coordinator, and what says so */
+    struct mu__node_coordinator coordinator;
     struct mu__node_program program;
     struct mu__node_log log;
     struct mu__node_limits limits;
@@ -197,25 +210,5 @@ bool mu__node_leave_run_later(mu_node *node);
 
 /* A call on this node has failed: it may be why its program does. Any thread. */
 void mu__node_note_error(mu_node *node, const mu_error *error);
-
-/* Whether mu_node_main runs a program here; else it serves. */
-bool mu__node_has_program(const mu_node *node);
-
-/* Set the mode in which mu_node_main runs what mu_node_set_distribute has set. Does
- * nothing when that was not called. */
-void mu__node_set_mode(mu_node *node, int mode, bool ignore_environment);
-
-/* Run what mu_node_set_distribute has set, as this node's task. */
-int mu__node_run_distributed(mu_node *node, mu_error *ret_error);
-
-/* ---- Its coordinator: api/coordinator.c ---- */
-
-/* The node is being closed: its coordinator, if it has one, answers every call with
- * -MU_ECLOSED from now on, and gives up what it has. That is waited for, `timeout_ms` and
- * some seconds at most, unless this is the loop's thread. */
-void mu__coordinator_detach(mu_node *node, int64_t timeout_ms);
-
-/* Free its memory, once no actor knows it. NULL is fine. */
-void mu__coordinator_drop(mu_coordinator *coordinator);
 
 #endif

@@ -1,4 +1,4 @@
-/* Calls and posts of a node's threads to its actors: api/node_call.c. */
+/* Calls and posts of a node's threads to its actors. */
 #ifndef MU_NODE_NODE_CALL_H
 #define MU_NODE_NODE_CALL_H
 

@@ -1,8 +1,8 @@
 #define _DEFAULT_SOURCE /* explicit_bzero */
 #include "node/own_proof.h"
 
-#include "node/files.h"
-#include "node/key_file.h"
+#include "node/files/files.h"
+#include "node/files/key_file.h"
 
 #include <errno.h>
 #include <stdio.h>

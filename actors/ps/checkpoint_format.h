@@ -1,4 +1,4 @@
-/* A checkpoint as bytes. Pure: node/checkpoint_file.c reads and writes the files.
+/* A checkpoint as bytes. Pure: node/files/checkpoint_file.c reads and writes the files.
  *
  *   header      64 bytes
  *   contents    one after the other, each filled up with zeros to a multiple of 64

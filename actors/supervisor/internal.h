@@ -27,17 +27,17 @@
 #include "actors/packing.h"
 #include "actors/ps/server_failures.h"
 #include "actors/supervisor/admission.h"
+#include "actors/supervisor/config.h"
 #include "actors/supervisor/state/backups.h"
 #include "actors/supervisor/state/closure_extra.h"
 #include "actors/supervisor/state/closure_journal.h"
+#include "actors/supervisor/state/histogram.h"
 #include "actors/supervisor/state/live_nodes.h"
-#include "actors/supervisor/config.h"
 #include "actors/supervisor/state/membership.h"
 #include "actors/supervisor/state/pinned_results.h"
 #include "actors/supervisor/state/reported_metrics.h"
 #include "actors/supervisor/state/unread_results.h"
 #include "actors/supervisor/state/worker_state.h"
-#include "runtime/base/histogram.h"
 
 enum {
     STATUS_REQUESTS_MAX = 64,

@@ -2,6 +2,7 @@
  * calls, and all of it down again. */
 #include "api/distribute/internal.h"
 #include "api/compat/compat.h"
+#include "api/task_program.h"
 #include "node/deadline.h"
 #include "node/node.h"
 #include "node/options.h"

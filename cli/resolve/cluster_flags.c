@@ -2,7 +2,7 @@
 
 #include "actors/worker_types.h"
 #include "cli/resolve/resolver_flags.h"
-#include "node/files.h"
+#include "node/files/files.h"
 #include "resolver/engine/resolver.h"
 #include "resolver/spec/cluster.h"
 #include "runtime/base/json.h"

@@ -13,6 +13,7 @@
  * all threads before it is one. */
 #include "cli/run/task_signals.h"
 
+#include "api/task_program.h"
 #include "cli/run/stacks.h"
 #include "cli/verbs.h"
 #include "node/node.h"

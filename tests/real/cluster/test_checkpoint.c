@@ -1,6 +1,6 @@
 /* Checkpoints of real variables in real files: saved, kept, damaged, restored; writers
  * that are killed, and a disk that is full. */
-#include "node/checkpoint_file.h"
+#include "node/files/checkpoint_file.h"
 #include "tests/real/nodes.h"
 
 #include <muster/checkpoint.h>

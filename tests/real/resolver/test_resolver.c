@@ -1,7 +1,7 @@
 /* The public calls of muster/resolver.h in the real world: variables, files, and a server
  * for HTTP on loopback. */
+#include "api/resolver_devices.h"
 #include "node/discovery/loop_query.h"
-#include "node/discovery/resolver_devices.h"
 #include "resolver/engine/query.h"
 #include "resolver/engine/uv/requester.h"
 

@@ -1,5 +1,5 @@
 /* The files that hold keys: who may read them, where a user's is, and who makes it. */
-#include "node/key_file.h"
+#include "node/files/key_file.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

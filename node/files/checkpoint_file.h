@@ -1,7 +1,7 @@
 /* Files that are checkpoints: actors/ps/checkpoint_format.h says what is in them. Nothing
  * here knows of nodes. All calls fill in ret_error, which may be NULL, with the path. */
-#ifndef MU_NODE_CHECKPOINT_FILE_H
-#define MU_NODE_CHECKPOINT_FILE_H
+#ifndef MU_NODE_FILES_CHECKPOINT_FILE_H
+#define MU_NODE_FILES_CHECKPOINT_FILE_H
 
 #include "actors/ps/checkpoint_format.h"
 

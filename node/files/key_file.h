@@ -3,8 +3,8 @@
  * Without any setting a node has the key of its user,
  * $XDG_CONFIG_HOME/muster/key or ~/.config/muster/key, which is made when it is needed
  * first. */
-#ifndef MU_NODE_KEY_FILE_H
-#define MU_NODE_KEY_FILE_H
+#ifndef MU_NODE_FILES_KEY_FILE_H
+#define MU_NODE_FILES_KEY_FILE_H
 
 #include "transport/wire/tls/key.h"
 

@@ -1,7 +1,7 @@
 /* A histogram of durations: count, sum, smallest, largest, and counts in exponential
  * buckets: up to 0.001 s, 0.01 s, ... 100 s, and above. Plain data. */
-#ifndef MU_RUNTIME_BASE_HISTOGRAM_H
-#define MU_RUNTIME_BASE_HISTOGRAM_H
+#ifndef MU_ACTORS_SUPERVISOR_STATE_HISTOGRAM_H
+#define MU_ACTORS_SUPERVISOR_STATE_HISTOGRAM_H
 
 #include "muster/value.h"
 

@@ -1,7 +1,7 @@
 /* Reading files without blocking for ever (a path may name a pipe that nobody writes to),
  * and what the system says about a file, as an error. */
-#ifndef MU_NODE_FILES_H
-#define MU_NODE_FILES_H
+#ifndef MU_NODE_FILES_FILES_H
+#define MU_NODE_FILES_FILES_H
 
 #include "muster/error.h"
 

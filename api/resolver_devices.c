@@ -1,4 +1,4 @@
-#include "node/discovery/resolver_devices.h"
+#include "api/resolver_devices.h"
 
 #include "resolver/engine/resolver.h"
 #include "resolver/spec/cluster.h"

@@ -1,5 +1,5 @@
 /* Times by size: the bucket of each, and what the map says. */
-#include "runtime/base/histogram.h"
+#include "actors/supervisor/state/histogram.h"
 
 #include <math.h>
 #include <setjmp.h>

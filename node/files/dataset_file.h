@@ -1,6 +1,6 @@
 /* The file that a dataset is saved in. */
-#ifndef MU_NODE_DATASET_FILE_H
-#define MU_NODE_DATASET_FILE_H
+#ifndef MU_NODE_FILES_DATASET_FILE_H
+#define MU_NODE_FILES_DATASET_FILE_H
 
 #include "muster/value.h"
 

@@ -1,6 +1,6 @@
 /* Accelerators of tasks, counted in what the tasks have reported about their machines. */
-#ifndef MU_NODE_RESOLVER_DEVICES_H
-#define MU_NODE_RESOLVER_DEVICES_H
+#ifndef MU_API_RESOLVER_DEVICES_H
+#define MU_API_RESOLVER_DEVICES_H
 
 #include <muster/resolver.h>
 

@@ -1,4 +1,4 @@
-#include "node/files.h"
+#include "node/files/files.h"
 
 #include "node/deadline.h"
 

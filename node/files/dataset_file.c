@@ -8,10 +8,10 @@
  *     24  checksum of what follows         (64 bits)
  *
  * Then the tail, filled up to a multiple of 16, and the head. */
-#include "node/dataset_file.h"
+#include "node/files/dataset_file.h"
 
 #include "actors/packing.h"
-#include "node/files.h"
+#include "node/files/files.h"
 #include "runtime/base/byte_order.h"
 
 #include <errno.h>

@@ -1,10 +1,10 @@
 /* A checkpoint is written under a name of its own and renamed when all of it is on the
  * disk. Its writer holds a lock on it (flock), by which other writers tell a file that is
  * being written from one whose writer has died. */
-#include "node/checkpoint_file.h"
+#include "node/files/checkpoint_file.h"
 
 #include "actors/packing.h"
-#include "node/files.h"
+#include "node/files/files.h"
 #include "runtime/message/codec.h"
 
 #include <assert.h>

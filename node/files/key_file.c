@@ -1,7 +1,7 @@
 #define _DEFAULT_SOURCE /* explicit_bzero */
-#include "node/key_file.h"
+#include "node/files/key_file.h"
 
-#include "node/files.h"
+#include "node/files/files.h"
 
 #include <errno.h>
 #include <fcntl.h>

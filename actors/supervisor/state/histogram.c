@@ -1,4 +1,4 @@
-#include "runtime/base/histogram.h"
+#include "actors/supervisor/state/histogram.h"
 
 #include <stddef.h>
 
