@@ -1,4 +1,4 @@
-/* muster: runs functions on a cluster of tasks, and reports what became of each.
+/* muster: runs functions on a cluster of tasks, and reports the outcome of each.
  *
  * Include this one header, link with -lmuster. */
 #ifndef MUSTER_H

@@ -18,9 +18,9 @@ typedef struct mu_checkpoint_options {
     const char *directory;      /* created when absent; required */
     const char *name;           /* 1 to 63 letters, digits, "_", "-" or "."; default
                                    "model" */
-    unsigned max_to_keep;       /* how many of this name are kept, the newest ones;
-                                   default 5, 0: all */
-    int64_t timeout_ms;           /* for reading all variables; default -1 */
+    unsigned max_to_keep;       /* number of checkpoints of this name to keep, the newest
+                                   ones; default 5, 0: all */
+    int64_t timeout_ms;         /* for reading all variables; default -1 */
 } mu_checkpoint_options;
 
 /* Fill in the defaults. */
@@ -28,7 +28,7 @@ MU_EXPORT void mu_checkpoint_options_init(mu_checkpoint_options *options);
 
 /* Read the variables and write the checkpoint of `step`, with `values` (may be NULL) in
  * it. A checkpoint of the same step is replaced. Each variable is read as by
- * mu_variable_read; together they are no snapshot of one moment.
+ * mu_variable_read; together they are not a consistent snapshot.
  *
  * Errors: those of mu_variable_read, with the variable's name; -MU_EINVALID (a name
  * twice, a bad directory or name); -MU_EEXHAUSTED (disk full), -MU_EPERMISSION,
@@ -55,7 +55,7 @@ MU_EXPORT int mu_checkpoint_read(const char *path, mu_error *ret_error,
 
 /* Write variables of a checkpoint to the parameter servers: those of `names`
  * (-MU_ENOTFOUND when one is not in it), or with `names` NULL all. A variable that is not
- * on the servers is created; one of which some servers have lost their shards is created
+ * on the servers is created; one that has lost shards with their servers is created
  * anew. The file is checked before anything is written. Each variable gets as many shards
  * as it had when it was saved, also on another number of servers; mu_variable_open with
  * `shards` 0 accepts any number. */

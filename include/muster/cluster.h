@@ -1,5 +1,5 @@
-/* Cluster spec: which tasks there are and their addresses; and TF_CONFIG, which also says
- * which task this process is.
+/* Cluster spec: the tasks of a cluster and their addresses; and TF_CONFIG, which also has
+ * the task of this process.
  *
  * A cluster spec is plain data. It is built by adding tasks or by parsing JSON. Not
  * thread-safe: used by one thread at a time, and not changed while a node uses it.
@@ -21,9 +21,9 @@ extern "C" {
 typedef struct mu_cluster mu_cluster;
 
 /* Task types: "chief", "worker", "ps", "evaluator" and "client" (a program that schedules
- * from outside) have a role of their own. A program may use other names: at most 15 small
- * letters, digits and "_", beginning with a letter. A name close to one of the five is
- * refused as a misspelling. */
+ * from outside) have a role of their own. A program may use other names: at most 15
+ * lower-case letters, digits and "_", beginning with a letter. A name close to one of the
+ * five is refused as a misspelling. */
 
 /* Bounds; an error names the one that was exceeded. */
 enum {
@@ -47,7 +47,7 @@ MU_EXPORT mu_cluster *mu_cluster_copy(const mu_cluster *cluster);
  *
  * `address` is "host:port", "tcp://host:port" or "ipc:///path", or one that only nng's
  * sockets have: "ws://host:port", "wss://host:port", "tls+tcp://host:port",
- * "inproc://name". An IPv6 host stands in brackets. Port 0 means that the task chooses
+ * "inproc://name". An IPv6 host is in brackets. Port 0 means that the task chooses
  * one when it starts; only then may two tasks have the same address. Copies its
  * arguments. Returns -MU_EINVALID (unknown type, bad address), -MU_ERANGE (index),
  * -MU_EEXISTS (same task or same address twice), -MU_EEXHAUSTED
@@ -65,7 +65,7 @@ MU_EXPORT int mu_cluster_add(mu_cluster *cluster, const char *type, int index,
 MU_EXPORT int mu_cluster_parse(const char *json, size_t size, const char *source,
                                mu_error *ret_error, mu_cluster **ret_cluster);
 
-/* The content of TF_CONFIG: the cluster, and which task of it this process is. */
+/* The content of TF_CONFIG: the cluster, and the task of this process. */
 typedef struct mu_tf_config {
     mu_cluster *cluster;    /* NULL when absent or {}; the caller frees it */
     char task_type[16];     /* "" when the text has no task */
@@ -111,7 +111,7 @@ MU_EXPORT int mu_cluster_task_at(const mu_cluster *cluster, size_t i,
                                  const char **ret_type, int *ret_index,
                                  const char **ret_address);
 
-/* 1 for the chief and the evaluator, and for worker 0 where there is no chief. */
+/* 1 for the chief and the evaluator, and for worker 0 in a cluster without a chief. */
 MU_EXPORT int mu_cluster_is_chief(const mu_cluster *cluster, const char *type, int index);
 
 /* ---- Leaders and task numbers ----

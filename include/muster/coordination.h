@@ -10,7 +10,7 @@
  * until they are reset.
  *
  * Any thread; calls that wait not on a loop's thread. Timeouts in milliseconds; negative:
- * no timeout. Errors of all calls: -MU_EDEADLINE (says what is missing, and since when),
+ * no timeout. Errors of all calls: -MU_EDEADLINE (names what is missing, and since when),
  * -MU_ECLOSED, -MU_EINVALID (arguments), -MU_EPRECONDITION (this task is not registered),
  * and in MU_AGENT_ERROR the agent's error.
  *
@@ -40,7 +40,7 @@ enum mu_agent_state {
  * MU_AGENT_ERROR. Does not wait. */
 MU_EXPORT int mu_agent_state(mu_node *node, mu_error *ret_error);
 
-/* What this node knows of the service, without waiting: a map with task (of the leading
+/* This node's view of the service, without waiting: a map with task (of the leading
  * host; "": none leads), epoch (grows with each new leader), store (the store's random
  * number, hexadecimal), and registered. The caller frees *ret_service. */
 MU_EXPORT int mu_agent_service(mu_node *node, mu_error *ret_error,
@@ -305,8 +305,8 @@ enum mu_kv_event_type { MU_KV_EVENT_PUT, MU_KV_EVENT_DELETED, MU_KV_EVENT_SYNCED
 
 typedef struct mu_kv_event {
     int type;
-    char *key; /* NULL for MU_KV_EVENT_SYNCED; freed with mu_kv_event_clear */
-    mu_kv_item item;        /* MU_KV_EVENT_PUT */
+    char *key;          /* NULL for MU_KV_EVENT_SYNCED; freed with mu_kv_event_clear */
+    mu_kv_item item;    /* MU_KV_EVENT_PUT */
 } mu_kv_event;
 
 /* Free the content of an event. */
@@ -342,8 +342,8 @@ typedef struct mu_lock mu_lock;
 
 /* Wait until this caller holds the lock. `name` is a key. Threads of a process compete
  * with each other as processes do, and the lock is not recursive: acquiring it again
- * waits for ever. -MU_EDEADLINE names the holder, and how many wait before this caller;
- * so does the log during a long wait. */
+ * waits for ever. -MU_EDEADLINE names the holder, and the number of callers that wait
+ * before this one; so does the log during a long wait. */
 MU_EXPORT int mu_lock_acquire(mu_node *node, const char *name, int64_t timeout_ms,
                               mu_error *ret_error, mu_lock **ret_lock);
 
@@ -366,8 +366,8 @@ typedef struct mu_barrier_options {
     const char *tasks;      /* a set of tasks; NULL: all of the coordinated jobs */
     unsigned threads;       /* of this process that must call, each with the same number,
                                before the process counts as arrived; default 1 */
-    int64_t timeout_ms;       /* of the barrier; that of the first to arrive counts.
-                                 Default: none */
+    int64_t timeout_ms;     /* of the barrier; that of the first to arrive counts.
+                               Default: none */
 } mu_barrier_options;
 
 /* Fill in the defaults. */

@@ -110,10 +110,10 @@ typedef struct mu_closure_options {
     int priority;           /* enum mu_priority: lower numbers run first */
     int64_t deadline_ms;    /* from now; a closure not resolved by then ends with
                                -MU_EDEADLINE; 0: none */
-    int64_t run_timeout_ms;   /* of one run, from when it is sent to a worker: then the
-                                 run counts as stuck, and the closure runs elsewhere; 0:
-                                 none */
-    unsigned attempts_max;  /* runs, for whatever reasons, before it is given up; 0: the
+    int64_t run_timeout_ms; /* of one run, from when it is sent to a worker: then the run
+                               counts as stuck, and the closure runs elsewhere; 0:
+                               none */
+    unsigned attempts_max;  /* runs, for any reason, before it is given up; 0: the
                                chief's retries_max, and its attempts_max for runs that
                                were stuck */
     int worker;             /* run on this worker (task index) only; -1: on any */
@@ -163,8 +163,8 @@ MU_EXPORT mu_value *mu_value_remote(mu_remote_value *value);
  * the value of the worker that it runs on. */
 typedef struct mu_per_worker mu_per_worker;
 
-/* Have each worker, present or future, make its value with `function`: once, and again
- * when a lost worker comes back, before it gets closures. What the function returns, or
+/* Have each worker, present or future, create its value with `function`: once, and again
+ * when a lost worker comes back, before it gets closures. The result of the function, or
  * an object that it sets with mu_run_return_object (an iterator over a dataset, say),
  * stays on the worker. Its error becomes the input error of closures that use the value
  * there. When `attempts_max` workers were lost while it ran, it is not tried again on
@@ -175,11 +175,11 @@ MU_EXPORT int mu_per_worker_open(mu_coordinator *coordinator, const char *functi
                                  const mu_value *args, int64_t timeout_ms,
                                  mu_error *ret_error, mu_per_worker **ret_per_worker);
 
-/* The same for a value that is known by its content: who opens one with the same function
- * and equal arguments gets the same value. With a journal it is written down with the
- * first named closure that uses it, so that such closures go on when the chief is started
- * again. The journal keeps 4,096 values of closures under way, with 256 MiB of arguments
- * together: a named closure that needs one more ends with -MU_EEXHAUSTED. */
+/* The same for a value that is identified by its content: opening one with the same
+ * function and equal arguments gives the same value. With a journal it is recorded with
+ * the first named closure that uses it, so that such closures continue when the chief is
+ * restarted. The journal keeps 4,096 values of closures under way, with 256 MiB of
+ * arguments together: a named closure that needs one more ends with -MU_EEXHAUSTED. */
 MU_EXPORT int mu_per_worker_open_shared(mu_coordinator *coordinator, const char *function,
                                         const mu_value *args, int64_t timeout_ms,
                                         mu_error *ret_error,
@@ -196,8 +196,9 @@ MU_EXPORT int mu_per_worker_open_values(mu_coordinator *coordinator,
 /* A reference for the arguments of closures. The caller frees it. */
 MU_EXPORT mu_value *mu_value_per_worker(mu_per_worker *per_worker);
 
-/* Whether closures may use it: -MU_EUNAVAILABLE when it was opened for a chief that was
- * lost since. The program opens another one for the next chief. Asks nobody. */
+/* Whether closures may use it: -MU_EUNAVAILABLE when it was opened for a chief that has
+ * been lost since. The program opens another one for the next chief. Local: sends no
+ * request. */
 MU_EXPORT int mu_per_worker_check(const mu_coordinator *coordinator,
                                   const mu_per_worker *per_worker, mu_error *ret_error);
 
@@ -206,8 +207,8 @@ MU_EXPORT void mu_per_worker_close(mu_per_worker *per_worker);
 
 /* ---- Errors, explanations, draining, waiting ---- */
 
-/* The bytes that the function gave with its error (mu_run_set_error_data): a new
- * reference to a value of bytes. NULL: none, or not here any more. A node keeps the last
+/* The bytes that the function attached to its error (mu_run_set_error_data): a new
+ * reference to a value of bytes. NULL: none, or no longer kept. A node keeps the last
  * 1,024 of them, of 64 MiB in all. `error` was returned by a call of this node, for one
  * of its closures or for one that had its result as an input. */
 MU_EXPORT mu_value *mu_coordinator_error_data(mu_coordinator *coordinator,
@@ -231,7 +232,7 @@ MU_EXPORT int mu_coordinator_explain(mu_coordinator *coordinator,
                                      int64_t timeout_ms, mu_error *ret_error,
                                      mu_value **ret_reasons);
 
-/* Let a worker finish the closures it has, then leave; its task ends with exit code 0.
+/* Let a worker finish its closures, then leave; its task ends with exit code 0.
  * Returns when it has left; -MU_ENOTFOUND when there is no such worker. At the timeout
  * -MU_EDEADLINE, after a check, for two seconds at most, whether the chief still answers;
  * the worker leaves all the same. A new worker of the same index may join later. */
@@ -251,8 +252,8 @@ MU_EXPORT int mu_coordinator_forget(mu_coordinator *coordinator, int64_t timeout
 /* Wait until every closure scheduled so far is resolved. Returns the first error, as
  * mu_coordinator_schedule does. At the timeout -MU_EDEADLINE: the message lists what is
  * in flight where (requested from the chief, for two seconds at most), or says that an
- * error is about to be returned; also that functions have all threads of all workers and
- * wait for closures of their own, which no thread is left for. */
+ * error is about to be returned; also that functions occupy all threads of all workers
+ * and wait for closures of their own, for which no thread is left. */
 MU_EXPORT int mu_coordinator_join(mu_coordinator *coordinator, int64_t timeout_ms,
                                   mu_error *ret_error);
 

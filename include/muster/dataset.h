@@ -85,7 +85,7 @@ MU_EXPORT int mu_dataset_save(mu_dataset *dataset, const char *path, mu_error *r
  * saved are handed out again. The errors of mu_dataset_save, and -MU_EDATALOSS when the
  * file is not a saved dataset, or is truncated or damaged. */
 MU_EXPORT int mu_dataset_load(mu_coordinator *coordinator, const char *path,
-                           mu_error *ret_error, mu_dataset **ret_dataset);
+                              mu_error *ret_error, mu_dataset **ret_dataset);
 
 /* Free the dataset; its closures run on. No other thread may be inside a call on it. NULL
  * is fine. */

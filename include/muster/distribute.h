@@ -216,10 +216,10 @@ typedef struct mu_distribute_options {
     mu_session_config config;   /* initial configuration, which the strategy may adjust */
     mu_node *node;              /* an open node to use, which is not closed, and whose
                                    owner ends the job. Default NULL: the run opens one
-                                   when the mode needs it, */
-    mu_node_options node_options;       /* with these options, except cluster, task and
-                                           resolver. resolve_ms is the timeout of
-                                           `resolver`, too */
+                                   with `node_options` when the mode needs it */
+    mu_node_options node_options;       /* used without cluster, task and resolver.
+                                           resolve_ms is the timeout of `resolver`,
+                                           too */
     int client_index;           /* task index of a client's node; default 0 */
     int (*opened)(mu_node *node, void *user, mu_error *ret_error);
                                 /* called with each node that the run opens, before it
@@ -234,11 +234,11 @@ typedef struct mu_distribute_options {
                                    until mu_distribute_end; default 0 */
     int64_t join_timeout_ms;    /* how long a server waits for the job to end; default
                                    -1 */
-    int64_t end_timeout_ms;       /* how long to wait for the other calls after the first
-                                     error, for the evaluator after the last worker, and
-                                     for results of absent tasks; also, up to 10 s, for
-                                     each report of a task's own end to the others;
-                                     default 30000 */
+    int64_t end_timeout_ms;     /* how long to wait for the other calls after the first
+                                   error, for the evaluator after the last worker, and
+                                   for results of absent tasks; also, up to 10 s, for
+                                   each report of a task's own end to the others; default
+                                   30000 */
 } mu_distribute_options;
 
 /* Fill in the defaults. */
@@ -272,8 +272,8 @@ MU_EXPORT int mu_distribute_end(int64_t timeout_ms, mu_error *ret_error);
 
 /* Set what `muster node` and `muster run` execute in the mode of --mode: called by a
  * plugin in its mu_plugin_open, instead of mu_node_register_program, so that one plugin
- * serves every mode. Of the options, the functions, strategies, config and timeouts are
- * used; the rest comes from the command line. Copied; -MU_EINVALID without a worker
+ * serves every mode. Only the functions, strategies, config and timeouts of the options
+ * are used; the rest comes from the command line. Copied; -MU_EINVALID without a worker
  * function, -MU_EEXISTS the second time. */
 MU_EXPORT int mu_node_set_distribute(mu_node *node, const mu_distribute_options *options);
 

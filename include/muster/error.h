@@ -55,7 +55,7 @@ enum mu_code {
     MU_CODE_OK = 0
 };
 
-/* What an error is about. Programs decide by this and by `code`, never by the text. */
+/* The origin of an error. Programs decide by this and by `code`, never by the text. */
 enum mu_error_kind {
     MU_ERROR_OTHER = 0,     /* of the call itself: bad arguments, no memory, a closed
                                node */
@@ -75,7 +75,7 @@ typedef struct mu_error {
     int code;           /* negative: -MU_E...; 0 when there was no error */
     uint32_t attempt;   /* number of the closure's run, from 1; 0 without a run */
     int kind;           /* enum mu_error_kind */
-    uint32_t data;      /* number of the bytes that the function gave with it, for
+    uint32_t data;      /* number of bytes that the function attached to it, for
                            mu_coordinator_error_data; 0: none */
     uint64_t closure;   /* the closure's id; 0 when no closure is concerned */
     char task[64];      /* where the error arose, "/job:worker/task:1"; "" when unknown */
@@ -89,8 +89,8 @@ typedef struct mu_error {
  * static. */
 MU_EXPORT const char *mu_strerror(int code);
 
-/* The code's name, "ENOTFOUND" for -MU_ENOTFOUND; "EUNKNOWN" for a number that is no
- * code. */
+/* The code's name, "ENOTFOUND" for -MU_ENOTFOUND; "EUNKNOWN" for a number that is not
+ * a code. */
 MU_EXPORT const char *mu_err_name(int code);
 
 /* Fill `error` (which may be NULL) with a code and a formatted message; clears the other

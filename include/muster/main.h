@@ -15,21 +15,21 @@ typedef struct mu_main_options {
                                    before the verb, ended by NULL. NULL: this executable
                                    without arguments */
     int (*load)(mu_node *node, const char *module, void *user, mu_error *ret_error);
-                                /* `muster node`: for `muster node`: called before the
-                                   node serves, on the thread that called mu_main_with():
-                                   first with "", then for each module of --python, in
-                                   order. Returns 0, or a negative code with ret_error
-                                   set. NULL: with --python the command replaces itself
-                                   (exec) by an interpreter (MUSTER_PYTHON, or python3)
-                                   with the same arguments */
+                                /* for `muster node`: called before the node serves, on
+                                   the thread that called mu_main_with(): first with "",
+                                   then for each module of --python, in order. Returns 0,
+                                   or a negative code with ret_error set. NULL: with
+                                   --python the command replaces itself (exec) by an
+                                   interpreter (MUSTER_PYTHON, or python3) with the same
+                                   arguments */
     void *user;                 /* for `load` */
 } mu_main_options;
 
-/* Run the command with these arguments, of which arguments[0] is its name, and return its
- * exit code. `arguments` ends with a NULL and is not kept. The command installs signal
- * handlers (see its manual page), opens those of the standard files that are closed, and
- * may set environment variables. So call it once in a process, on the main thread, while
- * no other thread forks. */
+/* Run the command with these arguments (arguments[0] is its name) and return its exit
+ * code. `arguments` ends with a NULL and is not kept. The command installs signal
+ * handlers (see its manual page), opens standard files that are closed, and may set
+ * environment variables. So call it once in a process, on the main thread, while no other
+ * thread forks. */
 MU_EXPORT int mu_main(int count, char **arguments);
 
 /* The same with options of the embedding program; NULL: as mu_main. */

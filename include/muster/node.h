@@ -1,9 +1,9 @@
-/* A node: one runtime that plays one task of a cluster, inside this process.
+/* A node: the runtime of one task of a cluster, inside this process.
  *
  * Several nodes may live in one process. A node runs on a loop thread of its own, or on
  * the program's uv_loop_t. Functions here may be called on any thread, unless said
  * otherwise; functions that wait return -MU_EPRECONDITION on a loop thread. Registering
- * functions and mu_node_serve do not wait, and are possible there, too, but not inside of
+ * functions and mu_node_serve do not wait, and may be called there, too, but not inside
  * callbacks and inline functions of the node. Timeouts are in milliseconds; negative: no
  * timeout.
  *
@@ -38,32 +38,32 @@ typedef void (*mu_log_fn)(void *user, int level, const char *task, const char *w
 /* spin_us: 100 where the process may use two cores or more, and 0 elsewhere. */
 #define MU_SPIN_BY_CORES ((unsigned)-1)
 
-/* What nodes prove themselves with to each other. Tcp is always TLS 1.3, with a key or
- * with certificates; all 0: with the key of this process's user,
- * $XDG_CONFIG_HOME/muster/key or ~/.config/muster/key, which is made when it is needed
- * first. All nodes of a cluster have to have the same key, or certificates of the same
- * CA. Files are read again when they change, for the connections from then on. Unix
- * sockets are plain, and for processes of the same user (and root) alone. */
+/* How nodes authenticate each other. Tcp is always TLS 1.3, with a key or with
+ * certificates; all 0: with the key of this process's user, $XDG_CONFIG_HOME/muster/key
+ * or ~/.config/muster/key, which is created when it is first needed. All nodes of a
+ * cluster need the same key, or certificates of the same CA. Files are read again when
+ * they change, for later connections. Unix sockets are not encrypted, and only for
+ * processes of the same user and root. */
 typedef struct mu_tls_options {
     const char *key_file;       /* file of the cluster's key, or of a key derived from it
-                                   (`muster key`), which others may not be able to read */
-    const char *ca;             /* instead of it, each the name of a file in PEM, or the
-                                   PEM text itself: the certificate of the CA, */
-    const char *certificate;    /* that of this node and those between, */
-    const char *private_key;    /* and its private key; NULL: it stands with the
-                                   certificate */
+                                   (`muster key`); other users must not be able to read
+                                   it */
+    const char *ca;             /* instead of a key: the certificate of the CA. This and
+                                   the next two are names of PEM files, or PEM text */
+    const char *certificate;    /* the certificate of this node, and intermediate ones */
+    const char *private_key;    /* its private key; NULL: it is in `certificate` */
     unsigned any_task;          /* 1: a peer's certificate that names no task (by a URI
                                    "muster:/job:TYPE/task:N" among its names) may be any
                                    task; default 0: it is refused */
-    unsigned insecure;          /* 1, without a key file and certificates: tcp is spoken
-                                   plain, and whoever reaches a socket of this node may do
+    unsigned insecure;          /* 1, without a key file and certificates: plain tcp;
+                                   whoever reaches a socket of this node may do
                                    everything; default 0 */
 } mu_tls_options;
 
 typedef struct mu_node_options {
     const mu_cluster *cluster;  /* copied; required without a resolver */
     const char *cluster_name;   /* nodes with another cluster name are refused; default
-                                   "muster", or what the resolver says instead of it:
+                                   "muster", or the resolver's
                                    mu_resolution.cluster_name */
     const char *task_type;      /* "chief", "worker", "ps", "evaluator", "client"; NULL:
                                    the resolver provides type and index */
@@ -91,11 +91,11 @@ typedef struct mu_node_options {
     unsigned window;            /* chief: closures sent ahead to one worker; 0, the
                                    default: computed from run times and round trips, so
                                    that the worker stays busy */
-    unsigned spin_us;           /* how long a thread looks for news before it sleeps, up
-                                   to 10000; 0: never. It does so only while most waits
-                                   end that soon and no other thread wants the core.
-                                   Default MU_SPIN_BY_CORES; on a `loop` of the program's
-                                   own, 0 */
+    unsigned spin_us;           /* how long a thread polls before it sleeps, up to 10000;
+                                   0: never. It polls only while most waits end that soon
+                                   and no other thread wants the core. Default
+                                   MU_SPIN_BY_CORES; on a `loop` of the program's own,
+                                   0 */
     unsigned queue_max;         /* chief, client: closures scheduled and not resolved
                                    before schedule blocks; default 262144 */
     unsigned attempts_max;      /* chief: workers that may die under one closure, and runs
@@ -103,8 +103,8 @@ typedef struct mu_node_options {
                                    it is given up; default 10 */
     uint64_t queue_bytes_max;   /* chief, client: bytes of their arguments before schedule
                                    blocks; default 1 GiB */
-    unsigned retries_max;       /* chief: runs of one closure, for whatever reasons,
-                                   before it is given up; default 1000 */
+    unsigned retries_max;       /* chief: runs of one closure, for any reason, before it
+                                   is given up; default 1000 */
     unsigned recovery_ms;       /* chief: when no worker has been there for this long,
                                    closures that wait for one end with -MU_EUNAVAILABLE,
                                    and so do new ones until one comes. While others work,
@@ -144,12 +144,13 @@ typedef struct mu_node_options {
                                    see `muster journal repair`); default NULL: none */
     unsigned journal_sync;      /* 1: flush each write to the disk, so that the journal
                                    survives a power cut; default 0 */
-    unsigned journal_keep;      /* so many closures that have finished are known by name,
-                                   the youngest; older ones are forgotten, as by
+    unsigned journal_keep;      /* number of finished closures that are known by name, the
+                                   youngest; older ones are forgotten, as by
                                    mu_coordinator_forget. Default 0: all */
-    unsigned journal_keep_ms;   /* one that finished so long ago is forgotten when others
-                                   finish, an eighth later at most; over a restart of the
-                                   chief ages begin anew. Default 0: never */
+    unsigned journal_keep_ms;   /* age at which a finished closure is forgotten; this
+                                   happens when others finish, an eighth later at most.
+                                   Ages start again after a restart of the chief. Default
+                                   0: never */
     unsigned orphan_ms;         /* a task that has had no link to the chief, or to a host
                                    of the coordination service, for this long takes the
                                    job to have ended: mu_node_wait_job gives
@@ -204,12 +205,12 @@ typedef struct mu_node_options {
                                    counts, and a task whose type is not in it gets no
                                    closures, which both log. If "worker" is left out,
                                    tasks of that type run no closures */
-    mu_tls_options tls;         /* how nodes prove themselves to each other over tcp */
-    const char *wire;           /* what connects nodes: "uv", libuv's streams, or "nng",
-                                   nng's sockets; both speak the same protocol. Default
-                                   NULL: "nng" where the node's or another task's address
-                                   begins with ws://, wss://, tls+tcp:// or inproc://,
-                                   else "uv" */
+    mu_tls_options tls;         /* how nodes authenticate each other over tcp */
+    const char *wire;           /* the transport between nodes: "uv", libuv's streams, or
+                                   "nng", nng's sockets; both speak the same protocol.
+                                   Default NULL: "nng" where the node's or another task's
+                                   address begins with ws://, wss://, tls+tcp:// or
+                                   inproc://, else "uv" */
     mu_log_fn log;              /* default NULL: text on standard error */
     void *log_user;
     int log_level;              /* default MU_LOG_INFO */
@@ -316,7 +317,7 @@ typedef void (*mu_cluster_change_fn)(mu_node *node, const mu_cluster_change *cha
  * and moved; the chief and parameter servers only moved. Other changes are refused with a
  * line in the log, and not reported. The link to a removed task is closed, and its
  * connections are refused until it is listed again; a worker that finds itself removed
- * finishes the closures it has, and then its job is done. */
+ * finishes its closures, and then its job is done. */
 MU_EXPORT void mu_node_on_cluster_change(mu_node *node, mu_cluster_change_fn callback,
                                   void *user);
 
@@ -349,17 +350,17 @@ MU_EXPORT int mu_node_status(mu_node *node, int64_t timeout_ms, mu_error *ret_er
 /* Why a closure has not run, from the chief. The closure is given by its id, as the
  * status, the log and errors show it, or (closure 0) by its name. A map: closure, name,
  * function, state ("queued", "held", "running", "done"), attempt, crashes, task, for_ms,
- * waits_for and, where there are some, last_error, backup_task. -MU_ENOTFOUND when the
+ * waits_for and, if any, last_error, backup_task. -MU_ENOTFOUND when the
  * chief has no such closure, for instance because it is resolved. The caller frees
  * *ret_reasons. */
 MU_EXPORT int mu_node_explain(mu_node *node, uint64_t closure, const char *name,
                               int64_t timeout_ms, mu_error *ret_error,
                               mu_value **ret_reasons);
 
-/* On a worker: leave the job. The chief sends it no more closures; returns when those it
- * has are finished. -MU_EUNAVAILABLE at once when the chief is not connected: then there
- * are none. -MU_EDEADLINE at the timeout, after a check, for two seconds at most, whether
- * the chief still answers. */
+/* On a worker: leave the job. The chief sends it no more closures; returns when its
+ * closures have finished. -MU_EUNAVAILABLE at once when the chief is not connected: then
+ * there are none. -MU_EDEADLINE at the timeout, after a check, for two seconds at most,
+ * whether the chief still answers. */
 MU_EXPORT int mu_node_drain(mu_node *node, int64_t timeout_ms, mu_error *ret_error);
 
 /* ---- Functions that workers run ---- */
@@ -390,8 +391,9 @@ MU_EXPORT int mu_node_register_function(mu_node *node, const char *name,
                                         mu_function_fn function, void *user,
                                         unsigned flags);
 
-/* On a worker: the functions are registered, offer it to the chief. It gets no closures
- * before. mu_node_main and mu_node_wait_job do this too. Does nothing on other tasks. */
+/* On a worker: announce to the chief that its functions are registered. It gets no
+ * closures before. mu_node_main and mu_node_wait_job do this too. Does nothing on other
+ * tasks. */
 MU_EXPORT int mu_node_serve(mu_node *node);
 
 /* The arguments, owned by the run; a list when several were passed. A reference to a
@@ -429,14 +431,14 @@ MU_EXPORT void mu_run_set_stack_trace(mu_run *run, const char *text);
 enum { MU_ERROR_DATA_MAX = (1 << 20) + (1 << 12) };
 
 /* Bytes that are sent with the error, if the function fails: a program's own form of it,
- * which whoever gets the error reads with mu_coordinator_error_data(). Copied.
+ * which the receiver of the error reads with mu_coordinator_error_data(). Copied.
  * -MU_EEXHAUSTED: more than MU_ERROR_DATA_MAX bytes; -MU_ENOMEM. */
 MU_EXPORT int mu_run_set_error_data(mu_run *run, const void *data, size_t size);
 
 /* Write a line of at most 511 bytes to the node's log. The loop thread writes it a little
- * later, while the function runs on. Lines that come too fast for it are dropped, and the
- * log says how many; a node that is closing drops them too. Without a stack trace the
- * last lines (1,023 bytes) are sent with the error. */
+ * later, while the function runs on. Lines that come too fast are dropped, and the log
+ * says how many; a node that is closing drops them too. Without a stack trace the last
+ * lines (1,023 bytes) are sent with the error. */
 MU_EXPORT void mu_run_log(mu_run *run, const char *format, ...) MU_PRINTF(2, 3);
 
 /* The closure's name ("" without one), its id, and the number of this run, from 1. */
@@ -456,8 +458,8 @@ MU_EXPORT const char *mu_run_worker_type(const mu_run *run);
 MU_EXPORT void mu_run_return_object(mu_run *run, void *object,
                                     void (*drop)(void *object));
 
-/* The object that a reference among the arguments stands for; NULL when `argument` is no
- * such reference. Several runs may use it at the same time. It is valid until the run
+/* The object that a reference among the arguments stands for; NULL when `argument` is not
+ * such a reference. Several runs may use it at the same time. It is valid until the run
  * ends, or as long as the program holds a reference to `argument` (mu_value_ref). */
 MU_EXPORT void *mu_run_object(mu_run *run, const mu_value *argument);
 
@@ -471,9 +473,9 @@ MU_EXPORT int mu_run_return_iterator(mu_run *run,
                                      void (*drop)(void *state), void *state);
 
 /* The next element of an iterator among the arguments; the caller frees it. Waits while
- * another run gets an element. -MU_EINVALID when the argument is no iterator; -MU_ERANGE
- * at the end and ever after; else the error of `next`, after which the call may be
- * repeated. */
+ * another run gets an element. -MU_EINVALID when the argument is not an iterator;
+ * -MU_ERANGE at the end and ever after; else the error of `next`, after which the call
+ * may be repeated. */
 MU_EXPORT int mu_run_iterator_next(mu_run *run, const mu_value *iterator,
                                    mu_value **ret_element);
 
@@ -489,7 +491,7 @@ typedef int (*mu_program_fn)(mu_node *node, void *user);
 MU_EXPORT int mu_node_register_program(mu_node *node, const char *task_type,
                                        mu_program_fn program, void *user);
 
-/* Set the message of the error with which the program is going to end. Returns `code`
+/* Set the message of the error with which the program will end. Returns `code`
  * (negative) for the program to return. mu_node_main passes the message to its caller;
  * `muster node` logs it, and when it is the chief's program, it becomes the job's error,
  * which all other tasks get and `muster run` prints at its end. The last call counts.

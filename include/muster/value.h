@@ -1,9 +1,9 @@
-/* Values: what a program passes to its functions and gets back.
+/* Values: the arguments and results of functions.
  *
  * A value is nil, bool, int (64 bits), float (64 bits), string (UTF-8), bytes, list, map
  * (string keys, order kept) or tensor. Values are reference counted; the count is atomic,
- * the content has no lock: build a value on one thread, then share it and change it no
- * more. Constructors return NULL when out of memory.
+ * the content has no lock: build a value on one thread, then share it and do not change
+ * it any more. Constructors return NULL when out of memory.
  *
  * NULL for a required argument gives -MU_EINVALID; functions that return no code return
  * NULL or 0 (error.h). */

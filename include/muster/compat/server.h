@@ -20,7 +20,7 @@ typedef struct mu_server mu_server;
 /* Configuration that a strategy gives to the nodes its program runs on. */
 typedef struct mu_session_config {
     unsigned inter_op_threads;  /* functions that run at a time: the node's executor
-                                   threads; 0: as the node's options say */
+                                   threads; 0: those of the node's options */
     unsigned intra_op_threads;  /* threads that one function may use: the node's setting
                                    "intra_op_threads"; 0: not set */
     const char *const *device_filters;  /* tasks whose devices are used: "/job:ps",
@@ -39,7 +39,7 @@ typedef struct mu_server_options {
     const char *environment;    /* "" (default), or "google": servers are managed
                                    elsewhere, and this one has no node */
     mu_session_config config;
-    int64_t timeout_ms;           /* of waiting for a cluster; default -1 */
+    int64_t timeout_ms;         /* of waiting for a cluster; default -1 */
 } mu_server_options;
 
 /* Fill in the defaults. */
@@ -84,7 +84,7 @@ MU_EXPORT const mu_session_config *mu_server_config(const mu_server *server);
  * the job. */
 MU_EXPORT int mu_server_join(mu_server *server, int64_t timeout_ms, mu_error *ret_error);
 
-/* Stop: a worker finishes the closures it has, until the timeout; then the node is closed
+/* Stop: a worker finishes its closures, until the timeout; then the node is closed
  * (mu_node_close), and joins return 0. May be called more than once. */
 MU_EXPORT int mu_server_stop(mu_server *server, int64_t drain_timeout_ms,
                              mu_error *ret_error);
@@ -95,7 +95,7 @@ MU_EXPORT void mu_server_free(mu_server *server);
 
 /* Stop the server of another task ("/job:ps/task:0" or "ps:0"): its mu_server_join and
  * mu_node_wait_job return 0, with the reason in its log, and `muster node` ends with exit
- * code 0. Returns once it has stopped; a worker finishes the closures it has before.
+ * code 0. Returns once it has stopped; a worker first finishes its closures.
  * Allowed on the chief and on clients (others: -MU_EPERMISSION). The chief itself cannot
  * be stopped (-MU_EPRECONDITION): it ends the job. -MU_EDEADLINE says what was waited
  * for. */

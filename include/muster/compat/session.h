@@ -40,12 +40,13 @@ typedef struct mu_session_options {
     mu_scaffold scaffold;
     const char *name;           /* part of the key; chief and workers use the same: 1 to
                                    200 bytes, default "session" */
-    const char *checkpoint_dir; /* directory whose newest checkpoint is restored, if any,
-                                   */
-    const char *checkpoint_name;    /* with this name; default "model" */
-    const char *checkpoint_file;    /* or a checkpoint that must exist; not both */
+    const char *checkpoint_dir;     /* directory whose newest checkpoint, if any, is
+                                       restored */
+    const char *checkpoint_name;    /* its name; default "model" */
+    const char *checkpoint_file;    /* a checkpoint that must exist; not together with
+                                       checkpoint_dir */
     mu_session_config config;   /* of the strategy, returned by mu_session_get_config */
-    int64_t timeout_ms;           /* of opening the session; default 7200000 */
+    int64_t timeout_ms;         /* of opening the session; default 7200000 */
     unsigned recovery_wait_ms;  /* between two calls of `ready`, and two lines in the log;
                                    default 30000 */
 } mu_session_options;
