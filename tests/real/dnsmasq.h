@@ -99,7 +99,6 @@ static inline void dnsmasq_start(struct dnsmasq *dnsmasq)
 static inline void dnsmasq_open(struct dnsmasq *dnsmasq, int port,
                                 const char *configuration, const char *hosts)
 {
-    int fd;
 
     (void)snprintf(dnsmasq->folder, sizeof dnsmasq->folder, "/tmp/muster-dns-XXXXXX");
     assert_non_null(mkdtemp(dnsmasq->folder));
@@ -107,10 +106,8 @@ static inline void dnsmasq_open(struct dnsmasq *dnsmasq, int port,
     dnsmasq_write(dnsmasq, "conf", configuration);
     dnsmasq_write(dnsmasq, "hosts", hosts);
     dnsmasq->port = port;
-    if (port == 0) {
-        dnsmasq->port = nodes_free_port(&fd);
-        (void)close(fd);
-    }
+    if (port == 0)
+        dnsmasq->port = ports_free();
     dnsmasq_start(dnsmasq);
 }
 

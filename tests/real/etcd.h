@@ -125,14 +125,11 @@ static inline void etcd_kill(struct etcd *etcd)
 
 static inline void etcd_open(struct etcd *etcd)
 {
-    int sockets[2];
 
     (void)snprintf(etcd->folder, sizeof etcd->folder, "/tmp/muster-etcd-XXXXXX");
     assert_non_null(mkdtemp(etcd->folder));
-    etcd->port = nodes_free_port(&sockets[0]);
-    etcd->peer_port = nodes_free_port(&sockets[1]);
-    (void)close(sockets[0]);
-    (void)close(sockets[1]);
+    etcd->port = ports_free();
+    etcd->peer_port = ports_free();
     etcd_start(etcd);
 }
 

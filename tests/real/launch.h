@@ -4,11 +4,7 @@
 
 #include "tests/real/cli.h"
 #include "tests/real/needs.h"
-
-#include <arpa/inet.h>
-#include <netinet/in.h>
-#include <sys/socket.h>
-#include <sys/un.h>
+#include "tests/real/ports.h"
 
 /* Start any program, up to a NULL argument, with its output in `cli`. */
 static inline void launch_start(struct cli *cli, const char *const *arguments)
@@ -32,59 +28,6 @@ static inline void launch_start(struct cli *cli, const char *const *arguments)
         _exit(126);
     }
     (void)close(ends[1]);
-}
-
-/* Keeps a port from all other tests until this process has ended, by a name that only one
- * socket of a machine can have. False: another one has it. */
-static inline bool launch_claim(int port)
-{
-    struct sockaddr_un name = {.sun_family = AF_UNIX};
-    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    size_t length;
-
-    assert_true(fd >= 0);
-    length = (size_t)snprintf(name.sun_path + 1, sizeof name.sun_path - 1,
-                              "muster-test-port-%d", port);
-    length += 1 + offsetof(struct sockaddr_un, sun_path);
-    if (bind(fd, (struct sockaddr *)&name, (socklen_t)length) == 0)
-        return true;
-    (void)close(fd);
-    return false;
-}
-
-/* Nobody listens there, and no other test will. */
-static inline bool launch_is_free(int port)
-{
-    struct sockaddr_in address = {.sin_family = AF_INET};
-    int fd = socket(AF_INET, SOCK_STREAM, 0);
-    bool free_now;
-
-    address.sin_port = htons((uint16_t)port);
-    address.sin_addr.s_addr = htonl(INADDR_ANY);
-    assert_true(fd >= 0);
-    free_now = bind(fd, (struct sockaddr *)&address, sizeof address) == 0;
-    (void)close(fd);
-    return free_now && launch_claim(port);
-}
-
-/* The first of four ports that nobody has now, of those that the system gives to nobody
- * who does not ask for them; another one at each call. */
-static inline int launch_free_port(void)
-{
-    static int next;
-
-    if (next == 0)
-        next = 10000 + (int)(getpid() % 4000) * 4;
-    for (int i = 0; i < 1000; i++) {
-        int port = next;
-
-        next = next >= 30000 ? 10000 : next + 4;
-        if (launch_is_free(port) && launch_is_free(port + 1) &&
-            launch_is_free(port + 2) && launch_is_free(port + 3))
-            return port;
-    }
-    fail_msg("no four ports from 10000 to 30000 are free");
-    return 0;
 }
 
 static inline void launch_write(const char *path, const char *text)

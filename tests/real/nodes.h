@@ -2,6 +2,8 @@
 #ifndef MUSTER_TESTS_REAL_NODES_H
 #define MUSTER_TESTS_REAL_NODES_H
 
+#include "tests/real/ports.h"
+
 #include <muster.h>
 
 #include <arpa/inet.h>
@@ -45,28 +47,12 @@ struct nodes {
     int open_count;
 };
 
-static inline int nodes_free_port(int *ret_socket)
-{
-    struct sockaddr_in address = {.sin_family = AF_INET};
-    socklen_t size = sizeof address;
-    int fd = socket(AF_INET, SOCK_STREAM, 0);
-
-    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    assert_true(fd >= 0);
-    assert_int_equal(bind(fd, (struct sockaddr *)&address, sizeof address), 0);
-    assert_int_equal(getsockname(fd, (struct sockaddr *)&address, &size), 0);
-    *ret_socket = fd;
-    return ntohs(address.sin_port);
-}
-
 static inline void nodes_write_cluster(char *json, size_t size, int workers, int servers)
 {
     const struct {
         const char *type;
         int count;
     } jobs[] = {{"chief", 1}, {"worker", workers}, {"ps", servers}};
-    int sockets[NODES_MAX];
-    int count = 0;
     size_t at = 0;
 
     for (size_t i = 0; i < 3; i++) {
@@ -76,12 +62,10 @@ static inline void nodes_write_cluster(char *json, size_t size, int workers, int
                                jobs[i].type);
         for (int j = 0; j < jobs[i].count; j++)
             at += (size_t)snprintf(json + at, size - at, "%s\"127.0.0.1:%d\"",
-                                   j == 0 ? "" : ",", nodes_free_port(&sockets[count++]));
+                                   j == 0 ? "" : ",", ports_free());
         at += (size_t)snprintf(json + at, size - at, "]");
     }
     (void)snprintf(json + at, size - at, "}");
-    while (count > 0)
-        (void)close(sockets[--count]);
 }
 
 static inline void nodes_init(struct nodes *nodes, int workers, int servers)

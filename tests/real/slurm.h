@@ -58,7 +58,7 @@ static inline void slurm_write_nodes(FILE *file, const char *host)
         (void)fprintf(file,
                       "NodeName=127.0.0.%d NodeHostname=%s NodeAddr=127.0.0.1 Port=%d "
                       "CPUs=%d RealMemory=100 Gres=gpu:4\n",
-                      i + 1, host, launch_free_port(), slurm_processors[i]);
+                      i + 1, host, ports_free_run(4), slurm_processors[i]);
 }
 
 /* The nodes' names are addresses of loopback, so that nobody has to look them up. */
@@ -86,7 +86,7 @@ static inline void slurm_write_config(const struct slurm *slurm)
         "SelectType=select/cons_tres\nSelectTypeParameters=CR_CPU\n"
         "SlurmdParameters=config_overrides\nReturnToService=2\nMailProg=/bin/true\n"
         "KillWait=2\nGresTypes=gpu\nSchedulerParameters=bf_interval=1\n",
-        name, name, f, launch_free_port(), f, f, f, f);
+        name, name, f, ports_free_run(4), f, f, f, f);
     slurm_write_nodes(file, host);
     (void)fprintf(file, "PartitionName=all Nodes=ALL Default=YES State=UP MaxTime=10\n");
     assert_int_equal(fclose(file), 0);

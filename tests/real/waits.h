@@ -99,7 +99,6 @@ struct waits_scene {
     const struct waits_kind *kind;
     enum waits_state state;
     bool is_limited;
-    unsigned port_next;
     char json[2048];
     mu_cluster *cluster;
     struct nodes_log log;
@@ -230,20 +229,6 @@ static inline unsigned waits_check(const struct waits_thread *t)
 
 /* ---- Scenes ---- */
 
-/* Of those that the system gives to nobody who does not ask; from another place on in
- * each program, and for each scene. */
-static inline int waits_free_port(struct waits_scene *scene)
-{
-    for (int i = 0; i < 20000; i++) {
-        int port = (int)(10000 + scene->port_next++ % 20000);
-
-        if (launch_is_free(port))
-            return port;
-    }
-    fail_msg("no port is free");
-    return 0;
-}
-
 static inline void waits_cluster(struct waits_scene *scene)
 {
     const struct {
@@ -264,7 +249,7 @@ static inline void waits_cluster(struct waits_scene *scene)
             assert_true(++count < WAITS_TASKS_MAX);
             at += (size_t)snprintf(scene->json + at, sizeof scene->json - at,
                                    "%s\"127.0.0.1:%d\"", j == 0 ? "" : ",",
-                                   waits_free_port(scene));
+                                   ports_free());
         }
         at += (size_t)snprintf(scene->json + at, sizeof scene->json - at, "]");
     }
@@ -518,7 +503,7 @@ static inline void waits_end(struct waits_scene *scene)
 
 /* All rows of a table in one state of the peer. */
 static inline void waits_play(const struct waits_kind *kind, enum waits_state state,
-                              bool is_limited, unsigned port)
+                              bool is_limited)
 {
     static struct waits_scene scene;
     static struct waits_thread threads[WAITS_ROWS_MAX];
@@ -530,7 +515,6 @@ static inline void waits_play(const struct waits_kind *kind, enum waits_state st
     scene.kind = kind;
     scene.state = state;
     scene.is_limited = is_limited;
-    scene.port_next = port;
     (void)pthread_mutex_init(&scene.log.lock, NULL);
     waits_cluster(&scene);
     waits_begin(&scene);
@@ -563,7 +547,6 @@ struct waits_test {
     const struct waits_kind *kind;
     enum waits_state state;
     bool is_limited;
-    unsigned port;          /* the first that is tried */
     char name[96];
     pid_t pid;              /* of its process; 0: not begun, or over */
     FILE *output;
@@ -573,7 +556,7 @@ static inline void waits_test(void **state)
 {
     const struct waits_test *test = *state;
 
-    waits_play(test->kind, test->state, test->is_limited, test->port);
+    waits_play(test->kind, test->state, test->is_limited);
 }
 
 /* In a process of its own. */
@@ -635,7 +618,6 @@ static inline int waits_main(const struct waits_kind *const *kinds, size_t count
         test->kind = kinds[i / (2 * WAITS_STATES)];
         test->state = (enum waits_state)(i / 2 % WAITS_STATES);
         test->is_limited = i % 2 == 0;
-        test->port = ((unsigned)getpid() * 2654435761U >> 8) + (unsigned)i * 1000;
         (void)snprintf(test->name, sizeof test->name, "%s: %s, %s limit",
                        test->kind->name, waits_state_names[test->state],
                        test->is_limited ? "with" : "without");

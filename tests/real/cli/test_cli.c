@@ -1,5 +1,6 @@
 /* The program's verbs: what is refused, what nodes say, and how it all ends. */
 #include "tests/real/cli.h"
+#include "tests/real/ports.h"
 
 #include <sys/stat.h>
 
@@ -148,16 +149,9 @@ static void test_line_wins_over_variable(void **state)
 /* A port of loopback, in use until the socket is closed. */
 static int take_port(int *ret_port)
 {
-    struct sockaddr_in own = {.sin_family = AF_INET};
-    socklen_t size = sizeof own;
-    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    int fd = ports_bound(ret_port);
 
-    own.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    assert_true(fd >= 0);
-    assert_int_equal(bind(fd, (struct sockaddr *)&own, sizeof own), 0);
     assert_int_equal(listen(fd, 1), 0);
-    assert_int_equal(getsockname(fd, (struct sockaddr *)&own, &size), 0);
-    *ret_port = ntohs(own.sin_port);
     return fd;
 }
 

@@ -4,6 +4,7 @@
 #define _GNU_SOURCE     /* unshare */
 #include "tests/real/cli.h"
 #include "tests/real/needs.h"
+#include "tests/real/ports.h"
 
 #include <arpa/inet.h>
 #include <netinet/in.h>
@@ -19,35 +20,17 @@ static int nodes_count;
 
 /* ---- ports ---- */
 
-static int bound_port(int *ret_port)
-{
-    struct sockaddr_in own = {.sin_family = AF_INET};
-    socklen_t size = sizeof own;
-    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-
-    own.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    assert_true(fd >= 0);
-    assert_int_equal(bind(fd, (struct sockaddr *)&own, sizeof own), 0);
-    assert_int_equal(getsockname(fd, (struct sockaddr *)&own, &size), 0);
-    *ret_port = ntohs(own.sin_port);
-    return fd;
-}
-
 /* Ports that nobody has now, all different. */
 static void free_ports(int count, int *ret_ports)
 {
-    int fds[8];
-
     for (int i = 0; i < count; i++)
-        fds[i] = bound_port(&ret_ports[i]);
-    for (int i = 0; i < count; i++)
-        (void)close(fds[i]);
+        ret_ports[i] = ports_free();
 }
 
 /* Connections are taken by the system, and nobody reads them. */
 static int mute_port(int *ret_port)
 {
-    int fd = bound_port(ret_port);
+    int fd = ports_bound(ret_port);
 
     assert_int_equal(listen(fd, 16), 0);
     return fd;
@@ -57,7 +40,7 @@ static int mute_port(int *ret_port)
 static int silent_port(int *ret_port, int *ret_fillers, int count)
 {
     struct sockaddr_in there = {.sin_family = AF_INET};
-    int fd = bound_port(ret_port);
+    int fd = ports_bound(ret_port);
 
     assert_int_equal(listen(fd, 0), 0);
     there.sin_addr.s_addr = htonl(INADDR_LOOPBACK);

@@ -1,6 +1,7 @@
 /* `muster node` that is interrupted while it waits for others: what it has told of itself
  * is taken back, so that nobody waits for who has gone. */
 #include "tests/real/cli.h"
+#include "tests/real/ports.h"
 
 #include <arpa/inet.h>
 #include <dirent.h>
@@ -107,15 +108,9 @@ static void test_folder_is_away(void **state)
 
 static int listen_mute(int *ret_port)
 {
-    struct sockaddr_in address = {.sin_family = AF_INET};
-    socklen_t size = sizeof address;
-    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    int fd = ports_bound(ret_port);
 
-    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    assert_int_equal(bind(fd, (struct sockaddr *)&address, sizeof address), 0);
     assert_int_equal(listen(fd, 8), 0);
-    assert_int_equal(getsockname(fd, (struct sockaddr *)&address, &size), 0);
-    *ret_port = ntohs(address.sin_port);
     return fd;
 }
 

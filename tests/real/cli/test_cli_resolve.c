@@ -1,6 +1,7 @@
 /* `muster resolve`, and --resolver of other verbs. */
 #include "tests/real/cli.h"
 #include "tests/real/files.h"
+#include "tests/real/ports.h"
 
 #include <arpa/inet.h>
 #include <netinet/in.h>
@@ -314,30 +315,6 @@ static void test_watch(void **state)
 
 /* ---- other verbs ---- */
 
-/* One that nobody has now, of those that the system gives to nobody by itself. */
-static int free_port(void)
-{
-    static int next;
-
-    if (next == 0)
-        next = 30100 + (int)(getpid() % 2000);
-    for (int i = 0; i < 500; i++) {
-        struct sockaddr_in own = {.sin_family = AF_INET};
-        int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-        bool is_free;
-
-        own.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-        own.sin_port = htons((uint16_t)++next);
-        assert_true(fd >= 0);
-        is_free = bind(fd, (struct sockaddr *)&own, sizeof own) == 0;
-        (void)close(fd);
-        if (is_free)
-            return next;
-    }
-    fail_msg("no port is free");
-    return 0;
-}
-
 /* A node and a verb that asks it find each other by a file. --task wins; index 0, too. */
 static void test_node_and_status(void **state)
 {
@@ -348,7 +325,7 @@ static void test_node_and_status(void **state)
     (void)snprintf(text, sizeof text,
                    "{\"cluster\": {\"chief\": [\"127.0.0.1:%d\"], \"worker\": "
                    "[\"127.0.0.1:%d\"]}, \"task\": {\"type\": \"worker\", \"index\": 0}}",
-                   free_port(), free_port());
+                   ports_free(), ports_free());
     files_replace(path, text);
     (void)snprintf(setting, sizeof setting, "path=%s", path);
     cli_start(&node, NULL, "node", "--resolver", "file", "--resolver-set", setting,
@@ -376,7 +353,7 @@ static void test_node_is_told_its_task(void **state)
     (void)snprintf(text, sizeof text,
                    "{\"cluster\": {\"worker\": [\"127.0.0.1:%d\"]}, \"task\": {\"type\": "
                    "\"worker\", \"index\": 0}}",
-                   free_port());
+                   ports_free());
     files_replace(path, text);
     (void)snprintf(setting, sizeof setting, "path=%s", path);
     cli_start(&node, NULL, "node", "--resolver", "file", "--resolver-set", setting, NULL);
@@ -397,7 +374,7 @@ static void test_type_alone(void **state)
                    "{\"cluster\": {\"worker\": [\"127.0.0.1:%d\", \"127.0.0.1:%d\"], "
                    "\"ps\": {\"3\": \"127.0.0.1:%d\"}}, \"task\": {\"type\": "
                    "\"worker\", \"index\": 1}}",
-                   free_port(), free_port(), free_port());
+                   ports_free(), ports_free(), ports_free());
     files_replace(path, text);
     cli_start(&node, NULL, "node", "--resolver", "file", "--resolver-set", setting,
               "--type", "worker", NULL);

@@ -1,6 +1,7 @@
 /* Clusters of real processes on both wires: they mix, addresses choose a wire by
  * themselves, and what a wire does not have is refused with words. */
 #include "tests/real/cli.h"
+#include "tests/real/ports.h"
 
 #include <arpa/inet.h>
 #include <netinet/in.h>
@@ -17,20 +18,8 @@ static char chief[128];
 /* Ports that are free now, of loopback. */
 static void find_ports(int *ret_ports)
 {
-    int sockets[TASKS];
-
-    for (int i = 0; i < TASKS; i++) {
-        struct sockaddr_in address = {.sin_family = AF_INET};
-        socklen_t size = sizeof address;
-
-        address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-        sockets[i] = socket(AF_INET, SOCK_STREAM, 0);
-        assert_int_equal(bind(sockets[i], (struct sockaddr *)&address, size), 0);
-        assert_int_equal(getsockname(sockets[i], (struct sockaddr *)&address, &size), 0);
-        ret_ports[i] = ntohs(address.sin_port);
-    }
     for (int i = 0; i < TASKS; i++)
-        (void)close(sockets[i]);
+        ret_ports[i] = ports_free();
 }
 
 static void make_spec(const char *scheme)

@@ -179,7 +179,6 @@ static int set_up(void **state)
 {
     static struct fixture fixture;
     struct fixture *f = &fixture;
-    int sockets[TASKS_MAX];
 
     memset(f, 0, sizeof *f);
     (void)pthread_mutex_init(&f->nodes.log.lock, NULL);
@@ -188,9 +187,7 @@ static int set_up(void **state)
     assert_non_null(mkdtemp(f->folder));
     (void)snprintf(f->path, sizeof f->path, "%.60s/cluster.json", f->folder);
     for (int i = 0; i < TASKS_MAX; i++)
-        f->ports[i] = nodes_free_port(&sockets[i]);
-    for (int i = 0; i < TASKS_MAX; i++)
-        (void)close(sockets[i]);
+        f->ports[i] = ports_free();
     *state = f;
     return 0;
 }

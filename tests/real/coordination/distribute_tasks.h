@@ -55,8 +55,6 @@ static inline void write_cluster(struct world *world, int chiefs, int workers,
         {"ps", servers},
         {"evaluator", evaluators},
     };
-    int sockets[TASKS_MAX];
-    int count = 0;
     size_t at = 0;
 
     for (size_t i = 0; i < 4; i++) {
@@ -67,12 +65,10 @@ static inline void write_cluster(struct world *world, int chiefs, int workers,
         for (int j = 0; j < jobs[i].count; j++)
             at += (size_t)snprintf(world->json + at, sizeof world->json - at,
                                    "%s\"127.0.0.1:%d\"", j == 0 ? "" : ",",
-                                   nodes_free_port(&sockets[count++]));
+                                   ports_free());
         at += (size_t)snprintf(world->json + at, sizeof world->json - at, "]");
     }
     (void)snprintf(world->json + at, sizeof world->json - at, "}");
-    while (count > 0)
-        (void)close(sockets[--count]);
 }
 
 static inline int setup(void **state)

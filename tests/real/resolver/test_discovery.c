@@ -134,8 +134,8 @@ int main(void)
         cmocka_unit_test(test_withdrawal_is_cut_short),
         cmocka_unit_test(test_closed_without_withdrawing),
     };
-    int fd;
-    int port = nodes_free_port(&fd);
+    int port;
+    int fd = ports_bound(&port);
     int failed;
 
     (void)listen(fd, 64);

@@ -185,7 +185,7 @@ static void test_a_cluster_that_meets(void **state)
 
     (void)state;
     (void)snprintf(address, sizeof address, "coordinator_address=127.0.0.1:%d",
-                   launch_free_port());
+                   ports_free_run(4));
     start(here, "4", words);
     expect_all(three_workers);
 }

@@ -127,7 +127,7 @@ static void test_hanging_endpoint(void **state)
     int fd;
     int port;
 
-    port = nodes_free_port(&fd);
+    fd = ports_bound(&port);
     assert_int_equal(listen(fd, 64), 0);
     (void)snprintf(f->where, sizeof f->where,
                    "http://127.0.0.1:%d/a,http://127.0.0.1:%d/b,http://127.0.0.1:%d",

@@ -18,14 +18,11 @@ static void test_changes(void **state)
     struct find *f = *state;
     char path[128];
     char text[512];
-    int sockets[3];
     int ports[3];
     struct find_task *chief;
 
     for (int i = 0; i < 3; i++)
-        ports[i] = nodes_free_port(&sockets[i]);
-    for (int i = 0; i < 3; i++)
-        (void)close(sockets[i]);
+        ports[i] = ports_free();
     (void)snprintf(path, sizeof path, "%s/cluster.json", f->folder);
     (void)snprintf(f->where, sizeof f->where, "%s", path);
     f->resolver = "file";
@@ -99,14 +96,11 @@ static void test_changes_during_look(void **state)
     mu_node *node = NULL;
     mu_resolver *resolver;
     uint64_t begin_ms;
-    int sockets[2];
     int ports[2];
     char text[128];
 
     for (int i = 0; i < 2; i++)
-        ports[i] = nodes_free_port(&sockets[i]);
-    for (int i = 0; i < 2; i++)
-        (void)close(sockets[i]);
+        ports[i] = ports_free();
     (void)snprintf(rewriter.path, sizeof rewriter.path, "%s/cluster.json", f->folder);
     (void)snprintf(text, sizeof text, "{\"chief\":[\"127.0.0.1:%d\"]}", ports[0]);
     (void)snprintf(rewriter.text, sizeof rewriter.text,
@@ -143,13 +137,10 @@ static void test_moves_own_task(void **state)
     char path[128];
     char text[512];
     struct find_task *chief;
-    int sockets[2];
     int ports[2];
 
     for (int i = 0; i < 2; i++)
-        ports[i] = nodes_free_port(&sockets[i]);
-    for (int i = 0; i < 2; i++)
-        (void)close(sockets[i]);
+        ports[i] = ports_free();
     (void)snprintf(path, sizeof path, "%s/cluster.json", f->folder);
     (void)snprintf(f->where, sizeof f->where, "%s", path);
     f->resolver = "file";

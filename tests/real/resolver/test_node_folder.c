@@ -100,8 +100,8 @@ static void test_port_in_use(void **state)
     mu_node_options options;
     char url[64];
     char path[128];
-    int fd;
-    int port = nodes_free_port(&fd);
+    int port;
+    int fd = ports_bound(&port);
 
     assert_int_equal(listen(fd, 1), 0);
     (void)snprintf(url, sizeof url, "tcp://127.0.0.1:%d", port);

@@ -185,7 +185,7 @@ static void test_a_cluster(void **state)
 
     (void)state;
     need_slurm();
-    (void)snprintf(base, sizeof base, "slurm.port_base=%d", launch_free_port());
+    (void)snprintf(base, sizeof base, "slurm.port_base=%d", ports_free_run(4));
     launch_start(&srun, arguments);
     expect_all(lines);
 }
@@ -241,7 +241,7 @@ static void test_gpus(void **state)
 
     (void)state;
     need_slurm();
-    (void)snprintf(base, sizeof base, "port_base=%d", launch_free_port());
+    (void)snprintf(base, sizeof base, "port_base=%d", ports_free_run(4));
     launch_start(&srun, arguments);
     expect_all(lines);
 }
@@ -260,7 +260,7 @@ static void test_gpus_of_slurm(void **state)
 
     (void)state;
     need_slurm();
-    (void)snprintf(base, sizeof base, "port_base=%d", launch_free_port());
+    (void)snprintf(base, sizeof base, "port_base=%d", ports_free_run(4));
     launch_start(&srun, arguments);
     expect_all(lines);
 }
