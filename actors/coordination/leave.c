@@ -2,6 +2,7 @@
  * together. Then the first one begins the barrier at shutdown, and each task that waits
  * in it is `leaving`. */
 #include "actors/coordination/tasks.h"
+#include "actors/coordination/barriers/barrier_requests.h"
 #include "actors/coordination/internal.h"
 #include "actors/coordination/replies.h"
 #include "actors/coordination/roster.h"
@@ -60,6 +61,7 @@ static void end_leave(struct mu__ctx *ctx, struct coordination *c, const mu_erro
         if (!task->leaving)
             continue;
         set_leaving(c, task, false);
+        mu__coord_barriers_left(ctx, c, task);
         mu__coord_requests_answer(ctx, c, task, COORD_REQUEST_LEAVE, error);
         mu__coord_disconnect(ctx, c, task);
         mu__coord_leave_left(c, task, true);
@@ -148,6 +150,7 @@ static void leave_in_error(struct mu__ctx *ctx, struct coordination *c,
 {
     mu_error error;
 
+    mu__coord_barriers_left(ctx, c, task);
     (void)mu_error_set(&error, -MU_EPRECONDITION, "%s leaves in error: %s", task->name,
                        task->failure.error.message);
     mu__coord_answer(ctx, c, task->link.node, token, &error);
@@ -185,6 +188,7 @@ void mu__coord_on_leave(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
         leave_together(ctx, c, task, body);
         return;
     }
+    mu__coord_barriers_left(ctx, c, task);
     mu__coord_answer(ctx, c, msg->from.node, body->token, NULL);
     leave_alone(ctx, c, task);
 }

@@ -153,6 +153,7 @@ static int take_in(struct mu__ctx *ctx, struct coordination *c,
     if (connect(ctx, c, task, peer) != 0)
         return mu_error_set(ret_error, -MU_ENOMEM, "out of memory");
     task->since = body->since != 0 ? body->since : mu__coord_next_revision(c);
+    mu__coord_barriers_registered(ctx, c, task);
     return 0;
 }
 

@@ -378,6 +378,12 @@ MU_EXPORT void mu_barrier_options_init(mu_barrier_options *options);
  * service remembers a name for a minute after its last use, and 65,536 names at most; a
  * further one gets -MU_EEXHAUSTED. So reuse names rather than number them.
  *
+ * A process that was restarted, and comes to a name that was used once, gets its result;
+ * to one that was used more often, it joins the generation that runs. If the host was
+ * restarted, too, with a store that lasts, and nobody is left who passed then, it gets
+ * that success once all have come again; or when it shows that they will not: they wait
+ * elsewhere, have left, or do not come within five minutes; or after its timeout.
+ *
  * All participants get the same result, except one whose timeout passes while no host is
  * reachable: it alone gets -MU_EDEADLINE, and the message says so. Errors: -MU_EDEADLINE
  * says how many of how many arrived, which tasks are missing, and when each last sent

@@ -78,11 +78,6 @@ static bool name_of(struct mu__view key, size_t skip, char out[MU__BARRIER_NAME_
     return at == end;
 }
 
-static struct mu__view view_of(const struct mu__barrier *barrier)
-{
-    return (struct mu__view){.data = barrier->name, .size = barrier->name_size};
-}
-
 static void write_outcome(struct mu__ctx *ctx, struct coordination *c,
                           const struct mu__barrier *barrier)
 {
@@ -92,7 +87,7 @@ static void write_outcome(struct mu__ctx *ctx, struct coordination *c,
 
     if (!c->config.store->lasting)
         return;
-    key_of(c, view_of(barrier), key);
+    key_of(c, mu__barrier_name(barrier), key);
     rv = mu__coord_keys_put_own(ctx, c, key, text, mu__barrier_write(barrier, text));
     if (rv != 0)
         mu__log(ctx, MU__LOG_ERROR, "barrier \"%s\": its outcome cannot be stored: %s",
@@ -106,7 +101,7 @@ void mu__coord_barrier_on_dropped(void *user, const struct mu__barrier *barrier)
 
     if (!barriers->owner->config.store->lasting)
         return;
-    key_of(barriers->owner, view_of(barrier), key);
+    key_of(barriers->owner, mu__barrier_name(barrier), key);
     (void)mu__coord_keys_delete_own(barriers->calling, barriers->owner, key);
 }
 
@@ -121,6 +116,7 @@ void mu__coord_barrier_read_outcomes(struct mu__ctx *ctx, struct coordination *c
     if (barriers->is_read || !c->leads)
         return;
     barriers->is_read = true;
+    barriers->read_ms = mu__coord_clock(ctx, c);
     barriers->table.quiet_revision = mu__coord_run(c)->quiet_revision;
     while (mu__coord_keys_next_own(c, entry.key, &entry)) {
         struct mu__view found;
@@ -205,11 +201,16 @@ const struct mu__barrier_outcome *mu__coord_barrier_finish(struct mu__ctx *ctx,
                                                            struct mu__barrier *barrier,
                                                            const mu_error *error)
 {
+    bool was_held = barrier->held;
     const struct mu__barrier_outcome *outcome = mu__barriers_end(
         &c->barriers->table, barrier, error, mu__coord_next_revision(c),
         mu__coord_clock(ctx, c));
 
-    if (error == NULL)
+    if (was_held)
+        mu__log(ctx, MU__LOG_INFO, "barrier \"%s\" was passed before the host changed: %"
+                PRIu32 " of %" PRIu32 " tasks came again, and are told", barrier->name,
+                barrier->arrived, barrier->expected);
+    else if (error == NULL)
         mu__log(ctx, MU__LOG_DEBUG, "barrier \"%s\" %" PRIu64 ": all %" PRIu32
                 " are there", barrier->name, outcome->generation, barrier->expected);
     else
@@ -217,6 +218,13 @@ const struct mu__barrier_outcome *mu__coord_barrier_finish(struct mu__ctx *ctx,
     write_outcome(ctx, c, barrier);
     send_to_all(ctx, c, barrier, outcome);
     return outcome;
+}
+
+void mu__coord_barrier_renew(struct mu__ctx *ctx, struct coordination *c,
+                             struct mu__barrier *barrier)
+{
+    mu__barrier_renew(barrier, mu__coord_next_revision(c));
+    write_outcome(ctx, c, barrier);
 }
 
 static bool is_missing(void *user, const struct mu__roster_task *task)

@@ -1,9 +1,10 @@
 /* Barriers: arrivals, cancels, timeouts, and changes of the cluster.
  *
  * No outcome is sent before it is safe in a persistent store, as a key of the service's
- * own. The next host reads it there, so that repeated arrivals get the same outcome, but
- * not processes that registered after the end. A generation that had not ended begins
- * anew there, since the agents repeat their arrivals. */
+ * own. The next host reads it there, so that repeated arrivals get the same outcome;
+ * processes that registered after the end, too, some of them later: barrier_holds.c. A
+ * generation that had not ended begins anew there, since the agents repeat their
+ * arrivals. */
 #include "actors/coordination/barriers/barrier_requests.h"
 #include "actors/coordination/tasks.h"
 #include "actors/coordination/barriers/alive.h"
@@ -215,6 +216,16 @@ static void count_in(struct mu__ctx *ctx, struct arriving *a, bool is_first, boo
     }
 }
 
+/* Who comes for a later generation has passed what is held. */
+static void end_hold_of_others(struct mu__ctx *ctx, struct arriving *a)
+{
+    struct mu__barrier *barrier = mu__barriers_find(&a->c->barriers->table,
+                                                    a->arrival.name);
+
+    if (barrier != NULL && barrier->held && a->arrival.generation > barrier->generation)
+        (void)mu__coord_barrier_finish(ctx, a->c, barrier, NULL);
+}
+
 static void arrive(struct mu__ctx *ctx, struct arriving *a)
 {
     struct mu__barriers *table = &a->c->barriers->table;
@@ -232,6 +243,8 @@ static void arrive(struct mu__ctx *ctx, struct arriving *a)
     if (replaced != 0)
         send_replaced(ctx, a, replaced);
     if (how == MU__ARRIVED_AGAIN) {
+        if (outcome->revision < a->arrival.since)
+            mu__coord_barrier_renew(ctx, a->c, mu__barriers_find(table, a->arrival.name));
         answer = mu__coord_barrier_answer_of(outcome, a->arrival.token);
         mu__coord_barrier_say(ctx, a->c, a->node, &answer);
     } else if (how == MU__ARRIVED_DIFFERENT) {
@@ -286,7 +299,9 @@ void mu__coord_on_arrive(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
         return;
     }
     mu__coord_barrier_read_outcomes(ctx, c);
+    end_hold_of_others(ctx, &a);
     rv = read_set(&a, &error);
+    a.arrival.is_held = rv == 0 && mu__coord_barrier_holds(c, &a.arrival, &a.set.set);
     if (rv == 0)
         arrive(ctx, &a);
     else
@@ -348,6 +363,8 @@ void mu__coord_on_barrier_cancel(struct mu__ctx *ctx, void *state, struct mu__ms
         return;
     mu__coord_barrier_read_outcomes(ctx, c);
     barrier = mu__barriers_find(&c->barriers->table, body->name);
+    if (barrier != NULL && barrier->held)
+        (void)mu__coord_barrier_finish(ctx, c, barrier, NULL);
     if (barrier != NULL && mu__barrier_may_cancel(barrier, task->slot, task->incarnation,
                                                   body->generation))
         cancel(ctx, c, barrier, task);
@@ -364,11 +381,16 @@ void mu__coord_on_barrier_cancel(struct mu__ctx *ctx, void *state, struct mu__ms
 void mu__coord_barriers_tick(struct mu__ctx *ctx, struct coordination *c)
 {
     uint64_t now_ms = mu__coord_clock(ctx, c);
+    uint32_t looks = HOLD_LOOKS_MAX;
     struct mu__barrier *next;
 
     for (struct mu__barrier *at = mu__barrier_first(&c->barriers->table.running);
          at != NULL; at = next) {
         next = mu__barrier_next(at);
+        if (at->held && mu__coord_barrier_hold_is_over(c, at, now_ms, &looks)) {
+            (void)mu__coord_barrier_finish(ctx, c, at, NULL);
+            continue;
+        }
         if (at->timeout_ms != 0 && now_ms - at->since_ms >= at->timeout_ms) {
             mu__coord_barrier_time_out(ctx, c, at);
             continue;

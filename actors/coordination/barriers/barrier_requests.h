@@ -33,6 +33,7 @@ void mu__coord_barriers_cluster(struct mu__ctx *ctx, struct coordination *c,
 
 enum {
     BARRIER_NAMED_MAX = 3,  /* tasks that are named in a message */
+    HOLD_LOOKS_MAX = 1 << 20,   /* seats that a tick looks at for what is held */
     RUNNING_WARN = 20       /* barriers at once; with more, a warning is logged */
 };
 
@@ -40,7 +41,8 @@ struct coord_barriers {
     struct mu__barriers table;
     char *all;              /* the canonical set of the coordinated jobs, */
     bool all_is_old;        /* as it was before the cluster changed */
-    bool is_read;           /* the outcomes of former hosts */
+    bool is_read;           /* the outcomes of former hosts, */
+    uint64_t read_ms;       /* and when */
     uint32_t warn_at;       /* barriers at once */
     struct coord_alive *alive;
     struct mu__ctx *calling;    /* for mu__coord_barrier_on_dropped */
@@ -77,7 +79,28 @@ void mu__coord_set_done(struct coord_set *set);
 int mu__coord_set_slots(const struct coordination *c, const struct coord_set *set,
                         mu_error *ret_error, uint32_t **ret_slots, uint32_t *ret_count);
 
+/* ---- barrier_holds.c: successes of a former host, and younger processes ---- */
+
+/* Whether the outcome is held back from an arrival, whose set was read. */
+bool mu__coord_barrier_holds(const struct coordination *c,
+                             const struct mu__barrier_arrival *arrival,
+                             const struct mu__task_set *set);
+
+/* The task has registered; or has left, for good as far as it knows. */
+void mu__coord_barriers_registered(struct mu__ctx *ctx, struct coordination *c,
+                                   const struct mu__roster_task *task);
+void mu__coord_barriers_left(struct mu__ctx *ctx, struct coordination *c,
+                             const struct mu__roster_task *task);
+
+/* Whether those who wait are to be told; `looks` bounds the work of a tick. */
+bool mu__coord_barrier_hold_is_over(struct coordination *c, struct mu__barrier *barrier,
+                                    uint64_t now_ms, uint32_t *looks);
+
 /* ---- barrier_outcomes.c ---- */
+
+/* A younger process is about to be given the last outcome. */
+void mu__coord_barrier_renew(struct mu__ctx *ctx, struct coordination *c,
+                             struct mu__barrier *barrier);
 
 void mu__coord_barrier_on_dropped(void *user, const struct mu__barrier *barrier);
 
@@ -87,6 +110,8 @@ void mu__coord_barrier_say(struct mu__ctx *ctx, struct coordination *c, uint32_t
                            const struct barrier_answer *answer);
 struct barrier_answer
 mu__coord_barrier_answer_of(const struct mu__barrier_outcome *outcome, uint64_t token);
+
+/* What runs ends with `error`, or success; what is held, with the success that it has. */
 const struct mu__barrier_outcome *mu__coord_barrier_finish(struct mu__ctx *ctx,
                                                            struct coordination *c,
                                                            struct mu__barrier *barrier,

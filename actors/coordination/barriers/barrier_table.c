@@ -1,156 +1,12 @@
 #include "actors/coordination/barriers/barrier_table.h"
 
+#include "actors/coordination/barriers/barrier_names.h"
 #include "actors/packing.h"
-#include "runtime/base/sip_hash.h"
 
 #include <assert.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
-
-/* ---- names ---- */
-
-static uint64_t key_of(const struct mu__barriers *barriers, struct mu__view name)
-{
-    return mu__sip_hash(barriers->secret, name.data, name.size);
-}
-
-static struct mu__view name_of(const struct mu__barrier *barrier)
-{
-    return (struct mu__view){.data = barrier->name, .size = barrier->name_size};
-}
-
-static bool is_named(const struct mu__barrier *barrier, struct mu__view name)
-{
-    return barrier->name_size == name.size &&
-           memcmp(barrier->name, name.data, name.size) == 0;
-}
-
-struct mu__barrier *mu__barriers_find(const struct mu__barriers *barriers,
-                                      struct mu__view name)
-{
-    struct mu__barrier *at = mu__map_get(&barriers->names, key_of(barriers, name));
-
-    while (at != NULL && !is_named(at, name))
-        at = at->chain;
-    return at;
-}
-
-void mu__barrier_append(struct mu__barrier_list *list, struct mu__barrier *barrier)
-{
-    mu__list_append(&list->list, &barrier->link);
-    list->count++;
-}
-
-static void unlink_from(struct mu__barrier_list *list, struct mu__barrier *barrier)
-{
-    mu__list_remove(&list->list, &barrier->link);
-    list->count--;
-}
-
-static void free_outcome(struct mu__barrier_outcome *outcome)
-{
-    if (outcome != NULL)
-        free(outcome->message);
-    free(outcome);
-}
-
-static void free_barrier(struct mu__barrier *barrier)
-{
-    struct mu__barrier_outcome *next;
-
-    for (struct mu__barrier_outcome *at = barrier->outcomes; at != NULL; at = next) {
-        next = at->next;
-        free_outcome(at);
-    }
-    free_outcome(barrier->spare);
-    mu__free_array(barrier->seats);
-    mu__map_done(&barrier->by_slot);
-    free(barrier->set);
-    free(barrier);
-}
-
-struct mu__barrier *mu__barrier_new_barrier(struct mu__barriers *barriers,
-                                            struct mu__view name)
-{
-    struct mu__barrier *barrier = calloc(1, sizeof *barrier + name.size + 1);
-    uint64_t key = key_of(barriers, name);
-
-    if (barrier == NULL)
-        return NULL;
-    memcpy(barrier->name, name.data, name.size);
-    barrier->name_size = name.size;
-    barrier->chain = mu__map_get(&barriers->names, key);
-    if (mu__map_set(&barriers->names, key, barrier) != 0) {
-        free(barrier);
-        return NULL;
-    }
-    return barrier;
-}
-
-/* Take a barrier out of the table of names. */
-static void unname(struct mu__barriers *barriers, const struct mu__barrier *barrier)
-{
-    uint64_t key = key_of(barriers, name_of(barrier));
-    struct mu__barrier *at = mu__map_get(&barriers->names, key);
-
-    if (at == barrier && at->chain == NULL) {
-        (void)mu__map_remove(&barriers->names, key);
-        return;
-    }
-    if (at == barrier) {
-        /* Replacing the value of a key that is there takes no memory. */
-        (void)mu__map_set(&barriers->names, key, barrier->chain);
-        return;
-    }
-    while (at->chain != barrier)
-        at = at->chain;
-    at->chain = barrier->chain;
-}
-
-void mu__barrier_discard(struct mu__barriers *barriers, struct mu__barrier *barrier)
-{
-    unname(barriers, barrier);
-    barriers->seats -= barrier->seats_count;
-    free_barrier(barrier);
-}
-
-static void drop(struct mu__barriers *barriers, struct mu__barrier *barrier)
-{
-    if (barriers->dropped != NULL)
-        barriers->dropped(barriers->user, barrier);
-    unlink_from(&barriers->over, barrier);
-    mu__barrier_discard(barriers, barrier);
-}
-
-uint64_t mu__barriers_forget_over(struct mu__barriers *barriers)
-{
-    uint64_t count = 0;
-
-    for (; barriers->over.count > 0; count++)
-        drop(barriers, mu__barrier_first(&barriers->over));
-    return count;
-}
-
-static void free_list(struct mu__barrier_list *list)
-{
-    struct mu__barrier *next;
-
-    for (struct mu__barrier *at = mu__barrier_first(list); at != NULL; at = next) {
-        next = mu__barrier_next(at);
-        free_barrier(at);
-    }
-    *list = (struct mu__barrier_list){.count = 0};
-}
-
-void mu__barriers_done(struct mu__barriers *barriers)
-{
-    free_list(&barriers->running);
-    free_list(&barriers->over);
-    mu__map_done(&barriers->names);
-    mu__map_done(&barriers->begun);
-    barriers->seats = 0;
-}
 
 /* ---- outcomes ---- */
 
@@ -193,14 +49,15 @@ static bool took_part(const struct mu__barrier *barrier,
     return (seat->past >> (begun - generation) & 1) != 0;
 }
 
-/* Whether an earlier incarnation took part, and not this one. */
+/* Whether an earlier incarnation took part, and not this one. Who has never arrived here
+ * may have been at a former host: at what that one read, or held, which is a success. */
 static bool is_later(const struct mu__barrier *barrier,
                      const struct mu__barrier_seat *seat,
                      const struct mu__barrier_arrival *arrival,
                      const struct mu__barrier_outcome *outcome)
 {
     if (seat == NULL || seat->incarnation == 0)
-        return outcome->generation < barrier->read_end &&
+        return (outcome->generation < barrier->read_end || outcome->code == 0) &&
                outcome->revision < arrival->since;
     return seat->incarnation != arrival->incarnation;
 }
@@ -227,10 +84,27 @@ known_outcome(const struct mu__barriers *barriers, const struct mu__barrier *bar
         return NULL;
     if (!is_later(barrier, seat, arrival, outcome))
         return seat != NULL && generation < seat->generation ? NULL : outcome;
-    if (is_quiet(barriers, outcome) || arrival->anew ||
+    if (is_quiet(barriers, outcome) || arrival->anew || arrival->is_held ||
         barrier->running || generation + 1 != barrier->generation)
         return NULL;
     return outcome;
+}
+
+bool mu__barrier_is_late(const struct mu__barriers *barriers,
+                         const struct mu__barrier *barrier,
+                         const struct mu__barrier_arrival *arrival)
+{
+    const struct mu__barrier_outcome *last = barrier->outcomes;
+
+    return !barrier->running && barrier->read_end == barrier->generation &&
+           arrival->generation + 1 == barrier->generation && last->code == 0 &&
+           last->revision < arrival->since && !is_quiet(barriers, last) &&
+           !arrival->anew;
+}
+
+void mu__barrier_renew(struct mu__barrier *barrier, uint64_t revision)
+{
+    barrier->outcomes->revision = revision;
 }
 
 /* A hash of one arrival, of 62 bits. */
@@ -395,30 +269,6 @@ static uint32_t seats_missing(const struct mu__barrier *barrier, const uint32_t 
     return missing;
 }
 
-int mu__barrier_make_room(struct mu__barriers *barriers, const struct mu__barrier *but,
-                          uint32_t seats, uint64_t now_ms, mu_error *ret_error)
-{
-    uint32_t names = but == NULL;
-
-    while (barriers->running.count + barriers->over.count + names > MU__BARRIERS_MAX ||
-           barriers->seats + seats > MU__BARRIER_SEATS_MAX) {
-        struct mu__barrier *oldest = mu__barrier_first(&barriers->over);
-
-        if (oldest != NULL && oldest == but)
-            oldest = mu__barrier_next(oldest);
-        if (oldest == NULL || now_ms - oldest->since_ms < MU__BARRIER_KEEP_MS)
-            return mu_error_set(
-                ret_error, -MU_EEXHAUSTED,
-                "%" PRIu32 " barriers run and %" PRIu32 " were over within the last "
-                "%d s, with %" PRIu64 " places for tasks; at most %d barriers and %d "
-                "places are remembered", barriers->running.count, barriers->over.count,
-                MU__BARRIER_KEEP_MS / 1000, barriers->seats, MU__BARRIERS_MAX,
-                MU__BARRIER_SEATS_MAX);
-        drop(barriers, oldest);
-    }
-    return 0;
-}
-
 static int add_seat(struct mu__barriers *barriers, struct mu__barrier *barrier,
                     uint32_t slot)
 {
@@ -497,6 +347,14 @@ static int count_begun(struct mu__barriers *barriers, uint32_t slot, int more,
     return 0;
 }
 
+/* From now on it is known who took part in the last generation: the seats. */
+static void hold(struct mu__barrier *barrier)
+{
+    barrier->read_end = --barrier->generation;
+    barrier->here_ms = 0;
+    barrier->held = true;
+}
+
 int mu__barriers_begin(struct mu__barriers *barriers,
                        const struct mu__barrier_arrival *arrival, const uint32_t *slots,
                        uint32_t count, uint64_t timeout_ms, uint64_t now_ms,
@@ -528,7 +386,9 @@ int mu__barriers_begin(struct mu__barriers *barriers,
     if (known == NULL)
         barrier->generation = arrival->generation;
     else
-        unlink_from(&barriers->over, barrier);
+        mu__barrier_unlink(&barriers->over, barrier);
+    if (arrival->is_held)
+        hold(barrier);
     mu__barrier_append(&barriers->running, barrier);
     seat_all(barrier, slots, count);
     barrier->beginner = arrival->slot;
@@ -612,7 +472,7 @@ static void remember(struct mu__barrier *barrier, struct mu__barrier_outcome *ou
     barrier->outcomes = outcome;
     for (int i = 0; *at != NULL && i < MU__BARRIER_OUTCOMES_MAX; i++)
         at = &(*at)->next;
-    free_outcome(*at);
+    mu__barrier_outcome_free(*at);
     *at = NULL;
 }
 
@@ -622,22 +482,25 @@ const struct mu__barrier_outcome *mu__barriers_end(struct mu__barriers *barriers
                                                    uint64_t revision,
                                                    uint64_t now_ms)
 {
-    struct mu__barrier_outcome *outcome = barrier->spare;
+    struct mu__barrier_outcome *outcome = barrier->held ? barrier->outcomes
+                                                        : barrier->spare;
 
     assert(barrier->running && outcome != NULL);
-    assert(error != NULL || barrier->arrived == barrier->expected);
-    barrier->spare = NULL;
-    outcome->generation = barrier->generation;
     outcome->revision = revision;
-    if (error != NULL)
-        mu__barrier_describe(outcome, error);
     note_seats(outcome, barrier);
-    remember(barrier, outcome);
+    if (!barrier->held) {
+        assert(error != NULL || barrier->arrived == barrier->expected);
+        barrier->spare = NULL;
+        outcome->generation = barrier->generation;
+        if (error != NULL)
+            mu__barrier_describe(outcome, error);
+        remember(barrier, outcome);
+    }
     (void)count_begun(barriers, barrier->beginner, -1, NULL);
-    barrier->running = false;
+    barrier->running = barrier->held = false;
     barrier->generation++;
     barrier->since_ms = now_ms;
-    unlink_from(&barriers->running, barrier);
+    mu__barrier_unlink(&barriers->running, barrier);
     mu__barrier_append(&barriers->over, barrier);
     return outcome;
 }
@@ -678,7 +541,7 @@ bool mu__barriers_check(const struct mu__barriers *barriers)
         for (struct mu__barrier *at = mu__barrier_first(lists[i]); at != NULL;
              at = mu__barrier_next(at)) {
             if (at->running != (i == 0) || !check_barrier(at) ||
-                mu__barriers_find(barriers, name_of(at)) != at)
+                mu__barriers_find(barriers, mu__barrier_name(at)) != at)
                 return false;
             seats += at->seats_count;
             count++;

@@ -14,7 +14,11 @@
  * The participants are not stored. A later host gives the outcomes of a former one to the
  * processes of that time: an outcome has the revision of the store that it is stored
  * with, an arrival (`since`) the revision that was next when its process registered
- * first. A process that is younger than an outcome joins, too. */
+ * first. A process that is younger than an outcome joins, too.
+ *
+ * A success of a former host may be held back from younger processes: the name runs, at
+ * the generation that is over, until they are told that same outcome. When, is decided in
+ * barrier_holds.c. */
 #ifndef MU_ACTORS_BARRIERS_H
 #define MU_ACTORS_BARRIERS_H
 
@@ -74,6 +78,9 @@ struct mu__barrier {
     struct mu__barrier *chain;  /* of the same hash */
     struct mu__list_node link;  /* in `running` or `over` */
     bool running;
+    bool held;                  /* runs at a generation that a former host has passed */
+    uint64_t here_ms;           /* while held: since when all missing ones are registered;
+                                   0: they are not */
     uint64_t generation;        /* that runs, or is the next to run */
     uint64_t read_end;          /* outcomes below it are of a former host: their
                                    participants are not known here */
@@ -128,6 +135,7 @@ struct mu__barrier_arrival {
     uint32_t slot;
     bool recoverable;
     bool anew;              /* an incarnation does not continue a former one: a client */
+    bool is_held;           /* the last outcome is held back from it; see is_late */
     uint64_t since;         /* outcomes with a lower revision were over before this
                                incarnation began */
     uint64_t incarnation;   /* not 0 */
@@ -171,9 +179,18 @@ int mu__barriers_begin(struct mu__barriers *barriers,
                        uint32_t count, uint64_t timeout_ms, uint64_t now_ms,
                        mu_error *ret_error, struct mu__barrier **ret_barrier);
 
-/* End the generation that runs, with `error` or (NULL) success; the outcome is stored
- * with this revision. Seats stay `arrived` until the next generation begins. Never
- * fails: without memory the message is missing. */
+/* Whether the last outcome is a success of a former host, and the arrival is for it and
+ * younger: it may be held. */
+bool mu__barrier_is_late(const struct mu__barriers *barriers,
+                         const struct mu__barrier *barrier,
+                         const struct mu__barrier_arrival *arrival);
+
+/* A younger process was given the last outcome, which is stored anew. */
+void mu__barrier_renew(struct mu__barrier *barrier, uint64_t revision);
+
+/* End the generation that runs, with `error` or (NULL) success; one that is held, with
+ * the outcome that it has. The outcome is stored with this revision. Seats stay `arrived`
+ * until the next generation begins. Never fails: without memory a message is missing. */
 const struct mu__barrier_outcome *mu__barriers_end(struct mu__barriers *barriers,
                                                    struct mu__barrier *barrier,
                                                    const mu_error *error,
@@ -213,7 +230,10 @@ int mu__barriers_read(struct mu__barriers *barriers, struct mu__view name,
 /* Whether the table is consistent. For tests. */
 bool mu__barriers_check(const struct mu__barriers *barriers);
 
-/* ---- barrier_table.c ---- */
+static inline struct mu__view mu__barrier_name(const struct mu__barrier *barrier)
+{
+    return (struct mu__view){.data = barrier->name, .size = barrier->name_size};
+}
 
 static inline struct mu__barrier *mu__barrier_first(const struct mu__barrier_list *list)
 {
@@ -224,22 +244,5 @@ static inline struct mu__barrier *mu__barrier_next(const struct mu__barrier *bar
 {
     return MU__LIST_NEXT(barrier, struct mu__barrier, link);
 }
-
-void mu__barrier_append(struct mu__barrier_list *list, struct mu__barrier *barrier);
-
-/* Add a name; the barrier is in no list yet. NULL: out of memory. */
-struct mu__barrier *mu__barrier_new_barrier(struct mu__barriers *barriers,
-                                            struct mu__view name);
-
-/* Free a barrier that is in no list. */
-void mu__barrier_discard(struct mu__barriers *barriers, struct mu__barrier *barrier);
-
-/* Drop old names until `seats` more, and a name more unless `but` (which is not dropped)
- * is given, are within the bounds. -MU_EEXHAUSTED with a message. */
-int mu__barrier_make_room(struct mu__barriers *barriers, const struct mu__barrier *but,
-                          uint32_t seats, uint64_t now_ms, mu_error *ret_error);
-
-/* Copy an error into an outcome. */
-void mu__barrier_describe(struct mu__barrier_outcome *outcome, const mu_error *error);
 
 #endif

@@ -1,6 +1,6 @@
 /* The outcomes of a barrier as text, for the store: "GENERATION REVISION CODE KIND TASK
  * SIZE MESSAGE\n" for each outcome, then "+MARK \n" for each arrival that joined. */
-#include "actors/coordination/barriers/barrier_table.h"
+#include "actors/coordination/barriers/barrier_names.h"
 
 #include "actors/packing.h"
 #include "runtime/base/sip_hash.h"

@@ -378,6 +378,85 @@ static void test_since(void **state)
     }
 }
 
+/* What a former host ended last, with revision 30, and may be held back from whom. */
+static void test_late(void **state)
+{
+    static const struct {
+        const char *text;
+        uint64_t since;
+        uint64_t generation;
+        uint64_t quiet;
+        bool anew;
+        bool is_late;
+    } rows[] = {
+        {"0 30 0 0 - 0 \n", 31, 0, 0, false, true},
+        {"0 30 0 0 - 0 \n", 30, 0, 0, false, false},     /* it was there */
+        {"0 30 0 0 - 0 \n", 31, 0, 30, false, false},    /* begins anew in any case */
+        {"0 30 0 0 - 0 \n", 31, 0, 29, false, true},
+        {"0 30 0 0 - 0 \n", 31, 0, 0, true, false},
+        {"0 30 0 0 - 0 \n", 31, 1, 0, false, false},
+        {"0 30 4 0 - 1 x\n", 31, 0, 0, false, false},    /* a failure is told */
+        {"2 30 0 0 - 0 \n", 31, 2, 0, false, true},
+        {"2 30 0 0 - 0 \n", 31, 0, 0, false, false},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        const struct mu__barrier_arrival arrival = {
+            .name = name, .generation = rows[i].generation, .since = rows[i].since,
+            .anew = rows[i].anew};
+        struct mu__barriers barriers = {.quiet_revision = rows[i].quiet};
+
+        assert_int_equal(mu__barriers_read(&barriers, name, mu__view_str(rows[i].text),
+                                           0), 0);
+        if (mu__barrier_is_late(&barriers, mu__barriers_find(&barriers, name),
+                                &arrival) != rows[i].is_late)
+            fail_msg("row %zu", i);
+        mu__barriers_done(&barriers);
+    }
+}
+
+/* One of two tasks comes to what is held. It ends without the other, with the success
+ * that was read, as one of this table. */
+static void test_held(void **state)
+{
+    static const uint32_t slots[] = {0, 1};
+    const struct mu__barrier_arrival arrival = {
+        .name = name, .set = "worker:0-1", .recoverable = true, .is_held = true,
+        .since = 31, .incarnation = 7, .token = 1};
+    const struct mu__barrier_outcome *outcome = NULL;
+    char text[MU__BARRIER_TEXT_MAX];
+    struct mu__barriers barriers = {.seats = 0};
+    struct mu__barrier *barrier;
+    uint64_t replaced = 0;
+    mu_error error;
+
+    (void)state;
+    assert_int_equal(mu__barriers_read(&barriers, name, mu__view_str("0 30 0 0 - 0 \n"),
+                                       0), 0);
+    assert_int_equal(mu__barriers_arrive(&barriers, &arrival, &outcome, &replaced),
+                     MU__ARRIVED_FIRST);
+    assert_int_equal(mu__barriers_begin(&barriers, &arrival, slots, 2, 0, 0, &error,
+                                        &barrier), 0);
+    assert_true(barrier->held);
+    assert_int_equal(mu__barriers_arrive(&barriers, &arrival, &outcome, &replaced),
+                     MU__ARRIVED_WAITS);
+    assert_true(mu__barriers_check(&barriers));
+    assert_int_equal(barrier->generation, 0);
+    (void)mu_error_set(&error, -MU_EDEADLINE, "too late");
+    outcome = mu__barriers_end(&barriers, barrier, &error, 40, 0);
+    assert_int_equal(outcome->code, 0);
+    assert_false(barrier->held);
+    assert_true(mu__barriers_check(&barriers));
+    assert_int_equal(barriers.running.count + barriers.begun.count, 0);
+    text[mu__barrier_write(barrier, text)] = '\0';
+    assert_string_equal(text, "0 40 0 0 - 0 \n");
+    assert_int_equal(mu__barriers_arrive(&barriers, &arrival, &outcome, &replaced),
+                     MU__ARRIVED_AGAIN);
+    assert_int_equal(outcome->generation, 0);
+    mu__barriers_done(&barriers);
+}
+
 static void test_bad_texts(void **state)
 {
     static const char *const rows[] = {
@@ -542,6 +621,7 @@ int main(void)
         cmocka_unit_test(test_begins_anew),
         cmocka_unit_test(test_text),        cmocka_unit_test(test_joined),
         cmocka_unit_test(test_since),
+        cmocka_unit_test(test_late),        cmocka_unit_test(test_held),
         cmocka_unit_test(test_bad_texts),
         cmocka_unit_test(test_names_bound), cmocka_unit_test(test_seats_bound),
         cmocka_unit_test(test_begun_bound),

@@ -323,6 +323,8 @@ static void test_host_comes_back_to_the_last(void **state)
     expect_ok(t.w0, service_register(t.w0, false, 0));
     (void)service_text(t.w0);
     (void)arrive(t.w0, "sync", 0, "", 0);
+    expect_said(t.w0, "");
+    register_again(t.w1);
     expect_said(t.w0, "[  100] barrier_passed token=2\n");
     service_end(t.s);
 }

@@ -8,11 +8,8 @@
  *   - of dead runs nothing stays but a short history;
  *   - a task that is left over from a former run is told so, and not taken. */
 #include "actors/coordination/job_runs.h"
-#include "actors/coordination/store/etcd_store.h"
-#include "tests/sim/cluster.h"
-#include "tests/sim/etcd.h"
+#include "tests/sim/cluster/lasting.h"
 #include "tests/sim/random.h"
-#include "tests/sim/storage.h"
 #include "tests/support/seeds.h"
 
 #include "actors/coordination/keys/keys.h"
@@ -42,8 +39,7 @@ enum reached {
 
 struct job {
     struct cluster *cluster;
-    struct sim_etcd *etcd;
-    struct sim_storage *storage;
+    struct lasting lasting;
     struct sim_random random;
     uint64_t *reached;
     struct cluster_task *tasks[TASKS];
@@ -431,59 +427,20 @@ static void run_again(struct job *job)
 
 /* ---- all of it ---- */
 
-static void store_dies(struct mu__storage *storage)
-{
-    sim_storage_die_after((struct sim_storage *)storage, 0);
-}
-
-static void store_is_gone(struct mu__storage *storage)
-{
-    sim_storage_crash((struct sim_storage *)storage);
-}
-
 static void begin(struct job *job, uint64_t seed, uint64_t *reached)
 {
-    bool is_shared;
-    struct cluster_options options;
-
     job->random = sim_stream(seed, 77);
     job->reached = reached;
-    is_shared = sim_chance(&job->random, 50);
-    options = (struct cluster_options){
-        .workers = WORKERS,
-        .hosts = is_shared ? "chief:0,worker:0" : "chief:0",
-        .coordination = {
-            .store = is_shared ? &mu__store_etcd : &mu__store_journal,
-            .store_location = is_shared ? SIM_ETCD_PLACE : "store",
-            .cluster_name = "test",
-            .lease_ms = 2000,
-        },
-    };
-    job->cluster = cluster_new(seed, &options);
+    job->lasting = lasting_new(seed, WORKERS, sim_chance(&job->random, 50));
+    job->cluster = job->lasting.cluster;
     job->tasks[0] = job->cluster->chief;
     for (int i = 0; i < WORKERS; i++)
         job->tasks[i + 1] = job->cluster->workers[i];
-    if (is_shared) {
-        job->etcd = sim_etcd_new(job->cluster->sim, seed);
-        job->cluster->etcd = job->etcd;
-    } else {
-        job->storage = sim_storage_new("store", seed);
-        job->tasks[0]->store = (struct cluster_journal){
-            &job->storage->base, store_dies, store_is_gone, NULL, NULL};
-    }
     job->number = 0;
     job->over = true;
     choose_next(job);
     restart_all(job);
     check_store(job);
-}
-
-static void finish(struct job *job)
-{
-    cluster_free(job->cluster);
-    sim_etcd_free(job->etcd);
-    if (job->storage != NULL)
-        sim_storage_free(job->storage);
 }
 
 static void run_one(uint64_t seed, bool show, void *sum,
@@ -504,7 +461,7 @@ static void run_one(uint64_t seed, bool show, void *sum,
                    job.cluster->broken);
     if (show)
         (void)fputs(sim_trace(job.cluster->sim), stdout);
-    finish(&job);
+    lasting_free(&job.lasting);
     for (int i = 0; i < REACHED && all != NULL; i++)
         all[i] += reached[i];
 }

@@ -153,22 +153,26 @@ static void need_store(void **state)
         needs_skip_test(needs_programs("etcd", NULL));
 }
 
-static void start(const char *does)
+static void start_with(const char *const *variables, const char *does)
 {
     char setting[32];
 
     (void)snprintf(setting, sizeof setting, "does=%s", does);
-    cli_start(&run, NULL, "run", "--workers", "2", "--ps", "0", "--plugin", plugin,
+    cli_start(&run, variables, "run", "--workers", "2", "--ps", "0", "--plugin", plugin,
               "--store", store, "--lease-ms", "2000", "--grace-ms", "2000", "--set",
               setting, NULL);
 }
 
+static void start(const char *does)
+{
+    start_with(NULL, does);
+}
+
 /* All three have waited for the last. */
-static void expect_meeting(void)
+static void expect_met(void)
 {
     const char *last;
 
-    start("meet");
     cli_expect_code(&run, 0);
     last = strstr(run.text, "the last arrives");
     if (last == NULL || strstr(run.text, "/job:chief/task:0 passes") < last ||
@@ -177,6 +181,12 @@ static void expect_meeting(void)
         cli_show(&run);
         fail_msg("somebody has not waited");
     }
+}
+
+static void expect_meeting(void)
+{
+    start("meet");
+    expect_met();
 }
 
 /* Processes that were killed may hold it for a moment yet. */
@@ -241,6 +251,26 @@ static void test_killed_run_does_not_fail_the_next(void **state)
     expect_meeting();
     all = look();
     assert_string_equal(cli_text(run_at(all, 1), "state"), "failed");
+    cJSON_Delete(all);
+}
+
+/* All processes are killed behind a barrier and started again in the same run: none lives
+ * that has passed it, and each of them waits for the others. */
+static void test_killed_processes_meet_again(void **state)
+{
+    static const char *const named[] = {"MUSTER_RUN=night", NULL};
+    cJSON *all;
+
+    need_store(state);
+    start_with(named, "step");
+    (void)cli_expect(&run, NULL, "/job:worker/task:0 begins at ");
+    cli_kill(&run, SIGKILL);
+    cli_expect_code(&run, 128 + SIGKILL);
+    cJSON_Delete(look());
+    start_with(named, "meet");
+    expect_met();
+    all = look();
+    assert_int_equal(cJSON_GetArraySize(cJSON_GetObjectItem(all, "runs")), 1);
     cJSON_Delete(all);
 }
 
@@ -439,6 +469,7 @@ int main(void)
         OVER_BOTH(test_barrier_waits_in_each_run),
         OVER_BOTH(test_failed_barrier_does_not_poison_the_next_run),
         OVER_BOTH(test_killed_run_does_not_fail_the_next),
+        OVER_BOTH(test_killed_processes_meet_again),
         OVER_BOTH(test_preempted_job_goes_on_in_the_next_run),
         OVER_JOURNAL(test_by_hand),
         cmocka_unit_test_setup(test_bad_name, set_up_journal),

@@ -189,12 +189,27 @@ static void check_again(struct swarm *run, const struct swarm_visit *visit)
     }
 }
 
+/* Whether somebody was told that outcome while the process lived: then it is one of its
+ * time. */
+static bool was_told(const struct swarm *run, const struct swarm_visit *visit)
+{
+    for (size_t i = 0; i < run->visits_count; i++) {
+        const struct swarm_visit *other = &run->visits[i];
+
+        if (other != visit && other->has_outcome && other->name == visit->name &&
+            other->store == visit->store && other->generation == visit->generation &&
+            other->end_ms >= visit->life_ms && other->end_ms <= visit->end_ms)
+            return true;
+    }
+    return false;
+}
+
 /* What was passed before a process began is not passed by it; but the last generation is,
  * which a former life may have come to. */
 static void check_former(struct swarm *run, const struct swarm_visit *visit,
                          const struct swarm_visit *first)
 {
-    if (visit->code != 0 || first->end_ms >= visit->life_ms)
+    if (visit->code != 0 || first->end_ms >= visit->life_ms || was_told(run, visit))
         return;
     for (size_t i = 0; i < run->visits_count; i++) {
         const struct swarm_visit *other = &run->visits[i];

@@ -69,6 +69,13 @@ static inline void restart_task(struct service_agent *agent)
     agent->beats = true;
 }
 
+/* A process that lives finds its host again. */
+static inline void come_back(struct service_agent *agent)
+{
+    service_link_up(agent, 0);
+    expect_ok(agent, service_register(agent, false, 0));
+}
+
 /* All processes are new. */
 static inline void restart_all(struct job *job)
 {

@@ -1,0 +1,21 @@
+/* A cluster whose coordination service has a store that lasts: a journal of the chief, or
+ * an etcd that the chief and the first worker share. */
+#ifndef MU_TESTS_LASTING_H
+#define MU_TESTS_LASTING_H
+
+#include "tests/sim/cluster.h"
+#include "tests/sim/etcd.h"
+#include "tests/sim/storage.h"
+
+struct lasting {
+    struct cluster *cluster;
+    struct sim_etcd *etcd;          /* NULL: it is a journal */
+    struct sim_storage *storage;    /* NULL: it is an etcd */
+};
+
+/* The chief and so many workers, none started. And what is left once the cluster is
+ * freed, by this too. */
+struct lasting lasting_new(uint64_t seed, unsigned workers, bool is_shared);
+void lasting_free(struct lasting *lasting);
+
+#endif
