@@ -321,7 +321,7 @@ static int write_whole(struct journal_report *r, struct mu__storage *storage,
 
 static int repair(struct journal_report *r, struct mu__storage *storage, mu_error *error)
 {
-    int rv = storage->ops->load(storage, error, &r->content);
+    int rv = storage->ops->load(storage, 0, UINT32_MAX, error, &r->content);
 
     if (rv == 0)
         rv = begin_scan(r, error);

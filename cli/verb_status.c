@@ -424,6 +424,23 @@ static void print_service(const mu_value *service)
                      cmd_map_number(service, "epoch"));
 }
 
+/* Of a chief that is still reading it. */
+static void print_journal(const mu_value *journal)
+{
+    const char *error = cmd_map_text(journal, "error");
+    int64_t bytes = cmd_map_number(journal, "bytes");
+
+    if (journal == NULL)
+        return;
+    if (error[0] != '\0')
+        (void)printf("the journal cannot be used: %s\n", error);
+    else
+        (void)printf("starts: %" PRId64 " %% of the journal's %" PRId64 " bytes are read; "
+                     "closures wait until all are\n",
+                     bytes == 0 ? 100 : cmd_map_number(journal, "read_bytes") * 100 / bytes,
+                     bytes);
+}
+
 static void print_text(const mu_value *status)
 {
     int64_t silent = cmd_map_number(status, "servers_missing");
@@ -432,6 +449,7 @@ static void print_text(const mu_value *status)
     (void)printf("chief at %s%s\n", cmd_map_text(status, "chief"),
                  insecure ? ", insecure: nothing is encrypted" : "");
     print_service(mu_value_find(status, "service"));
+    print_journal(mu_value_find(status, "journal"));
     print_tasks(mu_value_find(status, "tasks"));
     print_closures(mu_value_find(status, "closures"));
     print_list(mu_value_find(status, "in_flight"), "longest in flight, of each worker",

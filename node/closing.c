@@ -84,6 +84,7 @@ void mu__node_free(mu_node *node)
     mu__own_proof_close(node->network.proof);
     mu__service_host_done(&node->service_host);
     mu_cluster_free(node->cluster.now);
+    uv_cond_destroy(&node->journal.moved);
     uv_mutex_destroy(&node->cluster.lock);
     uv_mutex_destroy(&node->lock);
     free(node);
@@ -270,18 +271,22 @@ static void begin_closing(mu_node *node)
 
 /* Calls that wait, and later ones, fail with the reason, so that the program ends, and
  * closes the node. */
-void mu__node_superseded(void *owner, const char *reason)
+void mu__node_refuse_all(mu_node *node, int code, const char *reason)
 {
-    mu_node *node = owner;
-
     if (state_of(node) != MU__NODE_RUNNING)
         return;
+    node->lifecycle.superseded_code = code;
     (void)snprintf(node->lifecycle.superseded_by, sizeof node->lifecycle.superseded_by,
                    "%s", reason);
     (void)mu__node_move(node, MU__NODE_SUPERSEDED);
     mu__node_await_posters(node);
     if (!end_callees(node))
         mu__node_log(node, MU_LOG_ERROR, "node", "out of memory: calls that wait go on");
+}
+
+void mu__node_superseded(void *owner, const char *reason)
+{
+    mu__node_refuse_all(owner, -MU_EEXISTS, reason);
 }
 
 static void on_stop(uv_async_t *async)
@@ -329,6 +334,19 @@ static void detach_coordinator(mu_node *node, int64_t timeout_ms)
         detach(node, timeout_ms);
 }
 
+static void end_thread(mu_node *node)
+{
+    (void)uv_async_send(&node->lifecycle.stop);
+    (void)uv_thread_join(&node->thread);
+    (void)uv_loop_close(&node->own_loop);
+}
+
+void mu__node_end_opening(mu_node *node)
+{
+    atomic_store(&node->lifecycle.timeout_ms, 0);
+    end_thread(node);
+}
+
 int mu_node_close(mu_node *node, int64_t timeout_ms, mu_error *ret_error)
 {
     int rv = 0;
@@ -347,9 +365,7 @@ int mu_node_close(mu_node *node, int64_t timeout_ms, mu_error *ret_error)
         mu__node_leave_run(node);
     detach_coordinator(node, timeout_ms);
     atomic_store(&node->lifecycle.timeout_ms, timeout_ms);
-    (void)uv_async_send(&node->lifecycle.stop);
-    (void)uv_thread_join(&node->thread);
-    (void)uv_loop_close(&node->own_loop);
+    end_thread(node);
     if (state_of(node) == MU__NODE_ABANDONED)
         rv = mu_error_set(ret_error, -MU_EDEADLINE,
                           "function \"%s\" on %s did not end within %lld ms",

@@ -13,7 +13,8 @@
 enum mu__node_state {
     MU__NODE_OPENING,       /* its parts are being opened */
     MU__NODE_RUNNING,
-    MU__NODE_SUPERSEDED,    /* another process plays its task: its program is to end */
+    MU__NODE_SUPERSEDED,    /* another process plays its task, or its journal failed: its
+                               program is to end */
     MU__NODE_LEAVING,       /* goodbye was said, calls are completed, no run begins */
     MU__NODE_DRAINING,      /* functions that run were told to stop, and are waited for */
     MU__NODE_CLOSED,        /* its parts close */
@@ -30,8 +31,10 @@ struct mu__lifecycle {
     unsigned open_handles;          /* what must close before the node is freed */
     uint64_t began_ms;              /* loop time when closing began */
     atomic_llong timeout_ms;        /* for functions that run; negative: without end */
-    char superseded_by[768];        /* which process plays the task, in a sentence; "":
-                                       none. Written before SUPERSEDED is entered */
+    char superseded_by[768];        /* which process plays the task, in a sentence, or why
+                                       its journal cannot be used; "": none. Written
+                                       before SUPERSEDED is entered, */
+    int superseded_code;            /* as the error of calls from then on */
     atomic_bool fails;              /* it closes because its program has failed */
     atomic_bool keeps_run;          /* it will be started again, to go on as it is now */
     char running[64];               /* the function that is waited for */
@@ -51,6 +54,13 @@ int mu__lifecycle_open(mu_node *node, mu_error *ret_error);
 
 /* The member's upcall: another process plays this task. The owner is the node. */
 void mu__node_superseded(void *owner, const char *reason);
+
+/* The same for any reason: calls that wait, and later ones, fail with `code`. */
+void mu__node_refuse_all(mu_node *node, int code, const char *reason);
+
+/* Close a node on its own thread whose opening has failed, and end the thread. The memory
+ * stays. */
+void mu__node_end_opening(mu_node *node);
 
 /* The files of the chief's journal and of the service's store. */
 void mu__node_close_files(mu_node *node);

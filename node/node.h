@@ -79,6 +79,12 @@ struct mu__node_journal {
     char *path;                     /* NULL: none */
     bool sync;
     struct mu__storage *storage;    /* open as long as the member */
+    uv_cond_t moved;                /* with the node's lock, which guards the rest: the
+                                       opening thread waits for its end */
+    bool is_read;                   /* nothing more is to come of it: see `error` */
+    uint64_t bytes;                 /* so many were read, */
+    uint64_t bytes_all;             /* of so many */
+    mu_error error;                 /* code 0: none */
 };
 
 struct mu__node_offer {

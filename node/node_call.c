@@ -227,7 +227,8 @@ static int wait_for_call(mu_node *node, uint32_t actor_number, struct mu__call *
     }
     uv_sem_destroy(&pending.woken);
     if (rv == -MU_ECLOSED && node->lifecycle.superseded_by[0] != '\0')
-        rv = mu_error_set(&call->error, -MU_EEXISTS, "%s", node->lifecycle.superseded_by);
+        rv = mu_error_set(&call->error, node->lifecycle.superseded_code, "%s",
+                          node->lifecycle.superseded_by);
     return rv;
 }
 

@@ -132,7 +132,8 @@ int mu__service_host_open_file(struct mu__service_host *host, mu_error *ret_erro
         return 0;
     rv = mu__storage_uv_open(host->store_location, host->sync, ret_error, &host->storage);
     if (rv == 0)
-        rv = mu__journal_verify(host->storage, MU__JOURNAL_OF_STORE, ret_error);
+        rv = mu__journal_verify(host->storage, MU__JOURNAL_OF_STORE, UINT64_MAX,
+                                ret_error);
     if (rv != 0)
         mu__service_host_close_file(host);
     return rv;

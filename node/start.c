@@ -26,6 +26,8 @@
 
 enum {
     LOG_TEXT_BYTES = 1536,
+    VERIFIED_BYTES = 8 << 20,   /* of a journal, before the node begins: some ms */
+    JOURNAL_STILL_S = 60,       /* no more of it was read for so long: that is an error */
     NAME_BYTES_MAX = 48         /* of a socket beside those of peers */
 };
 
@@ -255,6 +257,26 @@ static uint64_t half_of_memory(void)
     return (constrained > 0 && constrained < total ? constrained : total) / 2;
 }
 
+/* The supervisor's news of a journal that is read over many turns. Loop thread, or before
+ * it runs. */
+static void on_journal(void *owner, uint64_t bytes, uint64_t bytes_all,
+                       const mu_error *error)
+{
+    mu_node *node = owner;
+    struct mu__node_journal *journal = &node->journal;
+
+    uv_mutex_lock(&node->lock);
+    journal->bytes = bytes;
+    journal->bytes_all = bytes_all;
+    journal->is_read = error != NULL;
+    if (error != NULL)
+        journal->error = *error;
+    uv_cond_broadcast(&journal->moved);
+    uv_mutex_unlock(&node->lock);
+    if (error != NULL && error->code != 0)
+        mu__node_refuse_all(node, error->code, error->message);
+}
+
 static int start_member(mu_node *node, const mu_node_options *o,
                         const struct mu__node_extra *extra, mu_error *ret_error)
 {
@@ -267,6 +289,8 @@ static int start_member(mu_node *node, const mu_node_options *o,
         .host = names.host,
         .pid = (uint64_t)uv_os_getpid(),
         .journal = node->journal.storage,
+        .journal_news = on_journal,
+        .journal_owner = node,
         .offer_check = mu__offer_check_own,
         .offer_owner = &node->offer.own,
         .retained_bytes_max = half_of_memory(),
@@ -306,17 +330,45 @@ static int open_journal(mu_node *node, const mu_node_options *o, mu_error *ret_e
                                &node->journal.storage);
 }
 
-/* A file that is damaged, or something else, is refused before anything begins. */
+/* A file that is damaged in its first part, or something else, is refused before anything
+ * begins. */
 static int open_files(mu_node *node, const mu_node_options *o, mu_error *ret_error)
 {
     int rv = open_journal(node, o, ret_error);
 
     if (rv == 0 && node->journal.storage != NULL)
-        rv = mu__journal_verify(node->journal.storage, MU__JOURNAL_OF_CHIEF, ret_error);
+        rv = mu__journal_verify(node->journal.storage, MU__JOURNAL_OF_CHIEF,
+                                VERIFIED_BYTES, ret_error);
     if (rv == 0)
         rv = mu__service_host_open_file(&node->service_host, ret_error);
     if (rv != 0)
         mu__node_close_files(node);
+    return rv;
+}
+
+/* A chief on a thread of its own is open when its journal is read; its loop runs
+ * meanwhile. Without one nothing was ever said. */
+static int await_journal(mu_node *node, mu_error *ret_error)
+{
+    struct mu__node_journal *journal = &node->journal;
+    int rv = 0;
+
+    uv_mutex_lock(&node->lock);
+    while (journal->bytes_all > 0 && !journal->is_read && rv == 0) {
+        uint64_t bytes = journal->bytes;
+
+        if (uv_cond_timedwait(&journal->moved, &node->lock,
+                              (uint64_t)JOURNAL_STILL_S * 1000000000) != 0 &&
+            !journal->is_read && journal->bytes == bytes)
+            rv = mu_error_set(ret_error, -MU_EDEADLINE,
+                              "%s: read up to byte %" PRIu64 " of %" PRIu64
+                              ", and no further within %d s",
+                              journal->path, bytes, journal->bytes_all,
+                              (int)JOURNAL_STILL_S);
+    }
+    if (rv == 0 && journal->error.code != 0)
+        rv = mu_error_set(ret_error, journal->error.code, "%s", journal->error.message);
+    uv_mutex_unlock(&node->lock);
     return rv;
 }
 
@@ -482,6 +534,8 @@ static mu_node *node_new(const mu_node_options *o)
         goto err_texts;
     if (uv_mutex_init(&node->cluster.lock) != 0)
         goto err_lock;
+    if (uv_cond_init(&node->journal.moved) != 0)
+        goto err_cluster_lock;
     atomic_init(&node->refs, 1);
     mu__process_watch();
     node->forks = mu__process_forks();
@@ -499,6 +553,8 @@ static mu_node *node_new(const mu_node_options *o)
                                              o->task_index};
     return node;
 
+err_cluster_lock:
+    uv_mutex_destroy(&node->cluster.lock);
 err_lock:
     uv_mutex_destroy(&node->lock);
 err_texts:
@@ -536,8 +592,12 @@ static int open_on_thread(mu_node *node, const mu_node_options *o,
         return mu_error_set(ret_error, -MU_ENOMEM, "no loop can be made");
     node->loop = &node->own_loop;
     rv = open_parts(node, o, extra, found, ret_error);
-    if (rv == 0 && mu__thread_start(run_loop, node, &node->thread) == 0)
-        return 0;
+    if (rv == 0 && mu__thread_start(run_loop, node, &node->thread) == 0) {
+        rv = await_journal(node, ret_error);
+        if (rv != 0)
+            mu__node_end_opening(node);
+        return rv;
+    }
     if (rv == 0) {
         rv = mu_error_set(ret_error, -MU_EEXHAUSTED, "no thread can be started");
         mu__node_teardown(node);

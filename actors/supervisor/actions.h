@@ -27,6 +27,9 @@ void mu__sup_resolve_error(struct mu__ctx *ctx, struct supervisor *s,
 /* Remove a closure without an answer, and release its function's name. */
 void mu__sup_remove(struct supervisor *s, struct mu__closure *closure);
 
+/* The journal that was read over many turns is in use: what was held is handled. */
+void mu__sup_opened(struct mu__ctx *ctx, struct supervisor *s);
+
 /* Free a closure's extra: its timer is cancelled, its inputs are released. */
 void mu__sup_drop_extra(struct mu__ctx *ctx, struct supervisor *s,
                         struct mu__closure *closure);

@@ -5,6 +5,11 @@
 #include "actors/worker_types.h"
 #include "runtime/kernel/storage.h"
 
+/* The journal is being read: so many bytes of so many are. `error` is NULL but in the last
+ * call, where its code is 0 (it is in use from now on) or says why that cannot be. */
+typedef void (*mu__journal_news_fn)(void *owner, uint64_t bytes, uint64_t bytes_all,
+                                    const mu_error *error);
+
 /* Zero takes the default, where one is named. */
 struct mu__supervisor_config {
     uint32_t window;        /* closures in flight at one worker; 0: by run times */
@@ -27,6 +32,9 @@ struct mu__supervisor_config {
     bool measure;                   /* collect timers */
     bool insecure;                  /* this node is; told in the status */
     struct mu__storage *journal;    /* NULL: none. Outlives the actor */
+    mu__journal_news_fn journal_news;   /* when the journal is not read at once: what
+                                       comes of it; may be NULL */
+    void *journal_owner;
     uint64_t journal_keep;          /* finished closures that it knows; 0: all */
     uint64_t journal_keep_ms;       /* and for how long; 0: for ever */
     uint64_t origin;                /* random number of this life of the supervisor, which

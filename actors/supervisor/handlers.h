@@ -42,6 +42,7 @@ void mu__sup_closure_timer(struct mu__ctx *ctx, struct supervisor *s,
 void mu__sup_backup_tick(struct mu__ctx *ctx, struct supervisor *s);
 void mu__sup_watchdog(struct mu__ctx *ctx, struct supervisor *s);
 void mu__sup_journal_tick(struct mu__ctx *ctx, struct supervisor *s);
+void mu__sup_journal_opening(struct mu__ctx *ctx, struct supervisor *s);
 void mu__sup_journal_step(struct mu__ctx *ctx, struct supervisor *s);
 void mu__sup_recall_tick(struct mu__ctx *ctx, struct supervisor *s);
 void mu__sup_room_timer(struct mu__ctx *ctx, struct supervisor *s);

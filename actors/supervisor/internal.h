@@ -110,6 +110,30 @@ struct role_queues {
                                    queues is next */
 };
 
+/* How far the start is with its journal: the next to be done. */
+enum journal_phase {
+    JOURNAL_READ,
+    JOURNAL_DROP_LATE,      /* names of closures that only the former chief could run */
+    JOURNAL_QUEUE,          /* what is still to be run */
+    JOURNAL_BEGIN,          /* an epoch of this chief */
+    JOURNAL_OPEN,           /* nothing, or there is none */
+    JOURNAL_FAILED
+};
+
+/* A large journal is read in many turns. */
+struct journal_opening {
+    enum journal_phase phase;
+    bool is_late;           /* it was not read at once: messages are held */
+    struct mu__journal_reading *reading;
+    struct mu__journal_progress progress;
+    uint64_t cut;           /* bytes of its torn end */
+    struct named_closure *named;    /* where the next two go on */
+    struct mu__closure *closure;
+    uint32_t closures_left;
+    uint64_t said_ms;       /* when the log said how far it is */
+    mu_error error;         /* FAILED */
+};
+
 struct watchdog {
     uint64_t timer;
     uint64_t progress_ms;   /* when a closure was resolved last, or began to wait */
@@ -157,6 +181,7 @@ struct supervisor {
     struct live_nodes nodes;
     struct effect_numbers effects;
     struct closure_journal journal;
+    struct journal_opening opening;
     struct pinned_results pinned;
     struct per_worker_values per_worker;
     struct reported_metrics metrics;
@@ -174,6 +199,7 @@ enum timer_purpose {
     TIMER_WATCHDOG,
     TIMER_BACKUP,
     TIMER_JOURNAL,
+    TIMER_OPENING,
     TIMER_COMPACTION,
     TIMER_ROOM,
     TIMER_RECALL,

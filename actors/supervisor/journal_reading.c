@@ -1,12 +1,29 @@
 /* The journal is read when the chief starts: closures that have not finished are queued
- * again, at first without a client. */
+ * again, at first without a client.
+ *
+ * A large one takes many turns, of TURN_RECORDS each, so that the node answers heartbeats
+ * and the status meanwhile. Until the end nothing is known for sure of any closure: its
+ * result may stand further behind. So what clients and workers ask for is held back. */
 #include "actors/supervisor/journaling.h"
 
 #include "actors/supervisor/actions.h"
+#include "actors/supervisor/handlers.h"
 #include "actors/supervisor/inputs.h"
 #include "actors/supervisor/roles.h"
 
 #include <inttypes.h>
+
+#ifdef MUSTER_TINY
+enum { TURN_RECORDS = 200 };
+#else
+enum { TURN_RECORDS = 2000 };   /* in one turn: 2 to 5 ms */
+#endif
+
+enum {
+    TURN_BYTES = 1 << 20,
+    TURN_EACH_MS = 1,
+    SAID_EACH_MS = 10000
+};
 
 static int read_scheduled(struct mu__ctx *ctx, struct supervisor *s,
                           const struct mu__journal_scheduled *body)
@@ -89,11 +106,6 @@ static bool is_whole(struct mu__ctx *ctx, const struct supervisor *s,
             "its function; its program may schedule it again", (int)body->name.size,
             (const char *)body->name.data);
     return false;
-}
-
-static bool is_late(const struct named_closure *named)
-{
-    return named->is_late;
 }
 
 /* Remove the closure that was queued for a name: it needs no further run. */
@@ -181,71 +193,236 @@ static int read_record(void *owner, struct mu__msg *msg)
     }
 }
 
-/* With another option worker_types a closure may have no worker. It is not dropped: the
- * chief does not start. */
-static int check_roles(const struct supervisor *s, mu_error *ret_error)
+/* ---- The phases of a start ----
+ *
+ * Each takes its part of what is left of a turn's records. 0: it is over;
+ * MU__STORAGE_NOT_YET: it goes on in the next turn; or an error. */
+
+static int read_part(struct mu__ctx *ctx, struct supervisor *s, size_t *left,
+                     mu_error *ret_error)
 {
-    const struct mu__closure *closure = mu__closures_first(&s->closures, MU__LIST_QUEUE);
-    mu_error error;
+    struct journal_opening *opening = &s->opening;
+    struct reading reading = {ctx, s};
+    const struct mu__journal_step step = {read_record, &reading, *left, TURN_BYTES};
+    uint64_t before = opening->progress.records;
+    struct mu__journal_reading *file = opening->reading;
+    int rv = mu__journal_read_step(file, &step, ret_error, &opening->cut,
+                                   &s->journal.file);
 
-    for (; closure != NULL; closure = mu__closures_next(&s->closures, closure)) {
-        const struct closure_extra *extra = mu__sup_extra(s, closure);
-
-        if (mu__sup_check_role(s, extra, &error) != 0)
-            return mu_error_set(ret_error, -MU_EPRECONDITION, "it has closure \"%s\", "
-                                "which is still to be run, and %s", extra->name,
-                                error.message);
+    if (rv == MU__STORAGE_NOT_YET) {
+        opening->progress = mu__journal_read_progress(file);
+        *left -= (size_t)(opening->progress.records - before);
+        return rv;
     }
+    opening->reading = NULL;
+    if (rv != 0)
+        return rv;
+    opening->progress.bytes = opening->progress.bytes_all;
+    opening->named = MU__LIST_FIRST(&s->journal.named.all, struct named_closure, node);
+    mu__sup_per_worker_restored(ctx, s);
     return 0;
 }
 
-static void queue_all(struct mu__ctx *ctx, struct supervisor *s)
+static int drop_late(struct mu__ctx *ctx, struct supervisor *s, size_t *left,
+                     mu_error *ret_error)
 {
-    struct mu__closure *closure = mu__closures_first(&s->closures, MU__LIST_QUEUE);
-    uint32_t left = mu__closures_count(&s->closures, MU__LIST_QUEUE);
+    struct journal_opening *opening = &s->opening;
 
-    while (left-- > 0) {
-        struct mu__closure *next = mu__closures_next(&s->closures, closure);
+    (void)ctx;
+    (void)ret_error;
+    for (; opening->named != NULL && *left > 0; (*left)--) {
+        struct named_closure *named = opening->named;
 
-        mu__sup_queue_last(ctx, s, closure);
-        closure = next;
+        opening->named = MU__LIST_NEXT(named, struct named_closure, node);
+        if (named->is_late)
+            mu__named_closures_remove(&s->journal.named, named);
     }
+    if (opening->named != NULL)
+        return MU__STORAGE_NOT_YET;
+    opening->closure = mu__closures_first(&s->closures, MU__LIST_QUEUE);
+    opening->closures_left = mu__closures_count(&s->closures, MU__LIST_QUEUE);
+    return 0;
+}
+
+/* With another option worker_types a closure may have no worker. It is not dropped: the
+ * chief does not start. */
+static int check_role(const struct supervisor *s, const struct mu__closure *closure,
+                      mu_error *ret_error)
+{
+    const struct closure_extra *extra = mu__sup_extra(s, closure);
+    mu_error error;
+
+    if (mu__sup_check_role(s, extra, &error) == 0)
+        return 0;
+    return mu_error_set(ret_error, -MU_EPRECONDITION, "it has closure \"%s\", which is "
+                        "still to be run, and %s", extra->name, error.message);
+}
+
+static int queue_some(struct mu__ctx *ctx, struct supervisor *s, size_t *left,
+                      mu_error *ret_error)
+{
+    struct journal_opening *opening = &s->opening;
+    int rv = 0;
+
+    for (; opening->closures_left > 0 && *left > 0 && rv == 0; (*left)--) {
+        struct mu__closure *closure = opening->closure;
+
+        opening->closures_left--;
+        opening->closure = mu__closures_next(&s->closures, closure);
+        rv = check_role(s, closure, ret_error);
+        if (rv == 0)
+            mu__sup_queue_last(ctx, s, closure);
+    }
+    if (rv != 0)
+        return rv;
+    return opening->closures_left > 0 ? MU__STORAGE_NOT_YET : 0;
+}
+
+static int begin_epoch(struct mu__ctx *ctx, struct supervisor *s, size_t *left,
+                       mu_error *ret_error)
+{
+    int rv = mu__sup_journal_settle(s);
+
+    (void)left;
+    if (rv == 0)
+        rv = mu__closure_journal_begin(&s->journal, ret_error);
+    if (rv != 0)
+        return rv;
+    if (s->opening.cut > 0)
+        mu__log(ctx, MU__LOG_WARN, "the journal ended in the middle of a record: %" PRIu64
+                " bytes were cut off", s->opening.cut);
+    mu__log(ctx, MU__LOG_INFO, "the journal: %" PRIu64 " named closures, %" PRIu32
+            " of them to be run", s->journal.finished.count + s->journal.named.count,
+            s->closures.count);
     if (s->closures.count > 0)
         mu__sup_watchdog_watch(ctx, s);
+    s->journal.compaction.is_requested = true;
+    mu__sup_journal_plan(ctx, s);
+    return 0;
+}
+
+static int (*const phases[])(struct mu__ctx *ctx, struct supervisor *s, size_t *left,
+                             mu_error *ret_error) = {
+    [JOURNAL_READ] = read_part,
+    [JOURNAL_DROP_LATE] = drop_late,
+    [JOURNAL_QUEUE] = queue_some,
+    [JOURNAL_BEGIN] = begin_epoch,
+};
+
+static int fail(struct mu__ctx *ctx, struct supervisor *s, int rv, const mu_error *error)
+{
+    mu_error *own = &s->opening.error;
+
+    s->opening.phase = JOURNAL_FAILED;
+    *own = *error;
+    if (own->code == 0)
+        (void)mu_error_set(own, rv, "%s", mu_strerror(rv));
+    mu__log(ctx, MU__LOG_ERROR, "the journal: %s", own->message);
+    return rv;
+}
+
+/* One turn of it. */
+static int open_some(struct mu__ctx *ctx, struct supervisor *s)
+{
+    struct journal_opening *opening = &s->opening;
+    mu_error error = {.code = 0};
+    size_t left = TURN_RECORDS;
+    int rv = 0;
+
+    while (rv == 0 && opening->phase != JOURNAL_OPEN) {
+        rv = phases[opening->phase](ctx, s, &left, &error);
+        if (rv == 0)
+            opening->phase++;
+    }
+    return rv == 0 || rv == MU__STORAGE_NOT_YET ? rv : fail(ctx, s, rv, &error);
+}
+
+/* ---- Over many turns ---- */
+
+static unsigned percent(const struct mu__journal_progress *progress)
+{
+    return progress->bytes_all == 0
+               ? 100 : (unsigned)(progress->bytes * 100 / progress->bytes_all);
+}
+
+static void tell(struct mu__ctx *ctx, struct supervisor *s, const mu_error *error)
+{
+    struct journal_opening *opening = &s->opening;
+    const struct mu__journal_progress *progress = &opening->progress;
+    uint64_t now_ms = mu__now_ms(ctx);
+
+    if (s->config.journal_news != NULL)
+        s->config.journal_news(s->config.journal_owner, progress->bytes,
+                               progress->bytes_all, error);
+    if (error != NULL || now_ms - opening->said_ms < SAID_EACH_MS)
+        return;
+    mu__log(ctx, MU__LOG_INFO, "the journal is being read, %u %% of %" PRIu64 " bytes: "
+            "closures wait until it is", percent(progress), progress->bytes_all);
+    opening->said_ms = now_ms;
+}
+
+/* NOT_YET becomes an error when there is no next turn. */
+static int plan_turn(struct mu__ctx *ctx, struct supervisor *s)
+{
+    if (mu__timer_set(ctx, TURN_EACH_MS, timer_token(TIMER_OPENING, 0)) != 0)
+        return MU__STORAGE_NOT_YET;
+    return fail(ctx, s, -MU_ENOMEM, &(mu_error){.code = 0});
+}
+
+void mu__sup_journal_opening(struct mu__ctx *ctx, struct supervisor *s)
+{
+    const mu_error none = {.code = 0};
+    int rv = open_some(ctx, s);
+
+    if (rv == MU__STORAGE_NOT_YET)
+        rv = plan_turn(ctx, s);
+    if (rv == MU__STORAGE_NOT_YET) {
+        tell(ctx, s, NULL);
+    } else if (rv != 0) {
+        tell(ctx, s, &s->opening.error);
+    } else {
+        mu__sup_opened(ctx, s);
+        tell(ctx, s, &none);
+    }
 }
 
 int mu__sup_journal_open(struct mu__ctx *ctx, struct supervisor *s)
 {
-    struct reading reading = {ctx, s};
-    mu_error error = {.code = 0};
-    uint64_t cut = 0;
+    struct journal_opening *opening = &s->opening;
+    mu_error error;
     int rv;
 
+    opening->phase = JOURNAL_OPEN;
     if (s->config.journal == NULL)
         return 0;
-    rv = mu__journal_open(s->config.journal, mu__kernel_schema(ctx->kernel),
-                          mu__kernel_pool(ctx->kernel), read_record, &reading, &error,
-                          &cut, &s->journal.file);
-    mu__named_closures_remove_if(&s->journal.named, is_late);
-    mu__sup_per_worker_restored(ctx, s);
-    if (rv == 0)
-        rv = check_roles(s, &error);
-    if (rv == 0)
-        rv = mu__sup_journal_settle(s);
-    if (rv == 0)
-        rv = mu__closure_journal_begin(&s->journal, &error);
+    rv = mu__journal_read_begin(s->config.journal, mu__kernel_schema(ctx->kernel),
+                                mu__kernel_pool(ctx->kernel), &error, &opening->reading);
     if (rv != 0) {
         mu__log(ctx, MU__LOG_ERROR, "the journal: %s", error.message);
         return rv;
     }
-    if (cut > 0)
-        mu__log(ctx, MU__LOG_WARN, "the journal ended in the middle of a record: %" PRIu64
-                " bytes were cut off", cut);
-    mu__log(ctx, MU__LOG_INFO, "the journal: %" PRIu64 " named closures, %" PRIu32
-            " of them to be run", s->journal.finished.count + s->journal.named.count,
-            s->closures.count);
-    queue_all(ctx, s);
-    s->journal.compaction.is_requested = true;
-    mu__sup_journal_plan(ctx, s);
-    return 0;
+    opening->phase = JOURNAL_READ;
+    opening->progress = mu__journal_read_progress(opening->reading);
+    rv = open_some(ctx, s);
+    if (rv != MU__STORAGE_NOT_YET)
+        return rv;
+    opening->is_late = true;
+    opening->said_ms = mu__now_ms(ctx) - SAID_EACH_MS;
+    tell(ctx, s, NULL);
+    rv = plan_turn(ctx, s);
+    return rv == MU__STORAGE_NOT_YET ? 0 : rv;
+}
+
+mu_value *mu__sup_journal_value(const struct supervisor *s)
+{
+    const struct journal_opening *opening = &s->opening;
+    mu_value *map;
+
+    if (mu__sup_journal_is_open(s))
+        return NULL;
+    map = mu_value_map();
+    (void)mu_value_set(map, "read_bytes", mu_value_int((int64_t)opening->progress.bytes));
+    (void)mu_value_set(map, "bytes", mu_value_int((int64_t)opening->progress.bytes_all));
+    (void)mu_value_set(map, "error", mu_value_string(opening->error.message));
+    return map;
 }

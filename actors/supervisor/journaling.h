@@ -8,8 +8,18 @@
  * it. */
 void mu__sup_journal_init(struct supervisor *s);
 
-/* Reads the journal of the configuration, if there is one, and queues what is left. */
+/* Begins to read the journal of the configuration, if there is one, and to queue what is
+ * left. Of a small one that is all. Else it goes on in later turns, of some milliseconds:
+ * `is_late` is set, and mu__sup_opened is called at the end. */
 int mu__sup_journal_open(struct mu__ctx *ctx, struct supervisor *s);
+
+static inline bool mu__sup_journal_is_open(const struct supervisor *s)
+{
+    return s->opening.phase == JOURNAL_OPEN;
+}
+
+/* For the status: how far it is. NULL: it is open. */
+mu_value *mu__sup_journal_value(const struct supervisor *s);
 
 /* A closure with a name is being scheduled. True when nothing is left to do: it was
  * answered because it has finished, or joined with the one that is under way. */

@@ -1,6 +1,7 @@
 /* Reported metrics, and the status of the cluster as the supervisor knows it. */
 #include "actors/supervisor/actions.h"
 #include "actors/supervisor/handlers.h"
+#include "actors/supervisor/journaling.h"
 #include "actors/supervisor/recall.h"
 #include "actors/supervisor/roles.h"
 #include "actors/supervisor/supervisor.h"
@@ -322,6 +323,8 @@ static void answer(struct mu__ctx *ctx, struct supervisor *s,
     add_process(own, mu__process_of(ctx, MU__NODE_SELF));
     (void)mu_value_set(map, "process", own);
     (void)mu_value_set(map, "insecure", mu_value_bool(s->config.insecure));
+    if (!mu__sup_journal_is_open(s))
+        (void)mu_value_set(map, "journal", mu__sup_journal_value(s));
     (void)mu_value_set(map, "tasks", peers_value(ctx, s, now_ms));
     (void)mu_value_set(map, "closures", closures_value(s));
     (void)mu_value_set(map, "in_flight", in_flight_value(s, now_ms));
@@ -429,6 +432,10 @@ void mu__sup_on_status_get(struct mu__ctx *ctx, void *state, struct mu__msg *msg
          (request == NULL || waiting_of(s, msg->from.node) >= STATUS_OF_ONE_MAX)) ||
         !is_affordable(ctx, s, msg->from.node)) {
         refuse(ctx, s, msg->from, body->token);
+        return;
+    }
+    if (explains && !mu__sup_journal_is_open(s)) {
+        mu__hold(ctx);
         return;
     }
     if (explains) {

@@ -8,6 +8,7 @@
 #include "actors/supervisor/unread.h"
 
 #include <assert.h>
+#include <string.h>
 
 enum { SAME_REPORT_MS = 1000 };  /* a reporter's reports of a server count once in it */
 
@@ -177,7 +178,7 @@ static void on_node_up(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
         mu__log(ctx, MU__LOG_ERROR, "out of memory: a node goes unnoticed");
         return;
     }
-    if (mu__view_is(body->type, "ps"))
+    if (mu__view_is(body->type, "ps") && mu__sup_journal_is_open(s))
         mu__sup_fence(ctx, s, body->node);
 }
 
@@ -228,6 +229,9 @@ static void on_timer(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
         break;
     case TIMER_JOURNAL:
         mu__sup_journal_tick(ctx, s);
+        break;
+    case TIMER_OPENING:
+        mu__sup_journal_opening(ctx, s);
         break;
     case TIMER_COMPACTION:
         mu__sup_journal_step(ctx, s);
@@ -290,6 +294,7 @@ static void done(struct mu__ctx *ctx, void *state)
 
     for (uint32_t i = 0; i < STATUS_REQUESTS_MAX; i++)
         mu_value_free(s->status.requests[i].variables);
+    mu__journal_read_drop(s->opening.reading);
     mu__closure_journal_done(&s->journal);
     mu__sup_inputs_done(s);
     mu__closure_extras_done(&s->extras);
@@ -329,6 +334,22 @@ static bool make_counters(struct supervisor *s)
     return s->failures.servers != NULL && s->failures.timeouts != NULL;
 }
 
+static const struct mu__behavior while_reading;
+
+void mu__sup_opened(struct mu__ctx *ctx, struct supervisor *s)
+{
+    (void)mu__become(ctx, &mu__supervisor);
+    mu__release_held(ctx);
+    for (uint32_t i = 0; i < s->nodes.count; i++)
+        if (strcmp(s->nodes.items[i].type, "ps") == 0)
+            mu__sup_fence(ctx, s, s->nodes.items[i].node);
+}
+
+bool mu__supervisor_reads(const void *state)
+{
+    return !mu__sup_journal_is_open(state);
+}
+
 static int init(struct mu__ctx *ctx, void *state, const void *arg)
 {
     struct supervisor *s = state;
@@ -345,6 +366,8 @@ static int init(struct mu__ctx *ctx, void *state, const void *arg)
     if (mu__closures_init(&s->closures) == 0 && init_sentinel_client(s) &&
         make_counters(s) && mu__sup_expect_workers(ctx, s))
         rv = mu__sup_journal_open(ctx, s);
+    if (rv == 0 && s->opening.is_late)
+        rv = mu__become(ctx, &while_reading);
     if (rv == 0)
         rv = mu__watch_nodes(ctx);
     if (rv != 0)
@@ -379,6 +402,62 @@ static const struct mu__handler handlers[] = {
     {MU__NODE_DOWN, on_node_down},
     {MU__NODE_TROUBLE, mu__ignore},
     {MU__TIMER, on_timer},
+};
+
+/* ---- While the journal is read ---- */
+
+static void hold(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
+{
+    (void)state;
+    (void)msg;
+    mu__hold(ctx);
+}
+
+/* What it has said before is held, so the rest of it is as well. */
+static void on_node_down_early(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
+{
+    struct supervisor *s = state;
+    const struct mu__node_down *body = mu__body(msg);
+
+    mu__live_nodes_remove(&s->nodes, body->node);
+    mu__hold(ctx);
+}
+
+static const struct mu__handler handlers_while_reading[] = {
+    {MU__SCHEDULE, hold},
+    {MU__ROOM_REQUEST, hold},
+    {MU__RESULT, hold},
+    {MU__BEGUN, hold},
+    {MU__RECALLED, hold},
+    {MU__CANCEL_ALL, hold},
+    {MU__CANCEL_CLOSURE, hold},
+    {MU__REGISTER, hold},
+    {MU__DRAIN, hold},
+    {MU__PER_WORKER_MAKE, hold},
+    {MU__FETCH, hold},
+    {MU__RELEASE, hold},
+    {MU__PULLED, hold},
+    {MU__FORGET, hold},
+    {MU__REPORT, mu__sup_on_report},
+    {MU__STATUS_GET, mu__sup_on_status_get},
+    {MU__STATUS, mu__sup_on_status},
+    {MU__CALL, mu__sup_on_call},
+    {MU__CLUSTER_ADDED, hold},
+    {MU__CLUSTER_REMOVED, hold},
+    {MU__TASK_ENDED, hold},
+    {MU__JOB_DONE, hold},
+    {MU__NODE_UP, on_node_up},
+    {MU__NODE_DOWN, on_node_down_early},
+    {MU__NODE_TROUBLE, mu__ignore},
+    {MU__TIMER, on_timer},
+};
+
+static const struct mu__behavior while_reading = {
+    .name = "supervisor",
+    .state_size = sizeof(struct supervisor),
+    .handlers = handlers_while_reading,
+    .handlers_count = sizeof handlers_while_reading / sizeof handlers_while_reading[0],
+    .done = done,
 };
 
 const struct mu__behavior mu__supervisor = {

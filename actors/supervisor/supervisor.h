@@ -26,6 +26,10 @@ struct mu__metric_call {
 
 extern const struct mu__behavior mu__supervisor;    /* init takes the config */
 
+/* Whether its journal is still being read, some thousand records in a turn. What clients
+ * and workers ask for waits meanwhile, but for the status, which says how far it is. */
+bool mu__supervisor_reads(const void *state);
+
 /* For checks in tests: closures queued, and in flight. */
 void mu__supervisor_counts(const void *state, uint32_t *ret_queued,
                            uint32_t *ret_in_flight);

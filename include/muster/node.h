@@ -141,7 +141,11 @@ typedef struct mu_node_options {
     unsigned measure;           /* 1: collect timers for the status; default 0 */
     const char *journal;        /* chief: file in which named closures survive a restart
                                    of the chief; a damaged file is refused (-MU_EDATALOSS;
-                                   see `muster journal repair`); default NULL: none */
+                                   see `muster journal repair`); default NULL: none. While
+                                   a large one is read the node answers peers and
+                                   `muster status`. mu_node_open waits for it; with `loop`
+                                   it does not: calls wait, and when the file cannot be
+                                   used they fail and say why */
     unsigned journal_sync;      /* 1: flush each write to the disk, so that the journal
                                    survives a power cut; default 0 */
     unsigned journal_keep;      /* number of finished closures that are known by name, the

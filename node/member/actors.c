@@ -180,6 +180,8 @@ supervisor_config(const struct mu__member *member, const struct mu__member_confi
         .measure = o->measure != 0,
         .insecure = o->tls.insecure != 0,
         .journal = config->journal,
+        .journal_news = config->journal_news,
+        .journal_owner = config->journal_owner,
         .journal_keep = config->options->journal_keep,
         .journal_keep_ms = config->options->journal_keep_ms,
         .origin = member->incarnation,

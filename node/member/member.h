@@ -59,6 +59,9 @@ struct mu__member_config {
     const char *host;           /* of this process, for messages; NULL: not said */
     uint64_t pid;               /* the same */
     struct mu__storage *journal;    /* the chief's; NULL: none. Outlives the member */
+    mu__journal_news_fn journal_news;   /* see actors/supervisor/config.h; the owner is
+                                           `journal_owner` */
+    void *journal_owner;
     const char *hosts;          /* a task set: who may host the coordination service; NULL
                                    or "": nobody */
     struct mu__coordination_config coordination;    /* of a host: options and its store;

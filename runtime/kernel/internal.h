@@ -32,6 +32,9 @@ struct actor {
     void *state;
     struct mu__msg *first;  /* mailbox */
     struct mu__msg *last;
+    struct mu__msg *held_first; /* see mu__hold */
+    struct mu__msg *held_last;
+    uint32_t held_count;
     uint32_t length;
     uint32_t length_max;
     struct mu__list_node ready_node;

@@ -60,6 +60,21 @@ static struct mu__msg *take(struct mu__kernel *kernel, struct actor *actor)
     return msg;
 }
 
+/* Before all that is in the mailbox. */
+static void release_held(struct mu__kernel *kernel, struct actor *actor)
+{
+    if (actor->held_first == NULL)
+        return;
+    actor->held_last->next = actor->first;
+    if (actor->first == NULL)
+        actor->last = actor->held_last;
+    actor->first = actor->held_first;
+    actor->length += actor->held_count;
+    kernel->counters.queued += actor->held_count;
+    actor->held_first = actor->held_last = NULL;
+    actor->held_count = 0;
+}
+
 static int dead_letter(struct mu__kernel *kernel, struct mu__msg *msg, int code)
 {
     kernel->counters.dead_letters++;
@@ -137,6 +152,36 @@ struct mu__msg *mu__claim(struct mu__ctx *ctx)
     return msg;
 }
 
+void mu__hold(struct mu__ctx *ctx)
+{
+    struct actor *actor = ctx->kernel->running;
+    struct mu__msg *msg;
+
+    if (actor->held_count == MU__HELD_MAX) {
+        ctx->kernel->counters.dead_letters++;
+        return;
+    }
+    msg = mu__claim(ctx);
+    msg->next = NULL;
+    if (actor->held_first == NULL)
+        actor->held_first = msg;
+    else
+        actor->held_last->next = msg;
+    actor->held_last = msg;
+    actor->held_count++;
+}
+
+void mu__release_held(struct mu__ctx *ctx)
+{
+    struct actor *actor = ctx->kernel->running;
+
+    release_held(ctx->kernel, actor);
+    if (actor->first == NULL || actor->ready)
+        return;
+    make_ready(ctx->kernel, actor);
+    mu__kernel_wake(ctx->kernel, mu__now_ms(ctx));
+}
+
 void mu__msg_free(struct mu__ctx *ctx, struct mu__msg *msg)
 {
     mu__pool_put(&ctx->kernel->pool, msg);
@@ -175,6 +220,16 @@ static const struct dispatch *dispatch_of(struct mu__kernel *kernel,
     d->next = kernel->dispatches;
     kernel->dispatches = d;
     return d;
+}
+
+int mu__become(struct mu__ctx *ctx, const struct mu__behavior *behavior)
+{
+    const struct dispatch *dispatch = dispatch_of(ctx->kernel, behavior);
+
+    if (dispatch == NULL)
+        return -MU_ENOMEM;
+    ctx->kernel->running->dispatch = dispatch;
+    return 0;
 }
 
 /* No two actors get the same slot: their numbers differ in the low bits already. */
@@ -226,6 +281,7 @@ static int choose_number(struct mu__kernel *kernel, uint32_t requested,
 
 static void forget(struct mu__kernel *kernel, struct actor *actor)
 {
+    release_held(kernel, actor);
     while (actor->first != NULL)
         (void)dead_letter(kernel, take(kernel, actor), 0);
     mu__timers_drop(&kernel->timers, actor->number, &kernel->pool);

@@ -48,6 +48,7 @@ enum {
     MU__MAILBOX_MAX = 64,
     MU__TURN_MESSAGES = 2,
     MU__ACTOR_BATCH = 1,
+    MU__HELD_MAX = 64,
     MU__ACTORS_MAX = 64,
     MU__TIMERS_MAX = 64,
     MU__READS_FULL = 8,
@@ -58,6 +59,7 @@ enum {
     MU__MAILBOX_MAX = 1 << 20,
     MU__TURN_MESSAGES = 4096,   /* handled in one turn, over all actors */
     MU__ACTOR_BATCH = 64,       /* handled of one actor before the next one runs */
+    MU__HELD_MAX = 1 << 16,     /* messages that one actor holds back */
     MU__ACTORS_MAX = 1 << 20,
     MU__TIMERS_MAX = 1 << 20,
     MU__READS_FULL = 1024,      /* with so many reads of a node that is behind, or frames
@@ -192,6 +194,17 @@ void mu__owe(struct mu__ctx *ctx, uint32_t node, int64_t bytes);
 
 /* Whether nothing more should be sent to a node for now (mu__kernel_node_behind). */
 bool mu__is_behind(const struct mu__ctx *ctx, uint32_t node);
+
+/* From the next message on this actor has the handlers of another behavior, with the same
+ * state; the other's `done` ends it. -MU_ENOMEM, but not for one that the actor has had
+ * before. */
+int mu__become(struct mu__ctx *ctx, const struct mu__behavior *behavior);
+
+/* Hold back the message being handled, until mu__release_held: then all that were held
+ * are handled in their order, before all that came meanwhile. Of one beyond MU__HELD_MAX
+ * nothing is left: it counts as a dead letter. */
+void mu__hold(struct mu__ctx *ctx);
+void mu__release_held(struct mu__ctx *ctx);
 
 /* Handle a claimed message later once more, with its sender. Takes it. */
 void mu__handle_again(struct mu__ctx *ctx, struct mu__msg *msg);

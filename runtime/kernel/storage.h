@@ -17,10 +17,14 @@ struct mu__storage {
 };
 
 struct mu__storage_ops {
-    /* What a process that starts now would find; NULL in *ret_content when there is no
-     * file yet, or it is empty. The caller drops the buffer. */
-    int (*load)(struct mu__storage *storage, mu_error *ret_error,
-                struct mu__buf **ret_content);
+    /* Of what a process that starts now would find, at most `bytes_max` bytes from
+     * `offset` on; NULL in *ret_content when there are none. The caller drops the
+     * buffer. */
+    int (*load)(struct mu__storage *storage, uint64_t offset, uint32_t bytes_max,
+                mu_error *ret_error, struct mu__buf **ret_content);
+
+    /* How many bytes that are. */
+    uint64_t (*size)(const struct mu__storage *storage);
 
     /* Add bytes at the end. They survive the process from the next flush on; before it,
      * a crash leaves any first part of them. After a failure none of them was taken. */
@@ -34,6 +38,10 @@ struct mu__storage_ops {
      * there is the old or the new one. A failure leaves everything as it was. */
     int (*replace)(struct mu__storage *storage, const void *data, size_t size,
                    mu_error *ret_error);
+
+    /* Drop what is behind the first `size` bytes of what load() finds. Nothing was
+     * appended. A failure leaves everything as it was. */
+    int (*cut)(struct mu__storage *storage, uint64_t size, mu_error *ret_error);
 
     /* Reserve space, so that `bytes` more can be appended and flushed, now or later.
      * Where the system cannot reserve, 0 promises nothing. -MU_EEXHAUSTED when there is

@@ -257,31 +257,38 @@ static int set_paths(struct storage *s, const char *path)
 
 /* ---- Operations ---- */
 
-static int file_load(struct mu__storage *base, mu_error *ret_error,
-                     struct mu__buf **ret_content)
+static int file_load(struct mu__storage *base, uint64_t offset, uint32_t bytes_max,
+                     mu_error *ret_error, struct mu__buf **ret_content)
 {
     struct storage *s = storage_of(base);
+    uint64_t left = offset < s->length ? s->length - offset : 0;
+    size_t size = left < bytes_max ? (size_t)left : bytes_max;
     struct mu__buf *content;
     int number;
 
     *ret_content = NULL;
-    if (s->length == 0)
-        return 0;
     if (s->length > UINT32_MAX)
         return mu_error_set(ret_error, -MU_EEXHAUSTED, "%s: %" PRIu64 " bytes, expected "
                             "%" PRIu32 " at most", s->path, s->length, UINT32_MAX);
-    content = mu__buf_new(s->length);
+    if (size == 0)
+        return 0;
+    content = mu__buf_new(size);
     if (content == NULL)
-        return mu_error_set(ret_error, -MU_ENOMEM, "%s: no memory for its %" PRIu64
-                            " bytes", s->path, s->length);
-    number = read_at(s->file, content->data, s->length, 0);
+        return mu_error_set(ret_error, -MU_ENOMEM, "%s: no memory for %zu bytes of it",
+                            s->path, size);
+    number = read_at(s->file, content->data, size, offset);
     if (number != 0) {
         mu__buf_unref(content);
         return refuse(ret_error, s->path, number, "read it", "");
     }
-    content->size = (uint32_t)s->length;
+    content->size = (uint32_t)size;
     *ret_content = content;
     return 0;
+}
+
+static uint64_t file_size(const struct mu__storage *base)
+{
+    return ((const struct storage *)base)->length;
 }
 
 static int check_name(const struct storage *s, mu_error *error)
@@ -373,6 +380,18 @@ static int file_append(struct mu__storage *base, const void *data, size_t size,
         memcpy(s->pending + s->pending_size, data, size);
     s->pending_size += size;
     return 0;
+}
+
+static int file_cut(struct mu__storage *base, uint64_t size, mu_error *ret_error)
+{
+    struct storage *s = storage_of(base);
+    int number = cut_at(s->file, size);
+
+    if (number == 0)
+        s->length = size;
+    if (number == 0 && s->sync && fdatasync(s->file) != 0)
+        number = errno;
+    return number == 0 ? 0 : refuse(ret_error, s->path, number, "cut off its end", "");
 }
 
 /* A new file, locked and with the permissions of the old one. Returns 0 or an errno. */
@@ -579,6 +598,8 @@ static int file_reserve(struct mu__storage *base, uint64_t bytes, mu_error *ret_
 
 static const struct mu__storage_ops file_ops = {
     .load = file_load,
+    .size = file_size,
+    .cut = file_cut,
     .append = file_append,
     .flush = file_flush,
     .replace = file_replace,

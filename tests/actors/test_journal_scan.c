@@ -105,17 +105,38 @@ struct seen {
     struct mu__journal_piece damage;    /* the first */
 };
 
-static struct seen scan_all(const uint8_t *bytes, size_t size)
+/* The next piece of a file of which the scan has `part` bytes at a time, but where it asks
+ * for more. */
+static void next_piece(struct mu__journal_scan *scan, const uint8_t *bytes, size_t size,
+                       size_t part, struct mu__journal_piece *piece)
+{
+    for (;;) {
+        size_t left = size - (scan->base + scan->at);
+        size_t given;
+
+        mu__journal_scan_next(scan, piece);
+        if (piece->kind != MU__JOURNAL_MORE)
+            return;
+        assert_true(scan->has_more);
+        given = piece->bytes > part ? piece->bytes : part;
+        mu__journal_scan_move(scan, bytes + piece->offset, given < left ? given : left,
+                              given < left);
+    }
+}
+
+static struct seen scan_by_parts(const uint8_t *bytes, size_t size, size_t part)
 {
     struct mu__journal_scan scan;
     struct mu__journal_piece piece;
     struct seen seen = {0};
     mu_error error;
 
-    assert_int_equal(mu__journal_scan_begin(&scan, bytes, size, "f", &error), 0);
+    assert_int_equal(mu__journal_scan_begin(&scan, bytes, part < size ? part : size, "f",
+                                            &error), 0);
+    scan.has_more = part < size;
     seen.bytes = scan.at;
     do {
-        mu__journal_scan_next(&scan, &piece);
+        next_piece(&scan, bytes, size, part, &piece);
         assert_int_equal(piece.offset, seen.bytes);
         seen.bytes += piece.bytes;
         if (piece.kind == MU__JOURNAL_RECORD)
@@ -129,6 +150,25 @@ static struct seen scan_all(const uint8_t *bytes, size_t size)
         }
     } while (piece.kind != MU__JOURNAL_END);
     assert_int_equal(seen.bytes, size);
+    return seen;
+}
+
+/* However large the parts are in which a file is scanned, the same is seen. */
+static struct seen scan_all(const uint8_t *bytes, size_t size)
+{
+    struct seen seen = scan_by_parts(bytes, size, SIZE_MAX);
+
+    for (size_t part = 40; part < 400; part += 61) {
+        struct seen by_parts = scan_by_parts(bytes, size, part);
+
+        assert_int_equal(by_parts.records, seen.records);
+        assert_int_equal(by_parts.damages, seen.damages);
+        assert_int_equal(by_parts.lost, seen.lost);
+        assert_int_equal(by_parts.torn_bytes, seen.torn_bytes);
+        assert_int_equal(by_parts.damage.offset, seen.damage.offset);
+        assert_int_equal(by_parts.damage.bytes, seen.damage.bytes);
+        assert_string_equal(by_parts.damage.what, seen.damage.what);
+    }
     return seen;
 }
 

@@ -75,23 +75,42 @@ void sim_storage_set(struct sim_storage *s, const void *data, size_t size)
 
 /* ---- The door ---- */
 
-static int sim_load(struct mu__storage *base, mu_error *ret_error,
-                    struct mu__buf **ret_content)
+static int sim_load(struct mu__storage *base, uint64_t offset, uint32_t bytes_max,
+                    mu_error *ret_error, struct mu__buf **ret_content)
 {
     struct sim_storage *s = storage_of(base);
+    size_t left = offset < s->flushed ? s->flushed - (size_t)offset : 0;
+    size_t size = left < bytes_max ? left : bytes_max;
     struct mu__buf *content;
     bool happens;
     int rv = begin(s, SIM_STORAGE_LOAD, ret_error, &happens);
 
     *ret_content = NULL;
-    if (rv != 0 || s->flushed == 0)
+    if (rv != 0 || size == 0)
         return rv;
-    content = mu__buf_new(s->flushed);
+    content = mu__buf_new(size);
     assert(content != NULL);
-    memcpy(content->data, s->content, s->flushed);
-    content->size = (uint32_t)s->flushed;
+    memcpy(content->data, s->content + offset, size);
+    content->size = (uint32_t)size;
     *ret_content = content;
     return 0;
+}
+
+static uint64_t sim_size(const struct mu__storage *base)
+{
+    return ((const struct sim_storage *)base)->flushed;
+}
+
+static int sim_cut(struct mu__storage *base, uint64_t size, mu_error *ret_error)
+{
+    struct sim_storage *s = storage_of(base);
+    bool happens;
+    int rv = begin(s, SIM_STORAGE_REPLACE, ret_error, &happens);
+
+    assert(s->size == s->flushed && size <= s->size);
+    if (happens)
+        s->size = s->flushed = (size_t)size;
+    return rv;
 }
 
 static int sim_append(struct mu__storage *base, const void *data, size_t size,
@@ -202,6 +221,8 @@ static int sim_reserve(struct mu__storage *base, uint64_t bytes, mu_error *ret_e
 
 static const struct mu__storage_ops sim_storage_ops = {
     .load = sim_load,
+    .size = sim_size,
+    .cut = sim_cut,
     .append = sim_append,
     .flush = sim_flush,
     .replace = sim_replace,

@@ -15,7 +15,7 @@ enum sim_storage_op {
     SIM_STORAGE_LOAD,
     SIM_STORAGE_APPEND,
     SIM_STORAGE_FLUSH,
-    SIM_STORAGE_REPLACE,        /* and the commit of a renewal */
+    SIM_STORAGE_REPLACE,        /* also by a cut, or the commit of a renewal */
     SIM_STORAGE_RENEW,          /* its begin and its appends */
     SIM_STORAGE_OPS
 };

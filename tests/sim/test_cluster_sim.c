@@ -176,12 +176,20 @@ static void note_gone(struct mu__storage *storage)
     note(storage, 'g');
 }
 
-static int load_nothing(struct mu__storage *storage, mu_error *ret_error,
-                        struct mu__buf **ret_content)
+static int load_nothing(struct mu__storage *storage, uint64_t offset, uint32_t bytes_max,
+                        mu_error *ret_error, struct mu__buf **ret_content)
 {
+    (void)offset;
+    (void)bytes_max;
     (void)ret_error;
     note(storage, 'l');
     *ret_content = NULL;
+    return 0;
+}
+
+static uint64_t size_of_nothing(const struct mu__storage *storage)
+{
+    (void)storage;
     return 0;
 }
 
@@ -212,6 +220,7 @@ static void test_journal_outlives_its_chief(void **state)
 {
     static const struct mu__storage_ops ops = {
         .load = load_nothing,
+        .size = size_of_nothing,
         .append = take_bytes,
         .flush = take_flush,
         .replace = take_bytes,

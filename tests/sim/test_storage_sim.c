@@ -63,7 +63,7 @@ static size_t left_after_crash(uint64_t seed)
 
     append_text(s, "abcd");
     sim_storage_crash(s);
-    assert_int_equal(s->base.ops->load(&s->base, NULL, &content), 0);
+    assert_int_equal(s->base.ops->load(&s->base, 0, UINT32_MAX, NULL, &content), 0);
     left = content == NULL ? 0 : content->size;
     mu__buf_unref(content);
     sim_storage_free(s);
@@ -100,8 +100,9 @@ static void test_faults_are_counted(void **state)
     append_text(s, "b");
     assert_int_equal(s->base.ops->flush(&s->base, &error), 0);
     sim_storage_fail(s, SIM_STORAGE_LOAD, 1, -MU_EUNAVAILABLE);
-    assert_int_equal(s->base.ops->load(&s->base, &error, &content), -MU_EUNAVAILABLE);
-    assert_int_equal(s->base.ops->load(&s->base, &error, &content), 0);
+    assert_int_equal(s->base.ops->load(&s->base, 0, 9, &error, &content),
+                     -MU_EUNAVAILABLE);
+    assert_int_equal(s->base.ops->load(&s->base, 0, 9, &error, &content), 0);
     assert_int_equal(content->size, 1);
     assert_int_equal(s->counts[SIM_STORAGE_APPEND], 3);
     mu__buf_unref(content);

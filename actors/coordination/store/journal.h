@@ -34,6 +34,38 @@ int mu__journal_open(struct mu__storage *storage, const struct mu__schema *schem
                      mu_error *ret_error, uint64_t *ret_cut,
                      struct mu__journal **ret_journal);
 
+/* The same in steps, for a file that is large. Begin reads the header; each step hands at
+ * most so many messages to `visit`, and no more once they have so many bytes together.
+ * MU__STORAGE_NOT_YET: there are more steps; all else ends the reading. What the file
+ * needs at the end of it (a torn end is cut off, or it is rewritten) comes with the last
+ * one. */
+struct mu__journal_reading;
+
+struct mu__journal_step {
+    mu__journal_visit_fn visit;
+    void *owner;
+    size_t records_max;
+    size_t bytes_max;
+};
+
+struct mu__journal_progress {
+    uint64_t records;           /* so many were visited, */
+    uint64_t bytes;             /* of so many bytes, */
+    uint64_t bytes_all;         /* of a file of so many */
+};
+
+int mu__journal_read_begin(struct mu__storage *storage, const struct mu__schema *schema,
+                           struct mu__pool *pool, mu_error *ret_error,
+                           struct mu__journal_reading **ret_reading);
+int mu__journal_read_step(struct mu__journal_reading *reading,
+                          const struct mu__journal_step *step, mu_error *ret_error,
+                          uint64_t *ret_cut, struct mu__journal **ret_journal);
+struct mu__journal_progress
+mu__journal_read_progress(const struct mu__journal_reading *reading);
+
+/* End a reading that has not ended. NULL is fine. */
+void mu__journal_read_drop(struct mu__journal_reading *reading);
+
 /* The writer of a journal. */
 enum mu__journal_use {
     MU__JOURNAL_OF_CHIEF,   /* MU__JOURNAL_BEGIN to MU__JOURNAL_REMOVED, and
@@ -42,10 +74,10 @@ enum mu__journal_use {
     MU__JOURNAL_USES
 };
 
-/* Whether the file is a journal without damage, and of this use (-MU_EINVALID: of the
- * other one). Reads all of it and changes nothing. */
+/* Whether the file is a journal of this use (-MU_EINVALID: of the other one), and without
+ * damage in its first `bytes_max` bytes. Changes nothing. */
 int mu__journal_verify(struct mu__storage *storage, enum mu__journal_use use,
-                       mu_error *ret_error);
+                       uint64_t bytes_max, mu_error *ret_error);
 
 /* What was not flushed may be lost. NULL is fine. */
 void mu__journal_close(struct mu__journal *journal);

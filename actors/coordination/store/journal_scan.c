@@ -216,21 +216,32 @@ static void give_disorder(struct mu__journal_scan *scan, struct mu__journal_piec
     give(scan, piece, MU__JOURNAL_DAMAGED, 0);
 }
 
+/* Only in the last part of a file is what is no whole record looked at closer. */
+static void give_more(struct mu__journal_piece *piece, size_t needed)
+{
+    piece->kind = MU__JOURNAL_MORE;
+    piece->bytes = needed;
+}
+
 static void next_with_head(struct mu__journal_scan *scan, struct mu__journal_piece *piece,
                            const struct head *head)
 {
     size_t left = scan->size - scan->at;
-    uint32_t sum;
+    bool is_next = head->number == scan->number && head->bytes <= left;
+    uint32_t sum = 0;
 
-    if (head->number > scan->number) {
+    if (is_next && is_whole(scan, scan->at, head, &sum)) {
+        give_record(scan, piece, MU__JOURNAL_HEAD_BYTES, head->message_bytes,
+                    head->bytes);
+    } else if (scan->has_more) {
+        give_more(piece, head->number == scan->number && !is_next ? head->bytes
+                                                                  : SIZE_MAX);
+    } else if (head->number > scan->number) {
         give_disorder(scan, piece, head);
     } else if (head->bytes > left) {
         give(scan, piece, MU__JOURNAL_TORN, left);
     } else if (head->number < scan->number) {
         give_disorder(scan, piece, head);
-    } else if (is_whole(scan, scan->at, head, &sum)) {
-        give_record(scan, piece, MU__JOURNAL_HEAD_BYTES, head->message_bytes,
-                    head->bytes);
     } else if (scan->zeros_from < scan->at + head->bytes &&
                scan->size - scan->zeros_from >= MU__JOURNAL_FOOT_BYTES) {
         give(scan, piece, MU__JOURNAL_TORN, left);
@@ -373,27 +384,49 @@ bool mu__journal_scan_headless(struct mu__journal_scan *scan, const void *data,
     return find_old_record(scan, 0) < size;
 }
 
+/* A head that is no head may be cut by the end of the part. */
+static size_t needed_at(const struct mu__journal_scan *scan)
+{
+    return scan->format != MU__JOURNAL_FORMAT_MIN &&
+                   scan->size - scan->at < MU__JOURNAL_HEAD_BYTES
+               ? MU__JOURNAL_HEAD_BYTES
+               : SIZE_MAX;
+}
+
 void mu__journal_scan_next(struct mu__journal_scan *scan,
                            struct mu__journal_piece *ret_piece)
 {
     struct head head;
 
-    ret_piece->offset = scan->at;
+    ret_piece->offset = scan->base + scan->at;
     ret_piece->number = scan->number;
     ret_piece->records = 0;
     ret_piece->message = NULL;
     ret_piece->message_bytes = 0;
     ret_piece->what[0] = '\0';
-    if (scan->at == scan->size)
+    if (scan->at == scan->size && !scan->has_more)
         give(scan, ret_piece, MU__JOURNAL_END, 0);
     else if (scan->format == 0)
         give(scan, ret_piece, MU__JOURNAL_TORN, scan->size - scan->at);
+    else if (scan->format != MU__JOURNAL_FORMAT_MIN && read_head(scan, scan->at, &head))
+        next_with_head(scan, ret_piece, &head);
+    else if (scan->has_more)
+        give_more(ret_piece, needed_at(scan));
     else if (scan->format == MU__JOURNAL_FORMAT_MIN)
         next_old(scan, ret_piece);
-    else if (read_head(scan, scan->at, &head))
-        next_with_head(scan, ret_piece, &head);
     else
         next_without_head(scan, ret_piece);
+}
+
+void mu__journal_scan_move(struct mu__journal_scan *scan, const void *data, size_t size,
+                           bool has_more)
+{
+    scan->base += scan->at;
+    scan->at = 0;
+    scan->data = data;
+    scan->size = size;
+    scan->has_more = has_more;
+    scan->zeros_from = has_more ? size : find_zeros(data, size);
 }
 
 void mu__journal_scan_refuse(struct mu__journal_scan *scan,

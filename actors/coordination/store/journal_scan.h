@@ -46,6 +46,7 @@ enum mu__journal_piece_kind {
     MU__JOURNAL_RECORD,
     MU__JOURNAL_TORN,       /* up to the end of the file; never flushed */
     MU__JOURNAL_DAMAGED,    /* the next piece is behind the damage */
+    MU__JOURNAL_MORE,       /* of a part: `bytes` are needed from `offset` on, or all */
     MU__JOURNAL_END
 };
 
@@ -62,8 +63,10 @@ struct mu__journal_piece {
 };
 
 struct mu__journal_scan {
-    const uint8_t *data;    /* borrowed */
+    const uint8_t *data;    /* borrowed: the file, or a part of it */
     size_t size;
+    size_t base;            /* where the part begins in the file */
+    bool has_more;          /* the file goes on behind it */
     size_t zeros_from;      /* the file is zero from here on */
     size_t at;              /* where the next piece begins; 0: the header is torn */
     uint64_t number;        /* of the next record */
@@ -81,6 +84,12 @@ int mu__journal_scan_begin(struct mu__journal_scan *scan, const void *data, size
  * behind it. The first piece is then the damaged header. */
 bool mu__journal_scan_headless(struct mu__journal_scan *scan, const void *data,
                                size_t size);
+
+/* For a file that is read in parts: begin with the first one, and set has_more when that
+ * is not all of it. After MU__JOURNAL_MORE, go on with the part that begins at that
+ * piece's offset. */
+void mu__journal_scan_move(struct mu__journal_scan *scan, const void *data, size_t size,
+                           bool has_more);
 
 /* The next piece; from the end on, MU__JOURNAL_END. */
 void mu__journal_scan_next(struct mu__journal_scan *scan,

@@ -151,20 +151,6 @@ void mu__named_closures_remove(struct named_closures *named,
     free_closure(closure);
 }
 
-void mu__named_closures_remove_if(struct named_closures *named,
-                                  bool (*drops)(const struct named_closure *closure))
-{
-    struct named_closure *next;
-
-    for (struct named_closure *at =
-             MU__LIST_FIRST(&named->all, struct named_closure, node);
-         at != NULL; at = next) {
-        next = MU__LIST_NEXT(at, struct named_closure, node);
-        if (drops(at))
-            mu__named_closures_remove(named, at);
-    }
-}
-
 void mu__named_closures_done(struct named_closures *named)
 {
     struct mu__list_node *node;

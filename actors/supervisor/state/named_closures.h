@@ -61,10 +61,6 @@ struct named_closure *mu__named_closures_add(struct named_closures *named,
 void mu__named_closures_remove(struct named_closures *named,
                                struct named_closure *closure);
 
-/* Removes each entry that `drops` says yes to. */
-void mu__named_closures_remove_if(struct named_closures *named,
-                                  bool (*drops)(const struct named_closure *closure));
-
 /* False: out of memory. */
 bool mu__named_closure_join(struct named_closure *closure, mu__pid pid, uint64_t token);
 void mu__named_closure_forget_joined(struct named_closure *closure);

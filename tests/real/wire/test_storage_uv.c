@@ -153,7 +153,7 @@ static void expect_content(struct mu__storage *storage, const char *text)
 {
     struct mu__buf *content = NULL;
 
-    assert_int_equal(storage->ops->load(storage, NULL, &content), 0);
+    assert_int_equal(storage->ops->load(storage, 0, UINT32_MAX, NULL, &content), 0);
     assert_non_null(content);
     assert_int_equal(content->size, strlen(text));
     assert_memory_equal(content->data, text, content->size);
@@ -343,7 +343,8 @@ static void test_flushed_survives_a_kill(void **state)
     assert_int_equal(waitpid(child, &status, 0), child);
     assert_true(WIFSIGNALED(status));
     place_restart(place);
-    assert_int_equal(place->storage->ops->load(place->storage, NULL, &content), 0);
+    assert_int_equal(place->storage->ops->load(place->storage, 0, UINT32_MAX, NULL,
+                                               &content), 0);
     assert_non_null(content);
     assert_true(content->size >= size && content->size <= size + 11);
     assert_memory_equal(content->data, expected, size);

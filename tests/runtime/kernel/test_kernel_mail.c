@@ -414,6 +414,86 @@ static void test_timers_are_bounded(void **state)
     assert_int_equal(count, MU__TIMERS_MAX);
 }
 
+/* ---- Holding back ---- */
+
+static void hold_ping(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
+{
+    (void)state;
+    (void)msg;
+    mu__hold(ctx);
+}
+
+static const struct mu__handler shy_handlers[] = {
+    {MU__PING, hold_ping},
+    {MU__LOOK, on_look},
+    {MU__STEP, on_step},
+};
+
+static const struct mu__behavior shy_behavior = {
+    .name = "shy",
+    .state_size = sizeof(struct probe),
+    .handlers = shy_handlers,
+    .handlers_count = sizeof shy_handlers / sizeof shy_handlers[0],
+    .done = probe_done,
+};
+
+static void become_shy(struct mu__ctx *ctx, void *arg)
+{
+    (void)arg;
+    assert_int_equal(mu__become(ctx, &shy_behavior), 0);
+}
+
+static void open_up(struct mu__ctx *ctx, void *arg)
+{
+    (void)arg;
+    assert_int_equal(mu__become(ctx, &probe_behavior), 0);
+    mu__release_held(ctx);
+}
+
+static void test_held_messages_come_first(void **state)
+{
+    struct bench *bench = *state;
+    mu__pid probe = spawn(bench, &probe_behavior);
+    struct step shy = {become_shy, NULL};
+    struct step open = {open_up, NULL};
+    struct mu__look look = {7};
+
+    tell(bench, probe, &shy);
+    assert_int_equal(ping(bench, probe, 1), 0);
+    assert_int_equal(ping(bench, probe, 2), 0);
+    assert_int_equal(post(bench, probe, MU__LOOK, &look, sizeof look), 0);
+    expect(bench, 10, "[    0] n shy: 16: look 7 of 0\n");
+    assert_int_equal(counters_of(bench).queued, 0);
+    tell(bench, probe, &open);
+    assert_int_equal(ping(bench, probe, 3), 0);
+    expect(bench, 20,
+           "[   10] n probe: 16: ping 1 from 0\n"
+           "[   10] n probe: 16: ping 2 from 0\n"
+           "[   10] n probe: 16: ping 3 from 0\n");
+    assert_int_equal(counters_of(bench).queued, 0);
+    tell(bench, probe, &open);      /* nothing is held */
+    expect(bench, 30, "");
+}
+
+/* Of those beyond the bound, and of an actor that ends, nothing is left. */
+static void test_held_messages_are_bounded(void **state)
+{
+    struct bench *bench = *state;
+    mu__pid probe = spawn(bench, &probe_behavior);
+    struct step shy = {become_shy, NULL};
+    uint64_t live = mu__kernel_pool(bench->kernel)->live;
+
+    tell(bench, probe, &shy);
+    for (uint64_t i = 0; i < MU__HELD_MAX + 3; i++)
+        assert_int_equal(ping(bench, probe, i), 0);
+    sim_run_until(bench->sim, 100);
+    assert_int_equal(new_dead(bench), 3);
+    mu__stop(bench->kernel, probe);
+    assert_int_equal(new_dead(bench), MU__HELD_MAX);
+    assert_int_equal(counters_of(bench).queued, 0);
+    assert_int_equal(mu__kernel_pool(bench->kernel)->live, live);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -431,6 +511,8 @@ int main(void)
         STORY(test_a_timer_never_fires_in_its_own_turn),
         STORY(test_late_timers_do_not_overflow),
         STORY(test_timers_are_bounded),
+        STORY(test_held_messages_come_first),
+        STORY(test_held_messages_are_bounded),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -93,7 +93,8 @@ static struct mu__buf *contract_load(struct contract_storage_state *s)
     struct mu__storage *storage = contract_storage(s);
     struct mu__buf *content = NULL;
 
-    assert_int_equal(storage->ops->load(storage, &s->error, &content), 0);
+    assert_int_equal(storage->ops->load(storage, 0, UINT32_MAX, &s->error,
+                                         &content), 0);
     if (content != NULL)
         assert_true(content->size > 0 && content->refs == 1);
     return content;
@@ -158,6 +159,55 @@ static void contract_storage_keeps_what_was_flushed(void **state)
     contract_append(s, " four");
     contract_flush(s);
     contract_expect_kept(s, "one two three four");
+}
+
+static void contract_expect_part(struct contract_storage_state *s, uint64_t offset,
+                                 uint32_t bytes_max, const char *text)
+{
+    struct mu__storage *storage = contract_storage(s);
+    struct mu__buf *content = NULL;
+
+    assert_int_equal(storage->ops->load(storage, offset, bytes_max, &s->error, &content),
+                     0);
+    assert_int_equal(content == NULL ? 0 : content->size, strlen(text));
+    if (content != NULL)
+        assert_memory_equal(content->data, text, content->size);
+    mu__buf_unref(content);
+}
+
+static void contract_storage_loads_parts(void **state)
+{
+    struct contract_storage_state *s = *state;
+    struct mu__storage *storage = contract_storage(s);
+
+    assert_int_equal(storage->ops->size(storage), 0);
+    contract_append(s, "one two three");
+    contract_flush(s);
+    assert_int_equal(storage->ops->size(storage), 13);
+    contract_expect_part(s, 0, 4, "one ");
+    contract_expect_part(s, 4, 4, "two ");
+    contract_expect_part(s, 8, 9, "three");
+    contract_expect_part(s, 12, 1, "e");
+    contract_expect_part(s, 13, 1, "");
+    contract_expect_part(s, UINT64_MAX, 1, "");
+}
+
+/* What is appended then stands behind the cut. */
+static void contract_storage_cuts_its_end(void **state)
+{
+    struct contract_storage_state *s = *state;
+    struct mu__storage *storage;
+
+    contract_append(s, "whole torn");
+    contract_flush(s);
+    s->fixture->restart(s->place);
+    storage = contract_storage(s);
+    assert_int_equal(storage->ops->cut(storage, 6, &s->error), 0);
+    assert_int_equal(storage->ops->size(storage), 6);
+    contract_expect_kept(s, "whole ");
+    contract_append(s, "on");
+    contract_flush(s);
+    contract_expect_kept(s, "whole on");
 }
 
 /* What was not flushed may be lost, from some byte on. */
@@ -438,6 +488,8 @@ static int contract_storage_run(const char *name, const struct contract_storage 
     struct CMUnitTest tests[] = {
         CONTRACT_STORAGE_TEST(contract_storage_begins_empty),
         CONTRACT_STORAGE_TEST(contract_storage_keeps_what_was_flushed),
+        CONTRACT_STORAGE_TEST(contract_storage_loads_parts),
+        CONTRACT_STORAGE_TEST(contract_storage_cuts_its_end),
         CONTRACT_STORAGE_TEST(contract_storage_tears_only_the_end),
         CONTRACT_STORAGE_TEST(contract_storage_takes_any_size),
         CONTRACT_STORAGE_TEST(contract_storage_replaces_everything),

@@ -28,12 +28,13 @@ struct file {
     size_t size;
 };
 
-static int file_load(struct mu__storage *storage, mu_error *ret_error,
-                     struct mu__buf **ret_content)
+static int file_load(struct mu__storage *storage, uint64_t offset, uint32_t bytes_max,
+                     mu_error *ret_error, struct mu__buf **ret_content)
 {
     struct file *file = (struct file *)storage;
     struct mu__buf *content = NULL;
 
+    assert_true(offset == 0 && file->size < bytes_max);
     if (file->size > 0) {
         content = mu__buf_new(file->size);
         if (content == NULL)

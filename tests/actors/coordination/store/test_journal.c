@@ -87,6 +87,147 @@ static void test_large_message(void **state)
     mu__buf_unref(f->kept);
 }
 
+/* ---- In parts ---- */
+
+/* A journal of some megabytes, with messages of all sizes. The caller knows its ids. */
+static void write_large(struct fixture *f)
+{
+    open_and_expect(f, 0);
+    for (uint64_t id = 0; id < 2000; id++) {
+        struct mu__msg *msg;
+
+        append(f, id);
+        if (id % 400 != 4)
+            continue;
+        f->keep = 1000000 + id;
+        msg = make(&f->pool, f->keep);
+        ((struct mu__journal_scheduled *)(void *)msg->body)->args =
+            blob_value(BLOB_BYTES - (uint32_t)id, id % 800 == 4 ? BLOB_BYTES : 0);
+        assert_int_equal(mu__journal_append(f->journal, msg, &f->error), 0);
+        mu__pool_put(&f->pool, msg);
+        want(f, f->keep);
+    }
+    flush(f);
+    leave(f);
+}
+
+static int note_id(void *owner, struct mu__msg *msg)
+{
+    struct fixture *f = owner;
+
+    f->seen.at[f->seen.count++] = id_of(msg);
+    return 0;
+}
+
+/* Read it by steps of so many messages and bytes. Returns how many there were. */
+static unsigned read_by_steps(struct fixture *f, size_t records_max, size_t bytes_max)
+{
+    const struct mu__journal_step step = {note_id, f, records_max, bytes_max};
+    struct mu__journal_reading *reading = NULL;
+    unsigned steps = 0;
+    int rv;
+
+    f->seen.count = 0;
+    assert_int_equal(mu__journal_read_begin(&f->storage->base, &mu__messages, &f->pool,
+                                            &f->error, &reading), 0);
+    do {
+        size_t before = f->seen.count;
+        uint64_t bytes = mu__journal_read_progress(reading).bytes;
+        struct mu__journal_progress progress;
+
+        rv = mu__journal_read_step(reading, &step, &f->error, &f->cut, &f->journal);
+        steps++;
+        assert_true(f->seen.count - before <= records_max);
+        if (rv == 0)
+            break;
+        assert_int_equal(rv, MU__STORAGE_NOT_YET);
+        progress = mu__journal_read_progress(reading);
+        assert_int_equal(progress.records, f->seen.count);
+        assert_int_equal(progress.bytes_all, f->storage->flushed);
+        assert_true(progress.bytes - bytes < bytes_max ||
+                    progress.bytes - bytes < bytes_max + 2 * BLOB_BYTES + 1000);
+    } while (true);
+    return steps;
+}
+
+/* Messages that lie in two parts of the file, and one that is larger than any, come as
+ * they were written. */
+static void test_reads_in_parts(void **state)
+{
+    struct fixture *f = *state;
+
+    write_large(f);
+    assert_true(f->storage->flushed > 7 * BLOB_BYTES);
+    assert_true(read_by_steps(f, 1, SIZE_MAX) > 2000);
+    expect_ids(&f->seen, &f->wanted, f->wanted.count);
+    assert_int_equal(mu__journal_bytes(f->journal), f->storage->flushed);
+    leave(f);
+    assert_true(read_by_steps(f, 100, SIZE_MAX) > 20);
+    leave(f);
+    assert_true(read_by_steps(f, SIZE_MAX, 1) > 2000);
+    leave(f);
+    f->storage->counts[SIM_STORAGE_LOAD] = 0;
+    assert_int_equal(read_by_steps(f, SIZE_MAX, SIZE_MAX), 1);
+    assert_true(f->storage->counts[SIM_STORAGE_LOAD] > 5);
+    expect_ids(&f->seen, &f->wanted, f->wanted.count);
+}
+
+/* A torn end is cut off and nothing before it is written again. What is appended then
+ * comes back. */
+static void test_torn_end_of_many_parts(void **state)
+{
+    struct fixture *f = *state;
+    uint64_t appended;
+
+    write_large(f);
+    f->storage->size = f->storage->flushed -= 5;
+    appended = f->storage->counts[SIM_STORAGE_APPEND];
+    (void)read_by_steps(f, 300, SIZE_MAX);
+    f->wanted.count--;
+    expect_ids(&f->seen, &f->wanted, f->wanted.count);
+    assert_true(f->cut > 0);
+    assert_int_equal(mu__journal_bytes(f->journal), f->storage->flushed);
+    assert_int_equal(f->storage->counts[SIM_STORAGE_APPEND], appended);
+    append(f, 5000);
+    flush(f);
+    leave(f);
+    (void)read_by_steps(f, 300, SIZE_MAX);
+    expect_ids(&f->seen, &f->wanted, f->wanted.count);
+    assert_int_equal(f->cut, 0);
+}
+
+/* Damage in the midst of a large file is told with what is whole behind it. One that is
+ * not read to its end leaves nothing behind. */
+static void test_damage_in_a_part(void **state)
+{
+    struct fixture *f = *state;
+    const struct mu__journal_step step = {note_id, f, 10, SIZE_MAX};
+    struct mu__journal_reading *reading = NULL;
+    int rv;
+
+    write_large(f);
+    f->storage->content[3 * BLOB_BYTES] ^= 1;
+    assert_int_equal(mu__journal_verify(&f->storage->base, MU__JOURNAL_OF_CHIEF, 1000,
+                                        &f->error), 0);
+    assert_int_equal(mu__journal_verify(&f->storage->base, MU__JOURNAL_OF_CHIEF,
+                                        UINT64_MAX, &f->error), -MU_EDATALOSS);
+    f->seen.count = 0;
+    assert_int_equal(mu__journal_read_begin(&f->storage->base, &mu__messages, &f->pool,
+                                            &f->error, &reading), 0);
+    do
+        rv = mu__journal_read_step(reading, &step, &f->error, &f->cut, &f->journal);
+    while (rv == MU__STORAGE_NOT_YET);
+    assert_int_equal(rv, -MU_EDATALOSS);
+    assert_non_null(strstr(f->error.message, "is damaged: its "));
+    assert_non_null(strstr(f->error.message, " whole records stand behind it"));
+    assert_true(f->seen.count > 400 && f->seen.count < 2000);
+    assert_int_equal(mu__journal_read_begin(&f->storage->base, &mu__messages, &f->pool,
+                                            &f->error, &reading), 0);
+    assert_int_equal(mu__journal_read_step(reading, &step, &f->error, &f->cut,
+                                           &f->journal), MU__STORAGE_NOT_YET);
+    mu__journal_read_drop(reading);
+}
+
 /* ---- Torn and damaged ends ---- */
 
 static uint32_t little32(const uint8_t *at)
@@ -398,6 +539,9 @@ int main(void)
         JOURNAL_TEST(test_messages_come_back),
         JOURNAL_TEST(test_flush_of_nothing),
         JOURNAL_TEST(test_large_message),
+        JOURNAL_TEST(test_reads_in_parts),
+        JOURNAL_TEST(test_torn_end_of_many_parts),
+        JOURNAL_TEST(test_damage_in_a_part),
         JOURNAL_TEST(test_every_cut),
         JOURNAL_TEST(test_every_flip),
         JOURNAL_TEST(test_zeros_at_the_end),

@@ -24,11 +24,12 @@ struct fixed {
     uint8_t bytes[1 << 16];
 };
 
-static int fixed_load(struct mu__storage *base, mu_error *ret_error,
-                      struct mu__buf **ret_content)
+static int fixed_load(struct mu__storage *base, uint64_t offset, uint32_t bytes_max,
+                      mu_error *ret_error, struct mu__buf **ret_content)
 {
     struct fixed *fixed = (struct fixed *)base;
 
+    assert_true(offset == 0 && fixed->size < bytes_max);
     *ret_content = NULL;
     if (fixed->size == 0)
         return 0;
