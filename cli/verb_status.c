@@ -429,16 +429,16 @@ static void print_journal(const mu_value *journal)
 {
     const char *error = cmd_map_text(journal, "error");
     int64_t bytes = cmd_map_number(journal, "bytes");
+    int64_t read = cmd_map_number(journal, "read_bytes");
 
     if (journal == NULL)
         return;
     if (error[0] != '\0')
         (void)printf("the journal cannot be used: %s\n", error);
     else
-        (void)printf("starts: %" PRId64 " %% of the journal's %" PRId64 " bytes are read; "
-                     "closures wait until all are\n",
-                     bytes == 0 ? 100 : cmd_map_number(journal, "read_bytes") * 100 / bytes,
-                     bytes);
+        (void)printf("starts: %" PRId64 " %% of the journal's %" PRId64 " bytes are "
+                     "read; closures wait until all are\n",
+                     bytes == 0 ? 100 : read * 100 / bytes, bytes);
 }
 
 static void print_text(const mu_value *status)

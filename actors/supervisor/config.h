@@ -5,8 +5,9 @@
 #include "actors/worker_types.h"
 #include "runtime/kernel/storage.h"
 
-/* The journal is being read: so many bytes of so many are. `error` is NULL but in the last
- * call, where its code is 0 (it is in use from now on) or says why that cannot be. */
+/* The journal is being read: so many bytes of so many are. `error` is NULL but in the
+ * last call, where its code is 0 (it is in use from now on) or says why that cannot
+ * be. */
 typedef void (*mu__journal_news_fn)(void *owner, uint64_t bytes, uint64_t bytes_all,
                                     const mu_error *error);
 

@@ -345,7 +345,8 @@ static unsigned percent(const struct mu__journal_progress *progress)
                ? 100 : (unsigned)(progress->bytes * 100 / progress->bytes_all);
 }
 
-static void tell(struct mu__ctx *ctx, struct supervisor *s, const mu_error *error)
+static void report_progress(struct mu__ctx *ctx, struct supervisor *s,
+                            const mu_error *error)
 {
     struct journal_opening *opening = &s->opening;
     const struct mu__journal_progress *progress = &opening->progress;
@@ -377,12 +378,12 @@ void mu__sup_journal_opening(struct mu__ctx *ctx, struct supervisor *s)
     if (rv == MU__STORAGE_NOT_YET)
         rv = plan_turn(ctx, s);
     if (rv == MU__STORAGE_NOT_YET) {
-        tell(ctx, s, NULL);
+        report_progress(ctx, s, NULL);
     } else if (rv != 0) {
-        tell(ctx, s, &s->opening.error);
+        report_progress(ctx, s, &s->opening.error);
     } else {
         mu__sup_opened(ctx, s);
-        tell(ctx, s, &none);
+        report_progress(ctx, s, &none);
     }
 }
 
@@ -408,7 +409,7 @@ int mu__sup_journal_open(struct mu__ctx *ctx, struct supervisor *s)
         return rv;
     opening->is_late = true;
     opening->said_ms = mu__now_ms(ctx) - SAID_EACH_MS;
-    tell(ctx, s, NULL);
+    report_progress(ctx, s, NULL);
     rv = plan_turn(ctx, s);
     return rv == MU__STORAGE_NOT_YET ? 0 : rv;
 }

@@ -105,8 +105,8 @@ struct seen {
     struct mu__journal_piece damage;    /* the first */
 };
 
-/* The next piece of a file of which the scan has `part` bytes at a time, but where it asks
- * for more. */
+/* The next piece of a file of which the scan has `part` bytes at a time, or so many as it
+ * asks for. */
 static void next_piece(struct mu__journal_scan *scan, const uint8_t *bytes, size_t size,
                        size_t part, struct mu__journal_piece *piece)
 {

@@ -2,9 +2,9 @@
  *
  * The file is read in parts; a part begins with the record that the former one had only
  * the first bytes of. What is no whole record is looked at with all that is behind it in
- * memory: it may be a torn end, which is short, or damage, with which the open fails. Each
- * record gets a buffer of its own: it is aligned there, and a kept message does not keep
- * the part. */
+ * memory: it may be a torn end, which is short, or damage, with which the open fails.
+ * Each record gets a buffer of its own: it is aligned there, and a kept message does not
+ * keep the part. */
 #include "actors/coordination/store/journal_file.h"
 
 #include "actors/messages.h"

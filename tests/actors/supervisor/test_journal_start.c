@@ -1,5 +1,5 @@
-/* A chief starts over a journal that is too large for one turn: it reads some of it in each
- * turn, lives meanwhile, and lets wait what needs the journal. */
+/* A chief starts over a journal that is too large for one turn: it reads some of it in
+ * each turn, lives meanwhile, and lets wait what needs the journal. */
 #include "tests/support/journal_rows.h"
 #include "tests/support/journal_story.h"
 
@@ -70,9 +70,9 @@ static void expect_status(struct cluster *cluster, bool reads)
     call->of.client.status = NULL;
 }
 
-/* No turn reads more than its part; the status says how far it is; workers and clients are
- * linked, and what they ask for waits. At the end nothing is lost, and what had finished
- * does not run again. */
+/* No turn reads more than its part; the status says how far it is; workers and clients
+ * are linked, and what they ask for waits. At the end nothing is lost, and what had
+ * finished does not run again. */
 static void test_reads_a_part_in_each_turn(void **state)
 {
     struct sim_storage *storage;
