@@ -13,11 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#ifdef MUSTER_TINY
-enum { PART_BYTES = 512 };
-#else
 enum { PART_BYTES = 1 << 20 };
-#endif
 
 /* ---- The parts of a file ---- */
 
