@@ -5,6 +5,8 @@
  * a seed. What must be:
  *
  *   - nobody passes a barrier that not all have ever come to;
+ *   - of a barrier with a short timeout, which programs go on from in any case, everybody
+ *     hears the same;
  *   - once processes stay alive, everybody passes all barriers, soon;
  *   - of programs that begin anew, killed all at once, nobody passes what not all have
  *     come to since, as long as no single one is killed. */
@@ -26,13 +28,15 @@ enum {
     WORKERS = 3,
     TASKS = WORKERS + 1,
     ROUNDS = 6,
+    SHORT_EVERY = 3,                /* rounds: one with a short timeout */
     STEP_MS = 20,
     CHAOS_MS = 25 * 1000,       /* these: virtual */
     SOON_MS = 60 * 1000,
+    SHORT_MS = 300,
     FOREVER_MS = 3600 * 1000
 };
 
-enum reached { PASSED, KILLED, ALL_KILLED, PASSED_AGAIN, FINISHED, REACHED };
+enum reached { PASSED, TIMED_OUT, KILLED, ALL_KILLED, PASSED_AGAIN, FINISHED, REACHED };
 
 struct program {
     struct cluster_task *task;
@@ -56,6 +60,8 @@ struct job {
     uint64_t *reached;
     struct program programs[TASKS];
     bool notes;
+    bool is_told[ROUNDS];           /* what a barrier has come to: this */
+    int told[ROUNDS];
     bool is_clean;                  /* no single one was killed since all were */
     unsigned kill_percent;          /* in a second */
 };
@@ -119,6 +125,11 @@ static void hurt(struct job *job)
 
 /* ---- programs ---- */
 
+static bool is_short(const struct program *program)
+{
+    return program->round % SHORT_EVERY == SHORT_EVERY - 1;
+}
+
 static void check_passed(struct job *job, struct program *program)
 {
     unsigned round = program->round;
@@ -129,7 +140,8 @@ static void check_passed(struct job *job, struct program *program)
         if (!other->came[round])
             cluster_break(job->cluster, "%s passes %u, and %s has never come to it",
                           program->task->name, round, other->task->name);
-        else if (!job->notes && job->is_clean && !other->came_since[round])
+        else if (!job->notes && job->is_clean && !is_short(program) &&
+                 !other->came_since[round])
             cluster_break(job->cluster, "%s passes %u, and %s has not come to it since "
                           "all were killed", program->task->name, round,
                           other->task->name);
@@ -139,9 +151,31 @@ static void check_passed(struct job *job, struct program *program)
     program->passed[round] = true;
 }
 
+/* Whether the program goes on from its barrier. Who has found no host in time knows of no
+ * outcome. */
+static bool is_over(struct job *job, const struct program *program)
+{
+    const struct mu__call *call = &program->call->of.call;
+    unsigned round = program->round;
+
+    if (call->code != 0 && (!is_short(program) || call->code != -MU_EDEADLINE))
+        return false;
+    if (call->code != 0 && strstr(call->error.message, "was not passed within") != NULL)
+        return true;
+    if (job->is_told[round] && job->told[round] != call->code)
+        cluster_break(job->cluster, "%s hears %s of %u, and others heard %s",
+                      program->task->name, mu_err_name(call->code), round,
+                      mu_err_name(job->told[round]));
+    job->is_told[round] = true;
+    job->told[round] = call->code;
+    job->reached[TIMED_OUT] += call->code != 0;
+    return true;
+}
+
 static void ended(struct job *job, struct program *program)
 {
     bool is_well = program->call->of.call.code == 0;
+    bool goes_on = !program->leaves && !program->is_reset && is_over(job, program);
 
     program->call = NULL;
     if (program->leaves) {
@@ -149,8 +183,9 @@ static void ended(struct job *job, struct program *program)
         program->leaves = false;
     } else if (program->is_reset) {
         program->is_reset = false;
-    } else if (is_well) {
-        check_passed(job, program);
+    } else if (goes_on) {
+        if (is_well)
+            check_passed(job, program);
         program->round++;
         program->notes_ms = (int64_t)(now_ms(job) + sim_between(&job->random, 0, 400));
     }
@@ -169,9 +204,10 @@ static struct cluster_call *ask(struct program *program)
         return cluster_agent(program->task, CALL(CALL_OF(MU__AGENT_LEAVE, FOREVER_MS)));
     }
     program->came[program->round] = program->came_since[program->round] = true;
-    return cluster_agent(program->task, CALL(CALL_OF(MU__AGENT_BARRIER, FOREVER_MS),
-                                             .name = names[program->round],
-                                             .tasks = ""));
+    return cluster_agent(program->task,
+                         CALL(CALL_OF(MU__AGENT_BARRIER,
+                                      is_short(program) ? SHORT_MS : FOREVER_MS),
+                              .name = names[program->round], .tasks = ""));
 }
 
 static void go_on(struct job *job, struct program *program)
@@ -260,7 +296,7 @@ static const struct seeds seeds = {
 static void test_seeds(void **state)
 {
     static const char *const words[REACHED] = {
-        "passed", "killed", "all killed", "passed again", "finished"};
+        "passed", "timed out", "killed", "all killed", "passed again", "finished"};
     uint64_t sum[REACHED] = {0};
 
     (void)state;
