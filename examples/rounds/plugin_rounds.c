@@ -192,7 +192,8 @@ static int do_round(struct worker *w, uint64_t round)
                                TIMEOUT_MS, &w->error, NULL);
 }
 
-/* Run rounds, beginning with the one that this worker reached before a restart. */
+/* Run rounds, beginning with the one that this worker reached before a restart. At the
+ * end all meet once more: nobody has a round to repeat then. */
 static int do_rounds(struct worker *w)
 {
     char at[32];
@@ -213,7 +214,7 @@ static int do_rounds(struct worker *w)
         if (rv == 0)
             rv = do_round(w, round);
     }
-    return rv;
+    return rv == 0 && w->settings.barriers ? meet(w, "end", -1) : rv;
 }
 
 /* ---- The program ---- */
@@ -242,19 +243,26 @@ static int tell_results(struct worker *w)
     return rv;
 }
 
+static int do_all(struct worker *w)
+{
+    int rv = do_rounds(w);
+
+    return rv == 0 && w->settings.barriers ? tell_results(w) : rv;
+}
+
 /* When the service has taken a silent worker for dead, it is in error: it resets its
  * agent, and begins again like after a restart. */
 static int work(struct worker *w)
 {
-    int rv = do_rounds(w);
+    int rv = do_all(w);
 
     while (rv != 0 && mu_agent_state(w->node, NULL) == MU_AGENT_ERROR) {
         note(w, "error %s %s", mu_err_name(rv), w->error.message);
         rv = mu_agent_reset(w->node, TIMEOUT_MS, &w->error);
         if (rv == 0)
-            rv = do_rounds(w);
+            rv = do_all(w);
     }
-    return rv == 0 && w->settings.barriers ? tell_results(w) : rv;
+    return rv;
 }
 
 static int open_trace(const mu_node *node, int *ret_trace)
