@@ -226,7 +226,14 @@ static void stop(struct cluster *cluster, mu_node *node)
 }
 
 /* The program that a rate is compared with. */
-enum peer_kind { PEER_NONE, PEER_REDIS, PEER_ETCD, PEER_APPEND, PEERS_END };
+enum peer_kind {
+    PEER_NONE,
+    PEER_REDIS,
+    PEER_ETCD,
+    PEER_ETCD_FENCED,
+    PEER_APPEND,
+    PEERS_END
+};
 
 static const struct {
     const char *name;
@@ -235,6 +242,7 @@ static const struct {
 } peers[PEERS_END] = {
     [PEER_REDIS] = {"Redis", "redis-server", "raw_redis"},
     [PEER_ETCD] = {"etcd", "etcd", "raw_etcd"},
+    [PEER_ETCD_FENCED] = {"etcd, by such transactions", "etcd", "raw_etcd"},
     [PEER_APPEND] = {"bare append", NULL, "raw_append"},
 };
 
@@ -353,6 +361,8 @@ static void bench_etcd(const bool *has)
 {
     static const struct row rows[] = {
         {"put, one that waits", run_waiting, MU_KV_PUT, 1, 2000, 0, PEER_ETCD, ""},
+        {"put, one that waits", run_waiting, MU_KV_PUT, 1, 2000, 0, PEER_ETCD_FENCED,
+         "transaction=1"},
         {"put, 64 outstanding", run_flow, MU_KV_PUT, 64, 30000, 0, PEER_ETCD,
          "outstanding=64"},
     };

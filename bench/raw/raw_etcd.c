@@ -2,7 +2,10 @@
  * over its gRPC interface. What HTTP/2 needs is spoken here by hand: requests are
  * bytes that hardly differ, and of the answers only their ends count.
  *
- *     raw_etcd [outstanding=1] [seconds=3]
+ * With transaction=1 each put is in a transaction as muster's store writes it: two
+ * comparisons with a key that it writes, too, the key itself, and a record of the answer.
+ *
+ *     raw_etcd [outstanding=1] [seconds=3] [transaction=0]
  */
 #include "bench/raw/raw.h"
 
@@ -14,7 +17,7 @@ enum {
     OUTSTANDING_MAX = 256,
     VALUE_BYTES = 64,
     KEY_BYTES = 8,
-    MESSAGE_BYTES = 5 + 2 + KEY_BYTES + 2 + VALUE_BYTES,
+    MESSAGE_MAX = 1024,
     FRAME_HEAD = 9,
     FRAME_MAX = 1 << 14,
     WINDOW_FIRST = 65535,       /* of data that may be sent, before any update */
@@ -37,7 +40,8 @@ struct client {
     unsigned under_way;
     int64_t window;
     size_t out_size;
-    unsigned char out[OUTSTANDING_MAX * 512];
+    unsigned char out[OUTSTANDING_MAX * 2048];
+    bool in_transactions;
 };
 
 static struct client client;
@@ -83,10 +87,11 @@ static size_t put_header(unsigned char *at, const char *name, const char *value)
 
 static size_t put_headers(unsigned char *at)
 {
-    static const char *const headers[][2] = {
+    const char *const headers[][2] = {
         {":method", "POST"},
         {":scheme", "http"},
-        {":path", "/etcdserverpb.KV/Put"},
+        {":path", client.in_transactions ? "/etcdserverpb.KV/Txn"
+                                         : "/etcdserverpb.KV/Put"},
         {":authority", "localhost"},
         {"content-type", "application/grpc"},
         {"te", "trailers"},
@@ -98,24 +103,90 @@ static size_t put_headers(unsigned char *at)
     return size;
 }
 
-/* A gRPC message: not compressed, its length, and the two fields of a PutRequest. */
+/* ---- Protobuf: each returns where it ends ---- */
+
+static unsigned char *put_number(unsigned char *at, unsigned field, uint64_t number)
+{
+    *at++ = (unsigned char)(field << 3);
+    for (; number > 127; number >>= 7)
+        *at++ = (unsigned char)(number | 128);
+    *at++ = (unsigned char)number;
+    return at;
+}
+
+/* Of less than 128 bytes, or less than 16 KiB. */
+static unsigned char *put_bytes(unsigned char *at, unsigned field, const void *bytes,
+                                size_t size)
+{
+    *at++ = (unsigned char)(field << 3 | 2);
+    if (size > 127)
+        *at++ = (unsigned char)(size | 128);
+    *at++ = (unsigned char)(size > 127 ? size >> 7 : size);
+    memcpy(at, bytes, size);
+    return at + size;
+}
+
+static unsigned char *put_request(unsigned char *at, const char *key)
+{
+    unsigned char value[VALUE_BYTES];
+
+    memset(value, 'v', sizeof value);
+    at = put_bytes(at, 1, key, strlen(key));
+    return put_bytes(at, 2, value, sizeof value);
+}
+
+/* A comparison that holds: the key's version (0) or its creation (1) is not that. */
+static unsigned char *put_compare(unsigned char *at, unsigned target, const char *key)
+{
+    unsigned char compare[256];
+    unsigned char *end = put_number(compare, 1, 3);
+
+    end = put_number(end, 2, target);
+    end = put_bytes(end, 3, key, strlen(key));
+    end = put_number(end, 4 + target, 999999999);
+    return put_bytes(at, 1, compare, (size_t)(end - compare));
+}
+
+static unsigned char *put_operation(unsigned char *at, const char *key)
+{
+    unsigned char request[256];
+    unsigned char operation[256];
+    size_t size = (size_t)(put_request(request, key) - request);
+
+    size = (size_t)(put_bytes(operation, 2, request, size) - operation);
+    return put_bytes(at, 2, operation, size);
+}
+
+static unsigned char *put_transaction(unsigned char *at, const char *key)
+{
+    at = put_compare(at, 1, "leader");
+    at = put_compare(at, 0, "leader");
+    at = put_operation(at, "leader");
+    at = put_operation(at, key);
+    return put_operation(at, "answer");
+}
+
+/* A gRPC message: not compressed, its length, and its fields. */
 static void send_put(void)
 {
     unsigned char headers[256];
-    unsigned char body[MESSAGE_BYTES] = {0, 0, 0, 0, MESSAGE_BYTES - 5, 0x0a, KEY_BYTES};
+    unsigned char body[MESSAGE_MAX] = {0};
+    unsigned char *end;
     char key[KEY_BYTES + 1];
+    size_t size;
 
     (void)snprintf(key, sizeof key, "key%05u", client.stream / 2 % 100000);
-    memcpy(body + 7, key, KEY_BYTES);
-    body[7 + KEY_BYTES] = 0x12;
-    body[8 + KEY_BYTES] = VALUE_BYTES;
-    memset(body + 9 + KEY_BYTES, 'v', VALUE_BYTES);
+    end = client.in_transactions ? put_transaction(body + 5, key)
+                                 : put_request(body + 5, key);
+    size = (size_t)(end - body);
+    body[3] = (unsigned char)((size - 5) >> 8);
+    body[4] = (unsigned char)(size - 5);
     put_frame(FRAME_HEADERS, FLAG_END_HEADERS, client.stream, headers,
               put_headers(headers));
-    put_frame(FRAME_DATA, FLAG_END_STREAM, client.stream, body, sizeof body);
+    put_frame(FRAME_DATA, FLAG_END_STREAM, client.stream, body, size);
     client.stream += 2;
     client.under_way++;
-    client.window -= MESSAGE_BYTES;
+    client.window -= (int64_t)size;
 }
 
 static uint32_t number_at(const unsigned char *at)
@@ -189,7 +260,7 @@ static uint64_t put_for(unsigned outstanding, uint64_t end_ns)
     while (bench_now_ns() < end_ns) {
         unsigned answers;
 
-        while (client.under_way < outstanding && client.window >= MESSAGE_BYTES)
+        while (client.under_way < outstanding && client.window >= MESSAGE_MAX)
             send_put();
         flush();
         answers = take_frames();
@@ -201,7 +272,8 @@ static uint64_t put_for(unsigned outstanding, uint64_t end_ns)
 
 int main(int argc, char **argv)
 {
-    static const char *const names[] = {"outstanding", "seconds", NULL};
+    static const char *const names[] = {"outstanding", "seconds", "transaction",
+                                        NULL};
     unsigned outstanding = raw_arg_number(argc, argv, "outstanding", 1, 1,
                                           OUTSTANDING_MAX);
     unsigned seconds = raw_arg_number(argc, argv, "seconds", (unsigned)bench_size(1, 3),
@@ -211,6 +283,7 @@ int main(int argc, char **argv)
     uint64_t count;
 
     raw_args_check(argc, argv, names);
+    client.in_transactions = raw_arg_number(argc, argv, "transaction", 0, 0, 1) == 1;
     raw_check(etcd_begin(&etcd) == 0, "etcd");
     connect_client(etcd.port);
     (void)put_for(1, bench_now_ns() + 500000000);
