@@ -397,23 +397,31 @@ void mu__ignore(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
     (void)msg;
 }
 
-static void handle(struct mu__kernel *kernel, struct actor *actor, struct mu__msg *msg)
+static struct mu__ctx context_of(struct mu__kernel *kernel, const struct actor *actor)
 {
-    struct mu__ctx ctx = {kernel, {MU__NODE_SELF, actor->number}, msg};
+    return (struct mu__ctx){kernel, {MU__NODE_SELF, actor->number}, NULL};
+}
+
+/* `ctx` serves all messages of the actor. */
+static inline void handle(struct mu__ctx *ctx, struct actor *actor, struct mu__msg *msg)
+{
+    struct mu__kernel *kernel = ctx->kernel;
     mu__handle_fn fn = actor->dispatch->handle[msg->kind];
 
+    ctx->current = msg;
     kernel->counters.messages++;
     if (fn != NULL)
-        fn(&ctx, actor->state, msg);
+        fn(ctx, actor->state, msg);
     else
         kernel->counters.dead_letters++;
-    mu__pool_put(&kernel->pool, ctx.current);
+    mu__pool_put(&kernel->pool, ctx->current);
 }
 
 /* Handles at most `budget` messages of one actor; returns how many. The actor is out of
  * the list but stays marked as ready, so that mail to itself does not list it twice. */
 static int run_actor(struct mu__kernel *kernel, struct actor *actor, int budget)
 {
+    struct mu__ctx ctx = context_of(kernel, actor);
     int count = 0;
 
     kernel->running = actor;
@@ -421,7 +429,7 @@ static int run_actor(struct mu__kernel *kernel, struct actor *actor, int budget)
         struct mu__msg *msg = take(kernel, actor);
 
         if (kernel->behind_count == 0 || !mu__reads_hold(kernel, msg))
-            handle(kernel, actor, msg);
+            handle(&ctx, actor, msg);
         count++;
     }
     kernel->running = NULL;
@@ -436,8 +444,10 @@ static int run_actor(struct mu__kernel *kernel, struct actor *actor, int budget)
 void mu__kernel_handle(struct mu__kernel *kernel, struct actor *actor,
                        struct mu__msg *msg)
 {
+    struct mu__ctx ctx = context_of(kernel, actor);
+
     kernel->running = actor;
-    handle(kernel, actor, msg);
+    handle(&ctx, actor, msg);
     kernel->running = NULL;
     if (!actor->stopping)
         return;
