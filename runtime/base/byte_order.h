@@ -4,6 +4,7 @@
 
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 /* Each load is one expression, which compilers turn into one instruction. */
 static inline uint32_t mu__load_big32(const uint8_t *data)
@@ -26,6 +27,14 @@ static inline uint32_t mu__load_little32(const uint8_t *data)
 static inline uint64_t mu__load_little64(const uint8_t *data)
 {
     return mu__load_little32(data) | (uint64_t)mu__load_little32(data + 4) << 32;
+}
+
+static inline void mu__store_little32(uint8_t *out, uint32_t number)
+{
+    const uint8_t bytes[4] = {(uint8_t)number, (uint8_t)(number >> 8),
+                              (uint8_t)(number >> 16), (uint8_t)(number >> 24)};
+
+    memcpy(out, &bytes, sizeof bytes);
 }
 
 /* 1, 2, 4 or 8 bytes, most significant first. */

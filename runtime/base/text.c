@@ -70,7 +70,7 @@ const char *mu__utf8_find_bad(const char *text, const char *end)
     while (end - text >= 8 && is_ascii8(text))
         text += 8;
     while (text < end) {
-        size_t length = mu__utf8_length(text, end);
+        size_t length = (unsigned char)*text < 0x80 ? 1 : mu__utf8_length(text, end);
 
         if (length == 0)
             return text;

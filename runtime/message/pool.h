@@ -81,10 +81,9 @@ static inline unsigned mu__pool_class(size_t body_size)
 {
     size_t bytes = sizeof(struct mu__msg) + body_size;
 
-    if (bytes > mu__pool_class_bytes(MU__POOL_CLASSES - 1))
-        return MU__POOL_LARGE;
-    return (unsigned)(bytes > 64) + (unsigned)(bytes > 128) + (unsigned)(bytes > 192) +
-           (unsigned)(bytes > 256);
+    if (bytes <= 256)
+        return (unsigned)((bytes - 1) / 64);
+    return bytes <= 512 ? 4 : MU__POOL_LARGE;
 }
 
 /* Clears one of the three small classes whole, a cache line at a time: for these constant
