@@ -17,7 +17,7 @@ void mu__sup_resolve(struct mu__ctx *ctx, struct supervisor *s,
 /* Tell a client how its closure, or one that it has joined, has ended. */
 void mu__sup_answer(struct mu__ctx *ctx, struct supervisor *s,
                     const struct mu__closure *closure, mu__pid to, uint64_t token,
-                    const struct closure_outcome *outcome);
+                    const struct closure_outcome *outcome, bool has_result);
 
 /* The same as mu__sup_resolve with an error of the chief's own. */
 void mu__sup_resolve_error(struct mu__ctx *ctx, struct supervisor *s,

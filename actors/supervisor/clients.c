@@ -37,11 +37,20 @@ static struct supervisor_client *client_new(struct supervisor *s, mu__pid pid)
     return client;
 }
 
+static struct supervisor_client *find_last(const struct supervisor *s, mu__pid pid)
+{
+    return s->clients.last < s->clients.count &&
+                   client_is(&s->clients.items[s->clients.last], pid)
+               ? &s->clients.items[s->clients.last]
+               : NULL;
+}
+
 struct supervisor_client *mu__sup_find_client(struct supervisor *s, mu__pid pid)
 {
-    if (s->clients.last < s->clients.count &&
-        client_is(&s->clients.items[s->clients.last], pid))
-        return &s->clients.items[s->clients.last];
+    struct supervisor_client *last = find_last(s, pid);
+
+    if (last != NULL)
+        return last;
     for (uint32_t i = 0; i < s->clients.count; i++)
         if (client_is(&s->clients.items[i], pid)) {
             s->clients.last = i;
@@ -52,8 +61,10 @@ struct supervisor_client *mu__sup_find_client(struct supervisor *s, mu__pid pid)
 
 struct supervisor_client *mu__sup_client(struct supervisor *s, mu__pid pid)
 {
-    struct supervisor_client *client = mu__sup_find_client(s, pid);
+    struct supervisor_client *client = find_last(s, pid);
 
+    if (client == NULL)
+        client = mu__sup_find_client(s, pid);
     return client != NULL ? client : client_new(s, pid);
 }
 

@@ -348,30 +348,33 @@ static bool release_unused(struct mu__ctx *ctx, struct supervisor *s)
     return true;
 }
 
-/* The next closure to give out, and a worker with room; NULL: there is none. */
-static inline struct mu__closure *next_queued(struct supervisor *s, uint32_t *ret_number)
+static inline struct next_closure next_queued(struct supervisor *s)
 {
+    uint32_t number;
+
     if (s->roles.has_queued)
-        return mu__sup_next_of_roles(s, ret_number);
-    *ret_number = mu__membership_pick(&s->members);
-    return *ret_number == 0 ? NULL : mu__closures_first_queued(&s->closures);
+        return mu__sup_next_of_roles(s);
+    number = mu__membership_pick(&s->members);
+    return (struct next_closure){
+        number == 0 ? NULL : mu__closures_first_queued(&s->closures), number};
 }
 
 /* False as assign(). */
 static bool dispatch_queued(struct mu__ctx *ctx, struct supervisor *s)
 {
-    struct mu__closure *closure;
-    uint32_t number;
+    struct next_closure next;
 
-    while ((closure = next_queued(s, &number)) != NULL) {
+    while ((next = next_queued(s)).closure != NULL) {
+        struct mu__closure *closure = next.closure;
+
         if (closure->extra != 0 || is_quarantined(closure)) {
-            number = pick_for(s, closure);
-            if (number == 0) {
+            next.number = pick_for(s, closure);
+            if (next.number == 0) {
                 mu__closures_move_last(&s->closures, closure, MU__LIST_CONSTRAINED);
                 continue;
             }
         }
-        if (!assign(ctx, s, closure, number))
+        if (!assign(ctx, s, closure, next.number))
             return false;
     }
     return true;

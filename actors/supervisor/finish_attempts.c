@@ -455,7 +455,8 @@ static void note_result(struct mu__ctx *ctx, struct supervisor *s,
     if (s->config.measure)
         mu__histogram_add(&s->counts.execution,
                           ((uint32_t)mu__now_ms(ctx) - started_ms) / 1000.0);
-    if (mu__list_worker(closure->list) == worker->number &&
+    if (s->worker_states.items[worker->number].round_trip_ms > 0 &&
+        mu__list_worker(closure->list) == worker->number &&
         (closure->marks & MU__MARK_BEGUN) == 0)
         mu__sup_note_round_trip(s, worker->number,
                                 (uint32_t)mu__now_ms(ctx) - started_ms, body->ran_us);
@@ -516,10 +517,6 @@ static void take_result(struct mu__ctx *ctx, struct supervisor *s, struct mu__ms
         .kind = body->error_kind == 0 ? MU_ERROR_FUNCTION : body->error_kind,
         .result = body->result,
         .backing = msg->backing,
-        .message = body->message,
-        .task = body->origin,
-        .detail = body->detail,
-        .error_data = body->error_data,
     };
     const struct closure_extra *extra = mu__sup_extra(s, closure);
     bool keeps = extra != NULL && (extra->options.flags & MU__CLOSURE_KEEP) != 0;
@@ -527,9 +524,15 @@ static void take_result(struct mu__ctx *ctx, struct supervisor *s, struct mu__ms
                 body->origin.size == 0;
     enum verdict verdict;
 
-    if (body->code != 0 && body->origin.size == 0) {
-        task = mu__sup_task(s, worker);
-        outcome.task = mu__view_str(task.text);
+    if (body->code != 0) {
+        outcome.message = body->message;
+        outcome.task = body->origin;
+        outcome.detail = body->detail;
+        outcome.error_data = body->error_data;
+        if (body->origin.size == 0) {
+            task = mu__sup_task(s, worker);
+            outcome.task = mu__view_str(task.text);
+        }
     }
     note_result(ctx, s, closure, worker, body);
     verdict = lost ? LOST : judge(ctx, s, closure, worker, &outcome);

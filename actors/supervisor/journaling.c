@@ -311,7 +311,7 @@ static void answer_joined(struct mu__ctx *ctx, struct supervisor *s,
     for (struct joined_client *at = named->joined; at != NULL; at = at->next) {
         s->counts.scheduled++;
         mu__sup_count_outcome(s, outcome->code);
-        mu__sup_answer(ctx, s, closure, at->pid, at->token, outcome);
+        mu__sup_answer(ctx, s, closure, at->pid, at->token, outcome, true);
     }
 }
 

@@ -158,12 +158,13 @@ static struct mu__closure *first_of_roles(struct supervisor *s, uint32_t *ret_nu
     return best;
 }
 
-struct mu__closure *mu__sup_next_of_roles(struct supervisor *s, uint32_t *ret_number)
+struct next_closure mu__sup_next_of_roles(struct supervisor *s)
 {
+    uint32_t number = 0;
     uint32_t any = mu__membership_pick(&s->members);
     struct mu__closure *common =
         any == 0 ? NULL : mu__closures_first_queued(&s->closures);
-    struct mu__closure *own = first_of_roles(s, ret_number);
+    struct mu__closure *own = first_of_roles(s, &number);
     bool takes_common = own == NULL;
 
     if (own != NULL && common != NULL) {
@@ -176,10 +177,8 @@ struct mu__closure *mu__sup_next_of_roles(struct supervisor *s, uint32_t *ret_nu
             s->roles.common_is_next = !takes_common;
         }
     }
-    if (!takes_common)
-        return own;
-    *ret_number = any;
-    return common;
+    return takes_common ? (struct next_closure){common, any}
+                        : (struct next_closure){own, number};
 }
 
 uint32_t mu__sup_waiting_lists(const struct supervisor *s)

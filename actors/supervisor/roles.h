@@ -49,9 +49,15 @@ int mu__sup_check_role(const struct supervisor *s, const struct closure_extra *e
 struct mu__view mu__sup_role_view(const struct supervisor *s,
                                   const struct closure_extra *extra);
 
-/* While has_queued: the closure that is given out next, and a worker with room for it;
- * NULL: there is none. */
-struct mu__closure *mu__sup_next_of_roles(struct supervisor *s, uint32_t *ret_number);
+/* The closure that is given out next, and a worker with room for it; NULL: there is
+ * none. */
+struct next_closure {
+    struct mu__closure *closure;
+    uint32_t number;
+};
+
+/* While has_queued. */
+struct next_closure mu__sup_next_of_roles(struct supervisor *s);
 
 /* The first that is queued for a role alone; NULL. */
 struct mu__closure *mu__sup_role_first(const struct supervisor *s, uint32_t role);

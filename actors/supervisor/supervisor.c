@@ -60,7 +60,7 @@ void mu__sup_remove(struct supervisor *s, struct mu__closure *closure)
 
 void mu__sup_answer(struct mu__ctx *ctx, struct supervisor *s,
                     const struct mu__closure *closure, mu__pid to, uint64_t token,
-                    const struct closure_outcome *outcome)
+                    const struct closure_outcome *outcome, bool has_result)
 {
     struct mu__msg *msg = mu__msg_new(ctx, MU__RESOLVED);
 
@@ -72,7 +72,7 @@ void mu__sup_answer(struct mu__ctx *ctx, struct supervisor *s,
         body->attempt = mu__sup_runs(s, closure);
         body->code = (uint32_t)-outcome->code;
         body->pinned = outcome->pinned;
-        if (outcome->code == 0)
+        if (outcome->code == 0 && has_result)
             body->result = outcome->result;
         if (outcome->code != 0) {
             body->error_kind = outcome->kind;
@@ -87,18 +87,6 @@ void mu__sup_answer(struct mu__ctx *ctx, struct supervisor *s,
     }
     if (mu__sup_send_result(ctx, s, to, msg) != 0)
         mu__log(ctx, MU__LOG_WARN, "an answer could not be sent to its client");
-}
-
-static void answer(struct mu__ctx *ctx, struct supervisor *s,
-                   const struct mu__closure *closure,
-                   const struct closure_outcome *outcome)
-{
-    struct closure_outcome answered = *outcome;
-
-    if ((closure->marks & MU__MARK_DROP_RESULT) != 0)
-        answered.result = (struct mu__packed){.head = NULL};
-    mu__sup_answer(ctx, s, closure, s->clients.items[closure->client].pid,
-                   closure->token, &answered);
 }
 
 /* Settle the closure's effect number: no attempt will use it any more. */
@@ -128,7 +116,8 @@ void mu__sup_resolve(struct mu__ctx *ctx, struct supervisor *s,
         settle_effect(s, extra);
     if (client->present) {
         mu__sup_count_outcome(s, outcome->code);
-        answer(ctx, s, closure, outcome);
+        mu__sup_answer(ctx, s, closure, client->pid, closure->token, outcome,
+                       (closure->marks & MU__MARK_DROP_RESULT) == 0);
     } else {
         s->counts.forgotten++;
     }

@@ -21,9 +21,12 @@ static bool look_later(struct mu__ctx *ctx, struct supervisor *s)
 int mu__sup_send_result(struct mu__ctx *ctx, struct supervisor *s, mu__pid to,
                         struct mu__msg *msg)
 {
-    bool is_behind = mu__is_behind(ctx, to.node);
     struct supervisor_client *client = NULL;
+    bool is_behind;
 
+    if (to.node == MU__NODE_SELF)
+        return mu__send(ctx, to, msg);      /* it is never behind */
+    is_behind = mu__is_behind(ctx, to.node);
     /* While nobody is behind, the client need not be found. */
     if (is_behind || s->clients.unread_timer != 0)
         client = mu__sup_find_client(s, to);
@@ -70,7 +73,7 @@ void mu__sup_unread_tick(struct mu__ctx *ctx, struct supervisor *s)
 
 /* ---- Clients ---- */
 
-bool mu__sup_waits_for_reader(struct supervisor *s, struct mu__closure *closure)
+bool mu__sup_wait_for_reader(struct supervisor *s, struct mu__closure *closure)
 {
     if (!s->clients.items[closure->client].unread.is_full ||
         (closure->marks & MU__MARK_RESOLVED) != 0)

@@ -15,7 +15,14 @@ int mu__sup_send_result(struct mu__ctx *ctx, struct supervisor *s, mu__pid to,
 
 /* Whether a closure may not begin because its client does not read: then it has been
  * moved to MU__LIST_UNREAD. */
-bool mu__sup_waits_for_reader(struct supervisor *s, struct mu__closure *closure);
+bool mu__sup_wait_for_reader(struct supervisor *s, struct mu__closure *closure);
+
+/* The same, for each closure: while the timer is not set nothing is kept. */
+static inline bool mu__sup_waits_for_reader(struct supervisor *s,
+                                            struct mu__closure *closure)
+{
+    return s->clients.unread_timer != 0 && mu__sup_wait_for_reader(s, closure);
+}
 
 /* Send what clients take by now. */
 void mu__sup_unread_tick(struct mu__ctx *ctx, struct supervisor *s);

@@ -241,7 +241,7 @@ void mu__membership_load(struct mu__membership *members, uint32_t number, uint64
     join_list(members, worker);
 }
 
-static void discharge(struct mu__member_worker *worker, struct mu__charge charge)
+static inline void discharge(struct mu__member_worker *worker, struct mu__charge charge)
 {
     assert(worker->load_us >= charge.cost_us);
     assert(charge.stage == MU__STAGE_SENT || worker->begun > 0);
