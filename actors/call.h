@@ -19,6 +19,8 @@ struct mu__call {
     int operation;                            /* one of the actor's own enum */
     int64_t timeout_ms;                       /* negative: none */
     uint64_t timer;                           /* of the actor, for the timeout; 0: none */
+    uint64_t spun_ns;                         /* when its thread began to wait, if it has
+                                                 spun already; 0: it has not */
     int code;                                 /* 0, or negative with `error` filled in */
     mu_error error;
 };

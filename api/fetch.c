@@ -54,17 +54,54 @@ static int read_future(mu_remote_value *value, mu_error *ret_error, mu_value **r
                : 0;
 }
 
+static bool is_resolved(void *value)
+{
+    return mu_remote_value_state(value) != MU_REMOTE_NOT_READY;
+}
+
+uint64_t mu_remote_value_spin(mu_remote_value *value)
+{
+    uint64_t begun_ns = uv_hrtime();
+    mu_node *node;
+
+    if (value == NULL || is_resolved(value))
+        return 0;
+    node = value->held.owner->node;
+    return !mu__node_on_loop(node) &&
+                   mu__spin_wait(&node->calls.spin, is_resolved, value, &begun_ns)
+               ? 0
+               : begun_ns;
+}
+
+void mu_remote_value_slept(mu_remote_value *value, uint64_t since)
+{
+    if (value != NULL && since != 0)
+        mu__spin_slept(&value->held.owner->node->calls.spin, since);
+}
+
 /* A function of its own, since a call is large on the stack of those that need none. */
-static int fetch_one(mu_remote_value *value, bool until_ready, int64_t timeout_ms,
-                     mu_error *ret_error)
+static int fetch_by_call(mu_remote_value *value, bool until_ready, uint64_t spun_ns,
+                         int64_t timeout_ms, mu_error *ret_error)
 {
     struct mu__client_call call = {
         .call.operation = MU__CLIENT_FETCH,
+        .call.spun_ns = spun_ns,
         .future = value,
         .until_ready = until_ready,
     };
 
     return mu__client_call(value->held.owner->node, &call, timeout_ms, ret_error);
+}
+
+/* A value that comes while the thread spins needs no call. */
+static int fetch_one(mu_remote_value *value, bool until_ready, int64_t timeout_ms,
+                     mu_error *ret_error)
+{
+    uint64_t since = timeout_ms == 0 ? 0 : mu_remote_value_spin(value);
+
+    if (is_here(value) || (until_ready && is_resolved(value)))
+        return 0;
+    return fetch_by_call(value, until_ready, since, timeout_ms, ret_error);
 }
 
 int mu_remote_value_fetch(mu_remote_value *value, int64_t timeout_ms, mu_error *ret_error,

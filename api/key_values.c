@@ -148,7 +148,7 @@ static int request_and_wait(mu_node *node, mu__kv_begin_fn begins, const void *w
     mu__node_ref(node);
     rv = begins(node, what, wake, wait, &wait->error);
     if (rv == 0) {
-        mu__spin_sem_wait(&node->calls.spin, &wait->woken);
+        mu__spin_sem_wait(&node->calls.spin, &wait->woken, 0);
         rv = wait->code;
     }
     if (rv != 0)

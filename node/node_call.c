@@ -197,7 +197,7 @@ static void wake(struct mu__pending *pending)
 static void await(mu_node *node, struct mu__pending *pending)
 {
     if (!mu__node_on_loop(node)) {
-        mu__spin_sem_wait(&node->calls.spin, &pending->woken);
+        mu__spin_sem_wait(&node->calls.spin, &pending->woken, pending->call->spun_ns);
         return;
     }
     while (uv_sem_trywait(&pending->woken) != 0)

@@ -309,6 +309,14 @@ MU_EXPORT int mu_remote_value_on_ready(mu_remote_value *value,
                                      void (*notify)(mu_remote_value *value, void *user),
                                      void *user);
 
+/* What mu_remote_value_fetch does before it sleeps, for threads that then sleep by means
+ * of their own, until mu_remote_value_on_ready says so: look for a short time (spin_us of
+ * mu_node_options), and only where that pays, whether the value gets ready or is aborted.
+ * 0: it is, or `value` is NULL. Else sleep, and afterwards give what was returned to
+ * mu_remote_value_slept, from which the next one learns whether it pays. Any thread. */
+MU_EXPORT uint64_t mu_remote_value_spin(mu_remote_value *value);
+MU_EXPORT void mu_remote_value_slept(mu_remote_value *value, uint64_t since);
+
 /* Release the caller's reference; the closure runs on. NULL is fine. */
 MU_EXPORT void mu_remote_value_free(mu_remote_value *value);
 

@@ -196,11 +196,9 @@ static bool try_sem(void *arg)
     return uv_sem_trywait(arg) == 0;
 }
 
-void mu__spin_sem_wait(struct mu__spin *spin, uv_sem_t *sem)
+void mu__spin_sem_wait(struct mu__spin *spin, uv_sem_t *sem, uint64_t begun_ns)
 {
-    uint64_t begun_ns = 0;
-
-    if (mu__spin_wait(spin, try_sem, sem, &begun_ns))
+    if (begun_ns == 0 && mu__spin_wait(spin, try_sem, sem, &begun_ns))
         return;
     uv_sem_wait(sem);
     mu__spin_slept(spin, begun_ns);

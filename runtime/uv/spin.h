@@ -45,8 +45,9 @@ bool mu__spin_wait(struct mu__spin *spin, bool (*is_ready)(void *arg), void *arg
                    uint64_t *ret_begun_ns);
 void mu__spin_slept(struct mu__spin *spin, uint64_t begun_ns);
 
-/* uv_sem_wait, with a spin before it. */
-void mu__spin_sem_wait(struct mu__spin *spin, uv_sem_t *sem);
+/* uv_sem_wait, with a spin before it, unless the thread has spun since `begun_ns`; 0: it
+ * has not. */
+void mu__spin_sem_wait(struct mu__spin *spin, uv_sem_t *sem, uint64_t begun_ns);
 
 /* For a spinning thread, between two looks. */
 static inline void mu__spin_relax(void)

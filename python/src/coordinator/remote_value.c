@@ -88,10 +88,16 @@ static int wait_for(PyObject *object, struct mupy_pieces *pieces)
 {
     struct mupy_remote_value *self = self_of(object);
     struct mupy_waiter *waiter;
+    uint64_t since;
     int rv;
 
     if (pieces->left_ms == 0)
         return 1;
+    Py_BEGIN_ALLOW_THREADS
+    since = mu_remote_value_spin(self->value);
+    Py_END_ALLOW_THREADS
+    if (since == 0)
+        return 0;
     waiter = mupy_waiter_new();
     if (waiter == NULL)
         return -1;
@@ -108,6 +114,7 @@ static int wait_for(PyObject *object, struct mupy_pieces *pieces)
         return -1;
     }
     rv = mupy_waiter_wait(waiter, pieces);
+    mu_remote_value_slept(self->value, since);
     mupy_waiter_unref(waiter);
     return rv;
 }

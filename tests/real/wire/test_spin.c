@@ -173,12 +173,31 @@ static void test_semaphore(void **state)
     assert_int_equal(uv_thread_create(&thread, post_back, &posting), 0);
     for (unsigned i = 0; i < posting.rounds; i++) {
         uv_sem_post(&posting.sem);
-        mu__spin_sem_wait(&spin, &posting.back);
+        mu__spin_sem_wait(&spin, &posting.back, 0);
     }
     assert_int_equal(uv_thread_join(&thread), 0);
     assert_int_equal(uv_sem_trywait(&posting.back), UV_EAGAIN);
     uv_sem_destroy(&posting.sem);
     uv_sem_destroy(&posting.back);
+}
+
+/* Who has spun already does not spin again, and its wait is noted as any other. */
+static void test_semaphore_after_a_spin(void **state)
+{
+    struct mu__spin spin;
+    uint64_t filled_ns;
+    uv_sem_t sem;
+
+    (void)state;
+    mu__spin_init(&spin, SPIN_US);
+    filled_ns = atomic_load(&spin.filled_ns);
+    note_short_waits(&spin);
+    atomic_store(&spin.history, 0xfe);
+    assert_int_equal(uv_sem_init(&sem, 1), 0);
+    mu__spin_sem_wait(&spin, &sem, uv_hrtime());
+    assert_int_equal(atomic_load(&spin.filled_ns), filled_ns);
+    assert_int_equal(atomic_load(&spin.history) & 1, 1);
+    uv_sem_destroy(&sem);
 }
 
 /* ---- Cores ---- */
@@ -266,6 +285,7 @@ int main(void)
         cmocka_unit_test(test_never),
         cmocka_unit_test(test_in_vain_costs_little),
         cmocka_unit_test(test_semaphore),
+        cmocka_unit_test(test_semaphore_after_a_spin),
 #ifdef __linux__
         cmocka_unit_test(test_off_with_one_core),
 #endif
