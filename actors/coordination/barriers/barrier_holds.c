@@ -44,7 +44,8 @@ bool mu__coord_barrier_holds(const struct coordination *c,
                              const struct mu__task_set *set)
 {
     const struct mu__barriers *table = &c->barriers->table;
-    const struct mu__barrier *barrier = mu__barriers_find(table, arrival->name);
+    const struct mu__barrier *barrier =
+        c->barriers->has_former ? mu__barriers_find(table, arrival->name) : NULL;
 
     if (barrier == NULL || !mu__barrier_is_late(table, barrier, arrival))
         return false;

@@ -127,7 +127,9 @@ void mu__coord_barrier_read_outcomes(struct mu__ctx *ctx, struct coordination *c
         if (name_of(entry.key, directory.size + 1, name, &found))
             rv = mu__barriers_read(&barriers->table, found, entry.value,
                                    mu__coord_clock(ctx, c));
-        if (rv != 0)
+        if (rv == 0)
+            barriers->has_former = true;
+        else
             mu__log(ctx, MU__LOG_WARN, "outcomes of barriers: key \"%.*s\" is passed "
                     "over: %s", (int)entry.key.size, (const char *)entry.key.data,
                     mu_strerror(rv));

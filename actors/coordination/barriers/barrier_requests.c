@@ -299,7 +299,8 @@ void mu__coord_on_arrive(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
         return;
     }
     mu__coord_barrier_read_outcomes(ctx, c);
-    end_hold_of_others(ctx, &a);
+    if (c->barriers->has_former)
+        end_hold_of_others(ctx, &a);
     rv = read_set(&a, &error);
     a.arrival.is_held = rv == 0 && mu__coord_barrier_holds(c, &a.arrival, &a.set.set);
     if (rv == 0)
@@ -421,7 +422,7 @@ void mu__coord_barriers_lost(struct mu__ctx *ctx, struct coordination *c)
 {
     (void)ctx;
     mu__barriers_done(&c->barriers->table);
-    c->barriers->is_read = false;
+    c->barriers->is_read = c->barriers->has_former = false;
     c->barriers->warn_at = RUNNING_WARN;
     mu__coord_alive_forget(c->barriers->alive);
 }

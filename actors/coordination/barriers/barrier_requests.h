@@ -42,7 +42,8 @@ struct coord_barriers {
     char *all;              /* the canonical set of the coordinated jobs, */
     bool all_is_old;        /* as it was before the cluster changed */
     bool is_read;           /* the outcomes of former hosts, */
-    uint64_t read_ms;       /* and when */
+    uint64_t read_ms;       /* and when, */
+    bool has_former;        /* and whether there were any */
     uint32_t warn_at;       /* barriers at once */
     struct coord_alive *alive;
     struct mu__ctx *calling;    /* for mu__coord_barrier_on_dropped */
