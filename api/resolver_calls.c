@@ -1,10 +1,7 @@
-/* The public calls of muster/resolver.h that ask: each one is an evaluation in a loop of
- * its own, on the calling thread. */
+/* The public calls of muster/resolver.h that ask, on the calling thread. */
 #include "resolver/engine/resolver.h"
-#include "node/call_loop.h"
-#include "node/discovery/loop_query.h"
+#include "node/discovery/run_query.h"
 #include "node/discovery/resolver_kinds.h"
-#include "resolver/engine/uv/requester.h"
 #include "resolver/spec/cluster.h"
 #include "runtime/base/text.h"
 
@@ -71,102 +68,12 @@ int mu_resolver_new(const char *name, mu_error *ret_error, mu_resolver **ret_res
     return rv;
 }
 
-/* ---- A loop for one call ---- */
-
-struct call_loop {
-    uv_loop_t loop;
-    struct mu__requester_uv *requester;
-    const struct mu__loop_query_config *requested;
-    struct mu__query_result resolved;
-};
-
-static void on_requester_closed(void *arg)
-{
-    (void)arg;
-}
-
-static int loop_begin(struct call_loop **ret_loop, mu_error *ret_error)
-{
-    struct call_loop *l = calloc(1, sizeof *l);
-    int rv;
-
-    if (l == NULL)
-        return mu_error_set(ret_error, -MU_ENOMEM, "out of memory");
-    rv = uv_loop_init(&l->loop);
-    if (rv != 0) {
-        free(l);
-        return mu_error_set(ret_error, rv == UV_ENOMEM ? -MU_ENOMEM : -MU_EEXHAUSTED,
-                            "a loop to ask in: %s", uv_strerror(rv));
-    }
-    if (mu__requester_uv_open(&l->loop, &l->requester) != 0) {
-        (void)uv_loop_close(&l->loop);
-        free(l);
-        return mu_error_set(ret_error, -MU_ENOMEM, "out of memory");
-    }
-    *ret_loop = l;
-    return 0;
-}
-
-static void on_resolved(void *owner, struct mu__query_result *resolved)
-{
-    struct call_loop *l = owner;
-
-    l->resolved = *resolved;
-    uv_stop(&l->loop);
-}
-
-static void on_line(void *owner, const char *line)
-{
-    const struct call_loop *l = owner;
-
-    l->requested->progress(l->requested->owner, line);
-}
-
-static int run_in(struct call_loop *l, const struct mu__loop_query_config *requested,
-                  mu_error *ret_error)
-{
-    struct mu__loop_query_config config = *requested;
-    struct mu__loop_query *query;
-
-    l->requested = requested;
-    config.loop = &l->loop;
-    config.requester = mu__requester_uv_base(l->requester);
-    config.done = on_resolved;
-    config.progress = requested->progress == NULL ? NULL : on_line;
-    config.owner = l;
-    if (mu__loop_query_start(&config, &query) != 0)
-        return mu_error_set(ret_error, -MU_ENOMEM, "out of memory");
-    (void)uv_run(&l->loop, UV_RUN_DEFAULT);
-    if (l->resolved.code != 0 && ret_error != NULL)
-        *ret_error = l->resolved.error;
-    return l->resolved.code;
-}
-
-int mu__loop_query_call(const struct mu__loop_query_config *config, mu_error *ret_error,
-                        struct mu__query_result *ret_resolved)
-{
-    struct call_loop *l = NULL;
-    struct mu__pipe_guard guard;
-    int rv = mu__call_may_wait(ret_error);
-
-    if (rv == 0)
-        rv = loop_begin(&l, ret_error);
-    if (rv != 0)
-        return rv;
-    mu__pipe_guard(&guard);
-    rv = run_in(l, config, ret_error);
-    if (rv == 0)
-        *ret_resolved = l->resolved;
-    mu__requester_uv_close(l->requester, on_requester_closed, NULL);
-    mu__call_leave(&l->loop, MU__CALL_LEAVE_MS, free, l);
-    mu__pipe_unguard(&guard);
-    return rv;
-}
+/* ---- Asking ---- */
 
 int mu_resolver_resolve(mu_resolver *resolver, int64_t timeout_ms, mu_error *ret_error,
                         mu_resolution *ret_resolution)
 {
-    const struct mu__loop_query_config config = {
+    const struct mu__run_query_config config = {
         .resolver = resolver,
         .what = MU__QUERY_RESOLVE,
         .limits.timeout_ms = timeout_ms,
@@ -177,7 +84,7 @@ int mu_resolver_resolve(mu_resolver *resolver, int64_t timeout_ms, mu_error *ret
     if (resolver == NULL || ret_resolution == NULL)
         return mu_error_set(ret_error, -MU_EINVALID,
                             "expected a resolver and room for what it finds, got NULL");
-    rv = mu__loop_query_call(&config, ret_error, &resolved);
+    rv = mu__run_query(&config, ret_error, &resolved);
     if (rv == 0)
         *ret_resolution = resolved.resolution;
     return rv;

@@ -1,6 +1,6 @@
-/* The public calls of muster/tpu.h: each one is a query in a loop of its own. */
+/* The public calls of muster/tpu.h: each one is a query on the calling thread. */
 #include "node/deadline.h"
-#include "node/discovery/loop_query.h"
+#include "node/discovery/run_query.h"
 #include "resolver/cloud/google/tpu.h"
 #include "resolver/engine/uv/cloud_library.h"
 #include "runtime/message/arguments.h"
@@ -76,7 +76,7 @@ static void on_progress(void *owner, const char *line)
 
 static int call(struct call *c, int64_t timeout_ms, mu_error *ret_error)
 {
-    const struct mu__loop_query_config config = {
+    const struct mu__run_query_config config = {
         .what = MU__QUERY_RESOLVE,
         .run = c->run,
         .run_owner = c,
@@ -86,7 +86,7 @@ static int call(struct call *c, int64_t timeout_ms, mu_error *ret_error)
     };
     struct mu__query_result resolved;
 
-    return mu__loop_query_call(&config, ret_error, &resolved);
+    return mu__run_query(&config, ret_error, &resolved);
 }
 
 static int run_describe(void *owner, struct mu__requests *requests, mu_error *ret_error)

@@ -3,7 +3,7 @@
 
 #include "cli/resolve/resolver_flags.h"
 #include "cli/verbs.h"
-#include "node/discovery/loop_query.h"
+#include "node/discovery/run_query.h"
 #include "resolver/spec/cluster.h"
 
 #include <stdio.h>
@@ -71,7 +71,7 @@ static int check_task(const struct resolve *resolve, mu_error *ret_error)
 
 int resolve_find(struct resolve *resolve, mu_error *ret_error)
 {
-    const struct mu__loop_query_config config = {
+    const struct mu__run_query_config config = {
         .resolver = resolve->resolver,
         .what = MU__QUERY_RESOLVE,
         .limits.timeout_ms = cmd_resolve_timeout_ms(resolve->options),
@@ -79,7 +79,7 @@ int resolve_find(struct resolve *resolve, mu_error *ret_error)
     struct mu__query_result resolved;
     int rv;
 
-    rv = mu__loop_query_call(&config, ret_error, &resolved);
+    rv = mu__run_query(&config, ret_error, &resolved);
     if (rv != 0)
         return rv;
     resolve->found = resolved.resolution;

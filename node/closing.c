@@ -8,7 +8,7 @@
 
 #include "actors/job/job.h"
 #include "actors/messages.h"
-#include "node/call_loop.h"
+#include "node/loop_thread.h"
 #include "runtime/message/arguments.h"
 #include "runtime/uv/thread.h"
 

@@ -4,7 +4,7 @@
 #include "node/node.h"
 
 #include "actors/coordination/store/journal.h"
-#include "node/call_loop.h"
+#include "node/loop_thread.h"
 #include "node/member/service_options.h"
 #include "node/options.h"
 #include "resolver/spec/cluster.h"

@@ -17,7 +17,7 @@ HANDLES = {
     "mu_cluster": "cluster", "mu_context": "context", "mu_coordinator": "coordinator",
     "mu_dataset": "dataset", "mu_kv_watch": "watch", "mu_lock": "lock", "mu_node": "node",
     "struct mu_node": "node", "mu_per_worker": "per_worker", "mu_remote_value": "remote",
-    "mu_resolver": "resolver", "mu_resolver_reply": "reply", "mu_run": "run",
+    "mu_resolver": "resolver", "mu_run": "run",
     "mu_server": "server", "mu_session": "session", "mu_tpu": "tpu",
     "mu_variable": "variable",
 }

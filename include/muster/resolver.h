@@ -168,83 +168,39 @@ MU_EXPORT mu_value *mu_resolver_explain(const mu_resolver *resolver);
 
 enum { MU_RESOLVER_ATTEMPT_TIMEOUT_MS = 10000, MU_RESOLVER_CLOSE_TIMEOUT_MS = 2000 };
 
-/* A call of an asynchronous function that the program has not answered yet. A handle and
- * no memory: one that was finished is recognised as such as long as the process lives,
- * and no later call has the same. */
-typedef struct mu_resolver_reply mu_resolver_reply;
-
-/* A resolver's functions come in two forms. Both are called one after the other for each
- * mu_resolver; several of these may call at the same time. `timeout_ms` is what is left
- * (negative: no limit; 0, as when a node looks again: one try, for which there are
- * MU_RESOLVER_ATTEMPT_TIMEOUT_MS). What takes longer is not waited for: the call, or the
- * look, fails with -MU_EDEADLINE and the resolver's name, what is found later is dropped,
- * and until then the resolver is not asked again (-MU_EUNAVAILABLE).
+/* Functions of a resolver. They block, on a thread of the library, whoever asks: never on
+ * the thread of a call, nor on that of a node's loop. They are called one after the other
+ * for each mu_resolver; several of these may call at the same time. `timeout_ms` is what
+ * is left (negative: no limit; 0, as when a node looks again: one try, for which there
+ * are MU_RESOLVER_ATTEMPT_TIMEOUT_MS). What takes longer is not waited for: the call, or
+ * the look, fails with -MU_EDEADLINE and the resolver's name, what is found later is
+ * dropped, and until then the resolver is not asked again (-MU_EUNAVAILABLE).
  *
- * Blocking (`detect`, `resolve`): they are called on a thread of the library, whoever
- * asks: never on the thread of a call, nor on that of a node's loop. One that takes too
- * long cannot be ended, and so it goes on; what it uses has to stay until it returns: its
- * code, too, so that a library with such a function is not to be unloaded (dlclose)
- * meanwhile. A node that closes waits for it, MU_RESOLVER_CLOSE_TIMEOUT_MS at most, and
- * logs that it was left behind. Eight functions can run at the same time in a process:
- * more wait for them, as does one that such a function asks for itself; who has waited
- * in vain is told so.
- *
- * Asynchronous (`detect_async`, `resolve_async`): they only begin, and keep the reply,
- * which the program finishes later, once, from any thread: mu_resolver_reply_finish. They
- * take no thread, however many are under way. They and `cancel` are called on the thread
- * that asks, a node's loop or that of the call, and have to return at once: until they
- * do, nothing else happens there, no message is read and no timeout noticed. They may
- * finish replies, but must not call functions of the mu_resolver that asks; calls that
- * wait are refused on a node's loop (-MU_EPRECONDITION).
- *
- * Each reply that such a function has accepted by returning 0 is to be finished once,
- * whatever happens: also after `cancel`, after mu_resolver_free and after the node has
- * closed, neither of which waits for it. One that is never finished costs some memory,
- * and keeps its mu_resolver from asking again. At the process's end it may stay open. */
+ * One that takes too long cannot be ended, and so it goes on; what it uses has to stay
+ * until it returns: its code, too, so that a library with such a function is not to be
+ * unloaded (dlclose) meanwhile. A node that closes waits for it,
+ * MU_RESOLVER_CLOSE_TIMEOUT_MS at most, and logs that it was left behind. Eight functions
+ * can run at the same time in a process: more wait for them, as does one that such a
+ * function asks for itself; who has waited in vain is told so. */
 typedef struct mu_resolver_kind {
     const char *name;       /* letters, digits, _ and -; copied */
     const char *summary;    /* copied; may be NULL */
     void *user;             /* has to stay as long as one of its functions may be called,
                                until resolvers that were made of it are freed */
 
-    /* 1: this is the place; 0: it is not, with the reason in ret_why. Both forms NULL:
-     * only by name. */
+    /* 1: this is the place; 0: it is not, with the reason in ret_why. NULL: only by
+     * name. */
     int (*detect)(void *user, mu_error *ret_why);
 
     /* As of mu_resolver_resolve, over an initialised *ret_resolution. -MU_EUNAVAILABLE:
      * not now, it is called again while there is time. */
     int (*resolve)(void *user, int64_t timeout_ms, mu_error *ret_error,
                    mu_resolution *ret_resolution);
-
-    /* The same, begun. 0: the program has the reply, and finishes it, within this call or
-     * later. An error: it has none, and what was asked for has failed with it. */
-    int (*detect_async)(void *user, mu_resolver_reply *reply);
-    int (*resolve_async)(void *user, int64_t timeout_ms, mu_resolver_reply *reply);
-
-    /* Nobody waits for this reply any more: its time is over, or the node closes. At most
-     * once for each. It is still to be finished, within this call or later; what it is
-     * finished with is dropped. Another thread may be finishing it at this moment, so
-     * look it up under a lock. May be NULL. */
-    void (*cancel)(void *user, mu_resolver_reply *reply);
 } mu_resolver_kind;
-
-/* Answer a call of an asynchronous function. `code`, `error` and `resolution` are what
- * the blocking function would have returned and written: 0 (of detect_async: 1 or 0) or
- * an error. `error` may be NULL, and is copied; it is the reason when a place was not
- * detected. `resolution` is what mu_resolution_init and the program have made of it, and
- * NULL after detect_async and with an error; its cluster is taken, and NULL afterwards.
- * The resolver's outcome is judged as that of a blocking function.
- *
- * Any thread, also within the functions above. -MU_EINVALID: the reply is NULL, the code
- * is larger than it may be, a resolution is missing or is there without need;
- * -MU_EPRECONDITION: the reply was finished before. In both cases nothing was changed. */
-MU_EXPORT int mu_resolver_reply_finish(mu_resolver_reply *reply, int code,
-                                       const mu_error *error, mu_resolution *resolution);
 
 /* Make a resolver known to this process. It comes before all others in the order of
  * auto-detection, a later one before an earlier one. -MU_EEXISTS: the name is taken,
- * -MU_EINVALID: the name; not one of `resolve` and `resolve_async`, but both or none;
- * both forms of detect; a `cancel` without an asynchronous function. -MU_EEXHAUSTED:
+ * -MU_EINVALID: the name, or there is no `resolve`. -MU_EEXHAUSTED:
  * MU_RESOLVER_KINDS_MAX. Any thread. */
 enum { MU_RESOLVER_KINDS_MAX = 32 };
 MU_EXPORT int mu_resolver_register(const mu_resolver_kind *kind, mu_error *ret_error);

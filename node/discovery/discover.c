@@ -2,7 +2,6 @@
  * is found. */
 #include "node/discovery/discover.h"
 
-#include "node/call_loop.h"
 #include "node/options.h"
 #include "resolver/spec/cluster.h"
 
@@ -21,7 +20,6 @@ struct search {
     mu_resolution resolution;
     mu_error error;
     bool has_ended;
-    bool withdraws;
     struct mu__discover_stop *stop; /* NULL: no other thread can end it */
     uv_async_t stopped;         /* open with `stop` */
     bool announces;             /* guarded by stop->lock: there may be an announcement */
@@ -72,7 +70,6 @@ static void end(struct search *search, bool withdraws)
 {
     search->has_ended = true;
     search->found->index = mu__discovery_index(search->discovery);
-    search->withdraws = withdraws && mu__discovery_may_have_announced(search->discovery);
     mu__discovery_close(search->discovery, withdraws, WITHDRAW_MS, on_closed, NULL);
 }
 
@@ -206,12 +203,13 @@ bool mu__discover_stop(struct mu__discover_stop *stop)
 
 /* ---- Searching to the end ---- */
 
-/* The discovery may still be withdrawing its announcement, which has a timeout. */
+/* The discovery may still be withdrawing its announcement, which has a timeout; its
+ * threads end at once. */
 static void leave(struct search *search)
 {
-    uint64_t timeout_ms = MU__CALL_LEAVE_MS + (search->withdraws ? 2 * WITHDRAW_MS : 0);
-
-    mu__call_leave(&search->loop, timeout_ms, free, search);
+    (void)uv_run(&search->loop, UV_RUN_DEFAULT);
+    (void)uv_loop_close(&search->loop);
+    free(search);
 }
 
 /* Takes `search`. */
@@ -330,7 +328,6 @@ int mu__discover_any(mu_node_options *options, struct mu__discover_stop *stop,
                      mu_error *ret_error, struct mu__discovered *ret_found)
 {
     struct search *search;
-    struct mu__pipe_guard guard;
     mu_resolution resolution;
     int rv;
 
@@ -342,9 +339,7 @@ int mu__discover_any(mu_node_options *options, struct mu__discover_stop *stop,
     search = search_new(options, ret_found);
     if (search == NULL)
         return mu_error_set(ret_error, -MU_ENOMEM, "no memory to ask the resolver");
-    mu__pipe_guard(&guard);
     rv = run(search, stop, ret_error, &resolution);
-    mu__pipe_unguard(&guard);
     return rv != 0 ? rv : take(&resolution, ret_found, options, ret_error);
 }
 
@@ -395,12 +390,8 @@ int mu__discover(mu_node_options *options, struct mu__discover_stop *stop,
 void mu__discovered_done(struct mu__discovered *found, const mu_node_options *options,
                          bool withdraws)
 {
-    struct mu__pipe_guard guard;
-
-    mu__pipe_guard(&guard);
     if (withdraws && found->address[0] != '\0')
         withdraw(found, options);
-    mu__pipe_unguard(&guard);
     mu__listening_close(&found->listening);
     mu_cluster_free(found->cluster);
     found->cluster = NULL;

@@ -1,10 +1,9 @@
 #include "node/discovery/discovery.h"
 
 #include "node/discovery/failure_log.h"
-#include "node/discovery/loop_query.h"
 #include "node/discovery/path_watch.h"
+#include "node/discovery/run_query.h"
 #include "resolver/engine/resolver.h"
-#include "resolver/engine/uv/requester.h"
 #include "runtime/base/retry.h"
 
 #include <assert.h>
@@ -52,11 +51,16 @@ struct discovery_times {
     uint64_t progress_ms;   /* when a line of progress was logged last */
 };
 
+/* A query on a thread, one after the other. */
+struct query_slot {
+    struct mu__sources_uv *sources;
+    bool runs;
+};
+
 struct mu__discovery {
     struct mu__discovery_config config;
-    struct mu__requester_uv *requester;
-    struct mu__loop_query *looking;     /* under way; NULL: none */
-    struct mu__loop_query *announcing;  /* or withdrawing */
+    struct query_slot looking;
+    struct query_slot announcing;   /* or withdrawing */
     uv_timer_t timer;
     struct mu__path_watch watches[MU__WATCHED_PATHS_MAX];
     mu_announcement announcement;
@@ -141,26 +145,36 @@ static void on_progress(void *owner, const char *line)
     log_line(discovery, discovery->phase == SEARCHING ? MU_LOG_INFO : MU_LOG_DEBUG, line);
 }
 
+static void on_left_behind(void *owner, const char *line)
+{
+    log_line(owner, MU_LOG_WARN, line);
+}
+
 /* ---- One query ---- */
+
+static void stop(const struct query_slot *slot)
+{
+    if (slot->runs)
+        mu__sources_uv_stop(slot->sources);
+}
 
 static void fail(struct mu__discovery *discovery, const mu_error *error)
 {
     if (discovery->phase == FAILED)
         return;
     move(discovery, FAILED);
-    mu__loop_query_cancel(discovery->looking);
-    discovery->looking = NULL;
+    stop(&discovery->looking);
     discovery->config.failed(discovery->config.owner, error);
 }
 
 static int start(struct mu__discovery *discovery, enum mu__query_operation what,
                  int64_t timeout_ms,
                  void (*done)(void *owner, struct mu__query_result *resolved),
-                 struct mu__loop_query **ret_query)
+                 struct query_slot *slot)
 {
-    const struct mu__loop_query_config config = {
+    const struct mu__run_query_config config = {
         .loop = discovery->config.loop,
-        .requester = mu__requester_uv_base(discovery->requester),
+        .sources = slot->sources,
         .resolver = discovery->config.resolver,
         .what = what,
         .announcement = &discovery->announcement,
@@ -172,12 +186,13 @@ static int start(struct mu__discovery *discovery, enum mu__query_operation what,
                 .rounds_before = what == MU__QUERY_RESOLVE ? discovery->rounds : 0,
             },
         .done = done,
-        .progress = on_progress,
+        .progress = what == MU__QUERY_LEAVE ? on_left_behind : on_progress,
         .owner = discovery,
     };
 
-    assert(*ret_query == NULL);
-    return mu__loop_query_start(&config, ret_query);
+    assert(!slot->runs);
+    slot->runs = mu__run_query_start(&config) == 0;
+    return slot->runs ? 0 : -MU_ENOMEM;
 }
 
 /* Returns when to try again. While the cluster is not known, the discovery fails. */
@@ -226,7 +241,7 @@ static void hurry_soon(struct mu__discovery *discovery)
 {
     uint64_t now = now_ms(discovery);
 
-    if (discovery->looking == NULL || discovery->times.hurry_ms != 0)
+    if (!discovery->looking.runs || discovery->times.hurry_ms != 0)
         return;
     discovery->times.hurry_ms =
         latest(now + SETTLE_MS, discovery->times.hurried_ms + HURRIED_MS);
@@ -270,7 +285,7 @@ static void hurry(struct mu__discovery *discovery)
     watch(discovery);
     discovery->times.hurry_ms = 0;
     discovery->times.hurried_ms = now_ms(discovery);
-    mu__loop_query_hurry(discovery->looking);
+    mu__sources_uv_hurry(discovery->looking.sources);
 }
 
 /* ---- Steps ---- */
@@ -313,12 +328,26 @@ static void announce_anew(struct mu__discovery *discovery, mu_resolution *found)
     discovery->times.look_ms = now_ms(discovery) + AGAIN_MS;
 }
 
+/* Nobody waits for this look any more. */
+static bool was_stopped(struct mu__discovery *discovery,
+                        struct mu__query_result *resolved)
+{
+    discovery->looking.runs = false;
+    if (discovery->phase != FAILED && discovery->phase != CLOSING)
+        return false;
+    if (resolved->code == 0)
+        mu_cluster_free(resolved->resolution.cluster);
+    next(discovery);
+    return true;
+}
+
 static void on_looked(void *owner, struct mu__query_result *resolved)
 {
     struct mu__discovery *discovery = owner;
     uint32_t watch_ms = mu__resolver_watch_ms(discovery->config.resolver);
 
-    discovery->looking = NULL;
+    if (was_stopped(discovery, resolved))
+        return;
     discovery->times.looked_ms = now_ms(discovery);
     discovery->rounds += resolved->rounds;
     if (resolved->code == 0 && is_forgotten(discovery, &resolved->resolution)) {
@@ -355,7 +384,7 @@ static void on_announced(void *owner, struct mu__query_result *resolved)
 {
     struct mu__discovery *discovery = owner;
 
-    discovery->announcing = NULL;
+    discovery->announcing.runs = false;
     if (resolved->code == 0) {
         look_when_back(discovery);
         mu__failure_log_recovered(&discovery->failures, MU__ANNOUNCE_FAILURE);
@@ -393,7 +422,8 @@ static void on_detected(void *owner, struct mu__query_result *resolved)
 {
     struct mu__discovery *discovery = owner;
 
-    discovery->looking = NULL;
+    if (was_stopped(discovery, resolved))
+        return;
     if (resolved->code != 0)
         fail(discovery, &resolved->error);
     else if (mu__resolver_announces(discovery->config.resolver))
@@ -401,9 +431,9 @@ static void on_detected(void *owner, struct mu__query_result *resolved)
     next(discovery);
 }
 
-static void on_part_closed(void *part_owner)
+static void on_handle_closed(uv_handle_t *handle)
 {
-    struct mu__discovery *discovery = part_owner;
+    struct mu__discovery *discovery = handle->data;
     void (*closed)(void *arg) = discovery->closed;
     void *arg = discovery->closed_arg;
 
@@ -413,30 +443,48 @@ static void on_part_closed(void *part_owner)
     closed(arg);
 }
 
-static void on_handle_closed(uv_handle_t *handle)
-{
-    on_part_closed(handle->data);
-}
-
 static void close_all(struct mu__discovery *discovery)
 {
     move(discovery, CLOSED);
-    discovery->handles = 2 + MU__WATCHED_PATHS_MAX;
+    discovery->handles = 1 + MU__WATCHED_PATHS_MAX;
+    mu__sources_uv_free(discovery->announcing.sources);
+    mu__sources_uv_free(discovery->looking.sources);
     uv_close((uv_handle_t *)&discovery->timer, on_handle_closed);
     for (size_t i = 0; i < MU__WATCHED_PATHS_MAX; i++)
         uv_close((uv_handle_t *)&discovery->watches[i].event, on_handle_closed);
-    mu__requester_uv_close(discovery->requester, on_part_closed, discovery);
 }
 
 static void on_withdrawn(void *owner, struct mu__query_result *resolved)
 {
     struct mu__discovery *discovery = owner;
 
-    discovery->announcing = NULL;
+    discovery->announcing.runs = false;
     if (resolved->code != 0)
         mu__failure_log_note(&discovery->failures, MU__ANNOUNCE_FAILURE,
                              &resolved->error);
-    close_all(discovery);
+    next(discovery);
+}
+
+static void on_nothing_left(void *owner, struct mu__query_result *resolved)
+{
+    struct mu__discovery *discovery = owner;
+
+    (void)resolved;
+    discovery->looking.runs = discovery->announcing.runs = false;
+    next(discovery);
+}
+
+/* When a node closes, functions of the program's own are waited for: what they use may be
+ * freed after that. What else was left behind ends soon. */
+static bool wait_for_left(struct mu__discovery *discovery)
+{
+    int64_t calls_ms = discovery->config.is_known ? MU_RESOLVER_CLOSE_TIMEOUT_MS : 0;
+    struct query_slot *slot = mu__sources_uv_has_left(discovery->looking.sources)
+                                  ? &discovery->looking
+                                  : &discovery->announcing;
+
+    return mu__sources_uv_has_left(slot->sources) &&
+           start(discovery, MU__QUERY_LEAVE, calls_ms, on_nothing_left, slot) == 0;
 }
 
 /* Short at first, so that the pauses within one do not grow; then longer, since a source
@@ -483,8 +531,10 @@ static void close_next(struct mu__discovery *discovery)
 
     discovery->withdraws = false;
     (void)uv_timer_stop(&discovery->timer);
-    if (!withdraws || start(discovery, MU__QUERY_WITHDRAW, discovery->withdraw_ms,
-                            on_withdrawn, &discovery->announcing) != 0)
+    if (withdraws && start(discovery, MU__QUERY_WITHDRAW, discovery->withdraw_ms,
+                           on_withdrawn, &discovery->announcing) == 0)
+        return;
+    if (!wait_for_left(discovery))
         close_all(discovery);
 }
 
@@ -494,14 +544,14 @@ static void go_on(struct mu__discovery *discovery)
 {
     uint64_t now = now_ms(discovery);
 
-    if (discovery->telling != SILENT && discovery->announcing == NULL &&
+    if (discovery->telling != SILENT && !discovery->announcing.runs &&
         discovery->times.announce_ms != 0 && discovery->times.announce_ms <= now)
         announce(discovery);
-    if (discovery->looking != NULL && discovery->times.hurry_ms != 0 &&
+    if (discovery->looking.runs && discovery->times.hurry_ms != 0 &&
         discovery->times.hurry_ms <= now)
         hurry(discovery);
     if (discovery->phase == FAILED || discovery->phase == CLOSING ||
-        discovery->looking != NULL || discovery->telling == ANNOUNCING)
+        discovery->looking.runs || discovery->telling == ANNOUNCING)
         return;
     if ((discovery->phase == SEARCHING || discovery->times.look_ms != 0) &&
         discovery->times.look_ms <= now)
@@ -512,13 +562,13 @@ static void wait_for_next(struct mu__discovery *discovery)
 {
     uint64_t due_ms = UINT64_MAX;
 
-    if (discovery->telling != SILENT && discovery->announcing == NULL &&
+    if (discovery->telling != SILENT && !discovery->announcing.runs &&
         discovery->times.announce_ms != 0)
         due_ms = discovery->times.announce_ms;
-    if (discovery->looking == NULL && discovery->times.look_ms != 0 &&
+    if (!discovery->looking.runs && discovery->times.look_ms != 0 &&
         discovery->times.look_ms < due_ms)
         due_ms = discovery->times.look_ms;
-    if (discovery->looking != NULL && discovery->times.hurry_ms != 0 &&
+    if (discovery->looking.runs && discovery->times.hurry_ms != 0 &&
         discovery->times.hurry_ms < due_ms)
         due_ms = discovery->times.hurry_ms;
     if (due_ms != UINT64_MAX)
@@ -528,12 +578,10 @@ static void wait_for_next(struct mu__discovery *discovery)
 /* Do what is due, and set the timer for the rest. */
 static void next(struct mu__discovery *discovery)
 {
-    if (discovery->phase == CLOSING) {
-        if (discovery->announcing == NULL)
-            close_next(discovery);
-        return;
-    }
-    if (discovery->phase == FAILED || discovery->phase == CLOSED)
+    if (discovery->phase == CLOSING && !discovery->announcing.runs &&
+        !discovery->looking.runs)
+        close_next(discovery);
+    if (discovery->phase != SEARCHING && discovery->phase != WATCHING)
         return;
     go_on(discovery);
     if (discovery->phase == SEARCHING || discovery->phase == WATCHING)
@@ -582,31 +630,25 @@ static void copy_announcement(struct mu__discovery *discovery,
     };
 }
 
-static void on_left_behind(void *owner, const char *line)
-{
-    log_line(owner, MU_LOG_WARN, line);
-}
-
 int mu__discovery_open(const struct mu__discovery_config *config, mu_error *ret_error,
                        struct mu__discovery **ret_discovery)
 {
     struct mu__discovery *discovery = calloc(1, sizeof *discovery);
 
     if (discovery == NULL ||
-        mu__requester_uv_open(config->loop, &discovery->requester) != 0) {
+        mu__sources_uv_new(NULL, &discovery->looking.sources) != 0 ||
+        mu__sources_uv_new(discovery->looking.sources,
+                           &discovery->announcing.sources) != 0) {
+        if (discovery != NULL)
+            mu__sources_uv_free(discovery->looking.sources);
         free(discovery);
-        return mu_error_set(ret_error, -MU_ENOMEM,
-                            "no memory for a resolver's requester");
+        return mu_error_set(ret_error, -MU_ENOMEM, "no memory for a resolver's sources");
     }
     discovery->config = *config;
     discovery->config.announcement = NULL;
     discovery->failures.log = config->log;
     discovery->failures.owner = config->owner;
     copy_announcement(discovery, config->announcement);
-    if (config->is_known)
-        mu__requester_uv_wait_for_calls(discovery->requester,
-                                        MU_RESOLVER_CLOSE_TIMEOUT_MS, on_left_behind,
-                                        discovery);
     discovery->phase = config->is_known ? WATCHING : SEARCHING;
     if (config->is_known && discovery->address[0] != '\0')
         discovery->telling = ANNOUNCED;
@@ -626,22 +668,14 @@ int mu__discovery_index(const struct mu__discovery *discovery)
     return discovery->announcement.index;
 }
 
-bool mu__discovery_may_have_announced(const struct mu__discovery *discovery)
-{
-    return discovery->telling == ANNOUNCED || discovery->announcing != NULL;
-}
-
 static void on_announce_timeout(uv_timer_t *timer)
 {
     struct mu__discovery *discovery = timer->data;
 
-    log_line(
-        discovery, MU_LOG_WARN,
-        "what was told last is not taken back, since nothing was answered to it: others "
-        "may look for this task for a while");
-    mu__loop_query_cancel(discovery->announcing);
-    discovery->announcing = NULL;
-    next(discovery);
+    log_line(discovery, MU_LOG_WARN,
+             "what was told last is not taken back, since nothing was answered to it: "
+             "others may look for this task for a while");
+    stop(&discovery->announcing);
 }
 
 /* An announcement that is under way ends first: what it writes last would otherwise stay
@@ -654,14 +688,12 @@ void mu__discovery_close(struct mu__discovery *discovery, bool withdraws,
     discovery->withdraw_ms = timeout_ms;
     discovery->closed = closed;
     discovery->closed_arg = arg;
-    mu__loop_query_cancel(discovery->looking);
-    discovery->looking = NULL;
-    if (discovery->announcing != NULL && withdraws) {
+    stop(&discovery->looking);
+    if (discovery->announcing.runs && withdraws) {
         (void)uv_timer_start(&discovery->timer, on_announce_timeout, (uint64_t)timeout_ms,
                              0);
         return;
     }
-    mu__loop_query_cancel(discovery->announcing);
-    discovery->announcing = NULL;
+    stop(&discovery->announcing);
     wait_until(discovery, now_ms(discovery));
 }

@@ -46,9 +46,6 @@ int mu__discovery_open(const struct mu__discovery_config *config, mu_error *ret_
 /* This task's index: the one that the resolver gave it, or that of the announcement. */
 int mu__discovery_index(const struct mu__discovery *discovery);
 
-/* Whether this task is announced, or an announcement is under way. */
-bool mu__discovery_may_have_announced(const struct mu__discovery *discovery);
-
 /* Stop. With `withdraws` the announcement is withdrawn first, for `timeout_ms` at most,
  * after waiting as long for an announcement that is under way. With is_known, functions
  * of the program's own resolver are then waited for, MU_RESOLVER_CLOSE_TIMEOUT_MS at

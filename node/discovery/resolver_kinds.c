@@ -1,6 +1,5 @@
 #include "node/discovery/resolver_kinds.h"
 
-#include "node/discovery/resolver_reply.h"
 #include "runtime/base/text.h"
 #include "runtime/message/arguments.h"
 
@@ -90,32 +89,15 @@ static bool is_ours(const char *name)
     return mu__resolver_kind_find(name) != NULL;
 }
 
-static int check_functions(const mu_resolver_kind *kind, mu_error *ret_error)
-{
-    const char *expected = NULL;
-
-    if (kind == NULL || (kind->resolve == NULL && kind->resolve_async == NULL))
-        return mu_error_set(ret_error, -MU_EINVALID,
-                            "a resolver: expected a function `resolve`, got NULL");
-    if (kind->resolve != NULL && kind->resolve_async != NULL)
-        expected = "one of `resolve` and `resolve_async`, got both";
-    else if (kind->detect != NULL && kind->detect_async != NULL)
-        expected = "one of `detect` and `detect_async` at most, got both";
-    else if (kind->cancel != NULL && kind->detect_async == NULL &&
-             kind->resolve_async == NULL)
-        expected = "an asynchronous function beside `cancel`, got none";
-    return expected == NULL ? 0
-                            : mu_error_set(ret_error, -MU_EINVALID,
-                                           "a resolver: expected %s", expected);
-}
-
 static int check(const mu_resolver_kind *kind, mu_error *ret_error)
 {
     char shown[MU__QUOTE_BYTES] = "NULL";
-    int rv = check_functions(kind, ret_error);
 
-    if (rv != 0 || is_name(kind->name))
-        return rv;
+    if (kind == NULL || kind->resolve == NULL)
+        return mu_error_set(ret_error, -MU_EINVALID,
+                            "a resolver: expected a function `resolve`, got NULL");
+    if (is_name(kind->name))
+        return 0;
     if (kind->name != NULL)
         mu__quote(shown, sizeof shown, kind->name, strlen(kind->name));
     return mu_error_set(ret_error, -MU_EINVALID,
@@ -155,8 +137,6 @@ int mu_resolver_register(const mu_resolver_kind *kind, mu_error *ret_error)
     own->kind.summary = own->summary;
     own->ref = own_ref;
     own->unref = own_unref;
-    own->reply_open = mu__own_reply_open;
-    own->reply_close = mu__own_reply_close;
     own->refs = 1;
     (void)pthread_mutex_lock(&lock);
     rv = add_locked(own, ret_error);

@@ -11,8 +11,7 @@ mu__cloud_resolve_fn mu__tpu_resolve;
 mu__cloud_resolve_fn mu__pods_resolve;
 mu__cloud_resolve_fn mu__kube_job_resolve;
 
-/* 1: this machine is a host of a TPU, or variables name one; 0 with the reason;
- * MU__LATER. */
+/* 1: this machine is a host of a TPU, or variables name one; 0 with the reason. */
 int mu__tpu_detect(const struct mu__pass *pass, mu_error *ret_why);
 
 /* The library's table without the functions that need a loop, a socket or a key: for

@@ -83,8 +83,6 @@ int mu__token_command(struct mu__requests *requests, const char *command, unsign
     mu__build_done(&words);
     if (rv != 0)
         return rv;
-    if (answer == NULL)
-        return MU__LATER;
     rv = mu__answer_check(answer, WHAT, ret_error);
     return rv != 0 ? rv : read_output(answer, ret_error, ret_token);
 }

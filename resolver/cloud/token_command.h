@@ -18,7 +18,7 @@ enum {
  *
  * Owns:    the caller frees *ret_token, without blanks at its ends, and overwrites it
  *          first.
- * Returns: MU__LATER; -MU_EINVALID: it prints something else; -MU_ENOMEM; the errors of
+ * Returns: -MU_EINVALID: it prints something else; -MU_ENOMEM; the errors of
  *          MU__REQUEST_PROGRAM. Nothing of what it printed is in the words. */
 int mu__token_command(struct mu__requests *requests, const char *command, unsigned again,
                       mu_error *ret_error, char **ret_token);

@@ -42,10 +42,8 @@ int mu__cloud_need(struct mu__requests *requests, mu_error *ret_error,
     if (*ret_cloud != NULL)
         return 0;
     answer = mu__requests_get(requests, &(struct mu__request){.kind = MU__REQUEST_LIBRARY,
-                                                   .name = MU__CLOUD_LIBRARY,
-                                                   .tries = 1});
-    if (answer == NULL)
-        return MU__LATER;
+                                                              .name = MU__CLOUD_LIBRARY,
+                                                              .tries = 1});
     if (answer->code != 0) {
         *ret_error = answer->error;
         return answer->code;

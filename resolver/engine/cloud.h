@@ -10,6 +10,8 @@
 
 #include <muster/tpu.h>
 
+#include <stdatomic.h>
+
 #define MU__CLOUD_LIBRARY "libmuster-cloud.so.0"
 
 enum mu__cloud_resolver {
@@ -26,6 +28,7 @@ typedef int mu__cloud_resolve_fn(const struct mu__pass *pass, mu_error *ret_erro
                                  mu_resolution *ret_resolution);
 
 struct mu__http;
+struct mu__http_request;
 struct mu__http_client;
 struct mu__http_client_config;
 
@@ -48,6 +51,8 @@ struct mu__cloud {
     struct mu__http *(*http_door)(struct mu__http_client *client);
     void (*http_close)(struct mu__http_client *client, void (*closed)(void *arg),
                        void *arg);
+    void (*http_perform)(struct mu__http_request *request,
+                         const atomic_bool *cancelled);
     int (*sign_rs256)(const char *key, const void *data, size_t size, mu_error *ret_error,
                       unsigned char **ret_signature, size_t *ret_size);
 };
@@ -62,7 +67,7 @@ typedef const struct mu__cloud *mu__cloud_open_fn(uint32_t layout);
 uint32_t mu__cloud_layout(void);
 
 /* The library's functions; when mu__cloud_set() has not been called, a request loads
- * the library. -MU_EPRECONDITION: it cannot be loaded. MU__LATER. */
+ * the library. -MU_EPRECONDITION: it cannot be loaded. */
 int mu__cloud_need(struct mu__requests *requests, mu_error *ret_error,
                    const struct mu__cloud **ret_cloud);
 void mu__cloud_set(const struct mu__cloud *cloud);

@@ -98,11 +98,7 @@ static void outcome_words(const struct mu__exchange *exchange, char *out, size_t
 {
     const struct mu__answer *answer = &exchange->answer;
 
-    if (!exchange->settled)
-        (void)snprintf(
-            out, size, "not answered%s%s",
-            exchange->reason[0] == '\0' ? "" : ", the last try: ", exchange->reason);
-    else if (answer->code != 0)
+    if (answer->code != 0)
         mu__exchange_reason(exchange, out, size);
     else if (exchange->request.kind == MU__REQUEST_HTTP)
         (void)snprintf(out, size, "status %d, %zu bytes", answer->status, answer->size);

@@ -5,6 +5,8 @@
 #include "resolver/engine/exchange.h"
 #include "resolver/engine/resolver.h"
 
+#include <stdatomic.h>
+
 enum mu__entry_state {
     MU__ENTRY_NOT_TRIED,
     MU__ENTRY_TAKEN,
@@ -21,17 +23,8 @@ struct mu__entry {
     void *memory;                           /* of kind->announce, between calls */
     enum mu__entry_state state;
     char why[512];
-    struct mu__own_call *detecting;         /* of `own`, in this round; NULL: not yet */
-    struct mu__own_call *resolve_call;
-    struct mu__own_call *stuck;             /* a call of an earlier round that has not
-                                               returned yet; NULL: none */
-    struct {                                /* the result of announcing in this round */
-        bool known;
-        int rv;
-        mu_error error;
-        int index;
-        uint32_t again_ms;
-    } announced;
+    struct mu__own_call *last_call;         /* of `own`; it may not have returned yet.
+                                               NULL: none */
 };
 
 enum mu__shape { MU__SHAPE_ONE, MU__SHAPE_FIXED, MU__SHAPE_UNION, MU__SHAPE_AUTO };
@@ -45,6 +38,8 @@ struct mu_resolver {
     size_t own_count;
     struct mu__entry *taken;        /* AUTO: the one that the last run took; ONE: its
                                        entry */
+    _Atomic(struct mu__entry *) registry;   /* `taken` when it takes announcements, which
+                                               are made beside runs; else NULL */
 
     mu_resolution fixed;            /* FIXED; with its cluster */
 
@@ -77,13 +72,8 @@ struct mu__entry *mu__resolver_entry(const mu_resolver *resolver, size_t i);
 
 /* ---- Running: run.c ---- */
 
-/* For an auto-detection, find out which entry it takes: 0 with resolver->taken,
- * MU__LATER, or an error. For other shapes, 0. */
-int mu__resolver_need_taken(mu_resolver *resolver, struct mu__requests *requests,
-                            mu_error *ret_error);
-
-/* Record for the explanation that the entry has failed. */
-void mu__entry_fails(struct mu__entry *entry, const mu_error *error);
+/* The entry that an auto-detection takes, or the only one. */
+void mu__resolver_take(mu_resolver *resolver, struct mu__entry *entry);
 
 /* Free the paths of mu__resolver_set_watched_paths. */
 void mu__resolver_forget_watched_paths(mu_resolver *resolver);
@@ -93,15 +83,12 @@ int mu__resolver_out_of_memory(mu_error *ret_error);
 
 /* ---- Functions of the program's own: own.c ---- */
 
-/* As `detect` and `resolve` of a built-in resolver. Each function is called once in a
- * round; while a call of an earlier round still runs it is -MU_EUNAVAILABLE. */
+/* As `detect` and `resolve` of a built-in resolver. While a call of an earlier round
+ * still runs it is -MU_EUNAVAILABLE. */
 int mu__own_detect(struct mu__entry *entry, struct mu__requests *requests,
                    mu_error *ret_why);
 int mu__own_resolve(struct mu__entry *entry, struct mu__requests *requests,
-                    int64_t left_ms, mu_error *ret_error, mu_resolution *ret_resolution);
-
-/* A round begins: no function has been called in it. */
-void mu__own_begin(struct mu__entry *entry);
+                    mu_error *ret_error, mu_resolution *ret_resolution);
 
 /* Hand a call that still runs over to the entry that replaces this one. */
 void mu__own_move(struct mu__entry *from, struct mu__entry *to);

@@ -1,6 +1,6 @@
 /* A built-in resolver: a row of the registry in resolver/engine/kinds.c. Its functions
- * are pure: they make requests (request_table.h) and conclude from the answers. Each
- * may be called many times in one query. */
+ * are pure: they make requests (request_table.h), which block, and conclude from the
+ * answers. */
 #ifndef MU_RESOLVER_KIND_H
 #define MU_RESOLVER_KIND_H
 
@@ -14,7 +14,7 @@ struct mu__resolver_kind {
     const struct mu__setting_spec *settings;
 
     /* Whether this process runs where the resolver applies: 1; else 0 with the reason
-     * in *ret_why ("SLURM_PROCID is not set"); MU__LATER. Cheap, and without the
+     * in *ret_why ("SLURM_PROCID is not set"). Cheap, and without the
      * network unless a file or variable says that this machine is of that kind. NULL:
      * it is taken only by name. */
     int (*detect)(const struct mu__pass *pass, mu_error *ret_why);
@@ -23,7 +23,7 @@ struct mu__resolver_kind {
      * caller. The caller frees ret_resolution->cluster, also after a failure: the
      * resolver may write there as it goes. Errors name the source, the place and what
      * was expected. -MU_EUNAVAILABLE: not now (a pod does not run yet, a task is not
-     * there yet): the query begins another round while there is time. MU__LATER. */
+     * there yet): the query begins another round while there is time. */
     int (*resolve)(const struct mu__pass *pass, mu_error *ret_error,
                    mu_resolution *ret_resolution);
 
@@ -32,9 +32,9 @@ struct mu__resolver_kind {
      * *ret_again_ms. *ret_index is the task's index: that of the announcement, or the
      * one chosen in place of its -1; later calls have it in the announcement. `*own` is
      * the resolver's state between calls, NULL at first: at most 128 bytes, freed with
-     * free(); it may be written whatever is returned but MU__LATER. -MU_EUNAVAILABLE:
-     * not now (another process may still hold the place); -MU_EEXISTS: the task is
-     * another, living process. MU__LATER. */
+     * free(). -MU_EUNAVAILABLE: not now (another process may still hold the place);
+     * -MU_EEXISTS: the task is another, living process. Another thread may be in
+     * `resolve` meanwhile. */
     int (*announce)(const struct mu__pass *pass, const mu_announcement *announcement,
                     mu_error *ret_error, void **own, int *ret_index,
                     uint32_t *ret_again_ms);

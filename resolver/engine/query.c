@@ -13,61 +13,32 @@ enum {
                        spend all their time on reading it */
 };
 
-struct mu__query {
-    struct mu__query_config config;
-    struct mu__requests *requests; /* of this round; between rounds, of the last one */
+struct query {
+    struct mu__settler settler;     /* first: operations cast */
+    const struct mu__query_config *config;
+    struct mu__requests *requests;  /* of this round; between rounds, of the last one */
     uint64_t began_ms;
-    uint64_t end_ms;            /* MU__RETRY_NO_END: no limit */
-    uint64_t again_ms;          /* between two rounds: when the next one begins */
-    uint64_t due_ms;            /* when the next retry is due; UINT64_MAX: none is */
-    size_t answered;            /* the first so many requests have had an answer */
-    uint64_t round_ms;          /* when the last round began */
-    uint64_t rest_ms;           /* between two rounds: the next one does not begin
-                                   before, even after a change */
-    unsigned rounds;            /* that have failed */
-    bool between;               /* two rounds */
-    bool news;                  /* something was settled since the last run */
-    bool hurried;               /* the next pause ends at once */
-    bool ended;                 /* the deadline has passed */
-    mu_error last;              /* why the last run failed */
-    mu_error concluded;         /* the error of the last round that was complete; code
-                                   0: none was */
+    uint64_t end_ms;                /* MU__RETRY_NO_END: no limit */
+    uint64_t round_ms;              /* when the last round began */
+    unsigned rounds;                /* that have failed */
+    bool ended;                     /* the deadline has passed, or: */
+    bool stopped;                   /* nobody waits for the outcome any more */
+    mu_error last;                  /* why the last round failed */
+    mu_error concluded;             /* the error of the last round that was complete; code
+                                       0: none was */
 };
 
-int mu__query_new(const struct mu__query_config *config, struct mu__query **ret_query)
+static uint64_t now(const struct query *q)
 {
-    struct mu__query *q = calloc(1, sizeof *q);
-
-    if (q == NULL)
-        return -MU_ENOMEM;
-    q->config = *config;
-    q->began_ms = config->now_ms(config->owner);
-    q->end_ms = config->limits.timeout_ms < 0
-                    ? MU__RETRY_NO_END
-                    : q->began_ms + (uint64_t)config->limits.timeout_ms;
-    *ret_query = q;
-    return 0;
+    return q->config->sources->ops->now_ms(q->config->sources);
 }
 
-void mu__query_free(struct mu__query *q)
+static uint64_t random_bits(const struct query *q)
 {
-    if (q == NULL)
-        return;
-    mu__requests_free(q->requests);
-    free(q);
+    return q->config->sources->ops->random(q->config->sources);
 }
 
-struct mu__requests *mu__query_notes(struct mu__query *q)
-{
-    return q->requests;
-}
-
-static uint64_t now(const struct mu__query *q)
-{
-    return q->config.now_ms(q->config.owner);
-}
-
-int64_t mu__query_left_ms(const struct mu__query *q)
+static int64_t left_ms(const struct query *q)
 {
     uint64_t now_ms = now(q);
 
@@ -76,33 +47,44 @@ int64_t mu__query_left_ms(const struct mu__query *q)
     return now_ms < q->end_ms ? (int64_t)(q->end_ms - now_ms) : 0;
 }
 
-unsigned mu__query_rounds(const struct mu__query *q)
+static int64_t op_left_ms(struct mu__settler *settler)
 {
-    return q->rounds;
+    return left_ms((struct query *)settler);
 }
 
-static uint64_t whole_end_ms(const struct mu__query *q)
+static uint64_t whole_end_ms(const struct query *q)
 {
-    if (q->config.limits.whole_ms == 0)
+    int64_t whole_ms = q->config->limits.whole_ms;
+
+    if (whole_ms == 0)
         return q->end_ms;
-    return q->config.limits.whole_ms < 0
-               ? MU__RETRY_NO_END
-               : q->began_ms + (uint64_t)q->config.limits.whole_ms;
+    return whole_ms < 0 ? MU__RETRY_NO_END : q->began_ms + (uint64_t)whole_ms;
 }
 
-static void log_line(const struct mu__query *q, const struct mu__retry *retry,
+static void log_line(const struct query *q, const struct mu__retry *retry,
                      const char *what, const char *reason, unsigned tries,
                      uint64_t due_ms)
 {
     struct mu__retry whole = *retry;
     char line[LINE_BYTES];
 
-    if (q->config.progress == NULL)
+    if (q->config->progress == NULL)
         return;
     whole.end_ms = whole_end_ms(q);
     mu__retry_words(&whole, what, reason, tries, now(q), due_ms, line, sizeof line);
     mu__hide_control(line);
-    q->config.progress(q->config.owner, line);
+    q->config->progress(q->config->owner, line);
+}
+
+/* Wait until `due_ms`, but not beyond the deadline. */
+static enum mu__pause pause_until(struct query *q, uint64_t due_ms, bool may_hurry)
+{
+    struct mu__sources *sources = q->config->sources;
+    enum mu__pause outcome = sources->ops->pause(
+        sources, due_ms < q->end_ms ? due_ms : q->end_ms, may_hurry);
+
+    q->stopped |= outcome == MU__PAUSE_STOPPED;
+    return outcome;
 }
 
 /* ---- Answers ---- */
@@ -132,22 +114,19 @@ static bool is_passing(const struct mu__exchange *exchange)
            (answer->status == 404 && exchange->request.retry_missing);
 }
 
-static void wait_until(struct mu__query *q, struct mu__exchange *exchange,
-                       uint64_t due_ms)
+static void wait_until(struct mu__exchange *exchange, uint64_t due_ms)
 {
     exchange->due_ms = due_ms;
-    if (due_ms < q->due_ms)
-        q->due_ms = due_ms;
     mu__exchange_reason(exchange, exchange->reason, sizeof exchange->reason);
 }
 
-static void try_again(struct mu__query *q, struct mu__exchange *exchange,
+static void try_again(const struct query *q, struct mu__exchange *exchange,
                       const struct mu__retry *retry, uint64_t due_ms)
 {
     char requested[256];
     char what[300];
 
-    wait_until(q, exchange, due_ms);
+    wait_until(exchange, due_ms);
     mu__request_describe(&exchange->request, requested, sizeof requested);
     (void)snprintf(what, sizeof what, "asking %s failed", requested);
     log_line(q, retry, what, exchange->reason, exchange->tries, due_ms);
@@ -156,147 +135,123 @@ static void try_again(struct mu__query *q, struct mu__exchange *exchange,
 /* Whether a failed exchange whose retry would be after the deadline stays open until
  * then, since others may still be answered. Not when a server's Retry-After is after
  * the deadline. */
-static bool waits_for_end(const struct mu__query *q, const struct mu__exchange *exchange)
+static bool waits_for_end(const struct query *q, const struct mu__exchange *exchange)
 {
-    return is_passing(exchange) && q->config.limits.timeout_ms > 0 && !q->ended &&
+    return is_passing(exchange) && q->config->limits.timeout_ms > 0 &&
            (exchange->request.tries == 0 || exchange->tries < exchange->request.tries) &&
-           (int64_t)exchange->answer.retry_after_ms < mu__query_left_ms(q);
+           (int64_t)exchange->answer.retry_after_ms < left_ms(q);
 }
 
-/* Called by the requester: the resolver is not run from here. */
-static void on_answered(void *owner, struct mu__exchange *exchange)
+static void judge(const struct query *q, struct mu__exchange *exchange)
 {
-    struct mu__query *q = owner;
     struct mu__retry retry = {.tries_max = exchange->request.tries, .end_ms = q->end_ms};
     uint64_t due_ms;
 
     exchange->answered_ms = now(q);
-    if (q->config.limits.timeout_ms != 0 && !q->ended && is_passing(exchange) &&
-        mu__retry_next(&retry, exchange->tries, now(q), q->config.random(q->config.owner),
-                       exchange->answer.retry_after_ms, &due_ms)) {
+    if (q->config->limits.timeout_ms != 0 && is_passing(exchange) &&
+        mu__retry_next(&retry, exchange->tries, exchange->answered_ms, random_bits(q),
+                       exchange->answer.retry_after_ms, &due_ms))
         try_again(q, exchange, &retry, due_ms);
-    } else if (waits_for_end(q, exchange)) {
-        wait_until(q, exchange, q->end_ms);
-    } else {
-        mu__exchange_settle(exchange);
-        q->news = true;
-    }
-    q->config.wake(q->config.owner);
+    else if (waits_for_end(q, exchange))
+        wait_until(exchange, q->end_ms);
+    else
+        exchange->settled = true;
 }
 
-/* Send the retries that are due; answers may come within the calls. There may be
- * thousands of exchanges, and a turn for each answer: the list is only walked when one
- * is due. */
-static void retry(struct mu__query *q, uint64_t now_ms)
+/* Send the exchanges that are due, and judge their answers. One that is still sent was
+ * cut off. */
+static void send_due(struct query *q, struct mu__exchange *const *batch, size_t count)
 {
-    struct mu__exchange *exchange;
-
-    if (now_ms < q->due_ms)
-        return;
-    q->due_ms = UINT64_MAX;
-    for (size_t i = 0; (exchange = mu__requests_at(q->requests, i)) != NULL; i++) {
-        if (exchange->settled || exchange->in_flight)
-            continue;
-        if (exchange->due_ms <= now_ms)
-            mu__exchange_retry(exchange);
-        else if (exchange->due_ms < q->due_ms)
-            q->due_ms = exchange->due_ms;
-    }
-}
-
-/* Whether an exchange has had no answer at all yet: until then a run would hardly get
- * further than the last one. */
-static bool first_answers_are_due(struct mu__query *q)
-{
-    const struct mu__exchange *exchange;
-
-    while ((exchange = mu__requests_at(q->requests, q->answered)) != NULL &&
-           (exchange->settled || exchange->tries > 0))
-        q->answered++;
-    return exchange != NULL;
-}
-
-static uint64_t next_due(const struct mu__query *q)
-{
-    uint64_t end_ms = q->config.limits.timeout_ms > 0 ? q->end_ms : UINT64_MAX;
-
-    return q->due_ms < end_ms ? q->due_ms : end_ms;
-}
-
-/* The longest Retry-After of the servers that failed, counted from now, ms. */
-static uint32_t requested_pause_ms(const struct mu__query *q)
-{
-    const struct mu__exchange *exchange;
+    struct mu__sources *sources = q->config->sources;
     uint64_t now_ms = now(q);
-    uint64_t until_ms = now_ms;
 
-    for (size_t i = 0; (exchange = mu__requests_at(q->requests, i)) != NULL; i++)
-        if (is_passing(exchange) && exchange->answer.retry_after_ms != 0 &&
-            until_ms < exchange->answered_ms + exchange->answer.retry_after_ms)
-            until_ms = exchange->answered_ms + exchange->answer.retry_after_ms;
-    return (uint32_t)(until_ms - now_ms);
+    for (size_t i = 0; i < count; i++)
+        if (!batch[i]->settled && batch[i]->due_ms <= now_ms)
+            mu__exchange_send(batch[i]);
+    sources->ops->answer(sources, batch, count,
+                         q->config->limits.timeout_ms == 0 ? UINT64_MAX : q->end_ms);
+    for (size_t i = 0; i < count; i++) {
+        if (batch[i]->is_sent)
+            q->ended = true;
+        else if (!batch[i]->settled && batch[i]->due_ms <= now_ms)
+            judge(q, batch[i]);
+    }
 }
 
-/* ---- Changed files ---- */
-
-static bool is_of_paths(const struct mu__exchange *exchange)
+static bool is_of_path(const struct mu__exchange *exchange)
 {
     return exchange->request.kind == MU__REQUEST_FILE ||
            exchange->request.kind == MU__REQUEST_FOLDER;
 }
 
-/* A request in flight may have read the file before the change: `hurried` stays, and
- * ends its next pause. */
-static void hurry(struct mu__query *q, uint64_t now_ms)
+/* When the next exchange is due; UINT64_MAX: all are settled. */
+static uint64_t next_due(struct mu__exchange *const *batch, size_t count,
+                         bool *ret_any_paths)
 {
-    struct mu__exchange *exchange;
+    uint64_t due_ms = UINT64_MAX;
 
-    if (q->between) {
-        if (q->rest_ms < q->again_ms)
-            q->again_ms = q->rest_ms;
-        q->hurried = false;
+    *ret_any_paths = false;
+    for (size_t i = 0; i < count; i++) {
+        if (batch[i]->settled)
+            continue;
+        *ret_any_paths |= is_of_path(batch[i]);
+        if (batch[i]->due_ms < due_ms)
+            due_ms = batch[i]->due_ms;
     }
-    for (size_t i = 0; (exchange = mu__requests_at(q->requests, i)) != NULL; i++)
-        if (!exchange->settled && !exchange->in_flight && exchange->due_ms > now_ms &&
-            is_of_paths(exchange)) {
-            wait_until(q, exchange, now_ms);
-            q->hurried = false;
-        }
+    return due_ms;
 }
 
-void mu__query_hurry(struct mu__query *q)
+/* A watched path has changed: read files and folders again at once. */
+static void hurry(const struct query *q, struct mu__exchange *const *batch, size_t count)
 {
-    q->hurried = true;
-    q->config.wake(q->config.owner);
+    uint64_t now_ms = now(q);
+
+    for (size_t i = 0; i < count; i++)
+        if (!batch[i]->settled && is_of_path(batch[i]) && batch[i]->due_ms > now_ms)
+            batch[i]->due_ms = now_ms;
+}
+
+static bool has_ended(const struct query *q)
+{
+    return q->ended || q->stopped ||
+           (q->config->limits.timeout_ms > 0 && now(q) >= q->end_ms);
+}
+
+static void op_settle(struct mu__settler *settler, struct mu__exchange *const *batch,
+                      size_t count)
+{
+    struct query *q = (struct query *)settler;
+    bool any_paths;
+    uint64_t due_ms;
+
+    q->ended = has_ended(q);
+    while (!q->ended && (due_ms = next_due(batch, count, &any_paths)) != UINT64_MAX) {
+        if (due_ms <= now(q))
+            send_due(q, batch, count);
+        else if (pause_until(q, due_ms, any_paths) == MU__PAUSE_HURRIED)
+            hurry(q, batch, count);
+        q->ended = has_ended(q);
+    }
+    for (size_t i = 0; i < count; i++)
+        if (!batch[i]->settled)
+            mu__exchange_give_up(batch[i]);
 }
 
 /* ---- Rounds ---- */
 
-static int begin_round(struct mu__query *q, mu_error *ret_error)
+static int run_round(struct query *q)
 {
     struct mu__requests *requests;
-    int rv = mu__requests_new(q->config.requester, on_answered, q, &requests);
 
-    if (rv != 0)
-        return mu_error_set(ret_error, rv, "out of memory");
+    if (mu__requests_new(q->config->sources, &q->settler, &requests) != 0)
+        return mu_error_set(&q->last, -MU_ENOMEM, "out of memory");
     mu__requests_free(q->requests);
     q->requests = requests;
-    q->due_ms = UINT64_MAX;
-    q->answered = 0;
     q->round_ms = now(q);
-    q->between = false;
-    q->news = true;
-    return 0;
+    return q->config->run(q->config->run_owner, requests, &q->last);
 }
 
-static int run(struct mu__query *q, mu_error *ret_error)
-{
-    q->news = false;
-    mu__requests_begin_pass(q->requests, NULL);
-    return q->config.run(q->config.owner, q->requests, ret_error);
-}
-
-static int give_up(const struct mu__query *q, int code, mu_error *ret_error)
+static int give_up(const struct query *q, int code, mu_error *ret_error)
 {
     char tried[32];
 
@@ -305,7 +260,7 @@ static int give_up(const struct mu__query *q, int code, mu_error *ret_error)
 }
 
 /* Why a request failed in the round that the deadline has cut off; "" when none did. */
-static const char *late_reason(const struct mu__query *q)
+static const char *late_reason(const struct query *q)
 {
     const struct mu__exchange *exchange;
 
@@ -317,7 +272,7 @@ static const char *late_reason(const struct mu__query *q)
 
 /* The error to report: that of the last complete round says more than that of a round
  * that was cut off. */
-static void remember(struct mu__query *q)
+static void remember(struct query *q)
 {
     const char *reason = late_reason(q);
 
@@ -334,9 +289,23 @@ static void remember(struct mu__query *q)
                            q->concluded.message, reason);
 }
 
+/* The longest Retry-After of the servers that failed, counted from now, ms. */
+static uint32_t requested_pause_ms(const struct query *q)
+{
+    const struct mu__exchange *exchange;
+    uint64_t now_ms = now(q);
+    uint64_t until_ms = now_ms;
+
+    for (size_t i = 0; (exchange = mu__requests_at(q->requests, i)) != NULL; i++)
+        if (is_passing(exchange) && exchange->answer.retry_after_ms != 0 &&
+            until_ms < exchange->answered_ms + exchange->answer.retry_after_ms)
+            until_ms = exchange->answered_ms + exchange->answer.retry_after_ms;
+    return (uint32_t)(until_ms - now_ms);
+}
+
 /* The earliest begin of the next round: REST times the length of the last one, or the
  * end of a server's Retry-After. */
-static uint64_t rest_until(const struct mu__query *q)
+static uint64_t rest_until(const struct query *q)
 {
     uint64_t now_ms = now(q);
     uint64_t rest_ms = REST * (now_ms - q->round_ms);
@@ -345,73 +314,61 @@ static uint64_t rest_until(const struct mu__query *q)
     return now_ms + (rest_ms > requested_ms ? rest_ms : requested_ms);
 }
 
-/* The end of a round that failed: another one, or the conclusion. */
-static int conclude(struct mu__query *q, int rv, mu_error *ret_error,
-                    uint64_t *ret_due_ms)
+static void pause_between(struct query *q, uint64_t again_ms)
+{
+    uint64_t rest_ms = rest_until(q);
+
+    if (pause_until(q, again_ms, true) == MU__PAUSE_HURRIED)
+        (void)pause_until(q, rest_ms < again_ms ? rest_ms : again_ms, false);
+}
+
+/* After a round that has failed: pause, and return true when there is to be another one;
+ * else *ret_error is the conclusion. */
+static bool goes_on(struct query *q, int rv, mu_error *ret_error)
 {
     bool passing = rv == -MU_EUNAVAILABLE || rv == -MU_EDEADLINE;
-    struct mu__retry retry = {.most_ms = q->config.limits.pause_most_ms,
+    struct mu__retry retry = {.most_ms = q->config->limits.pause_most_ms,
                               .end_ms = q->end_ms};
+    uint64_t again_ms;
 
-    if (q->config.limits.timeout_ms == 0 || (!passing && !q->ended)) {
+    if (q->config->limits.timeout_ms == 0 || (!passing && !q->ended)) {
         *ret_error = q->last;
-        return rv;
+        return false;
     }
     if (passing)
         remember(q);
     q->rounds++;
-    if (!passing ||
-        !mu__retry_next(&retry, q->rounds, now(q), q->config.random(q->config.owner),
-                        requested_pause_ms(q), &q->again_ms))
-        return give_up(q, passing ? -MU_EDEADLINE : rv, ret_error);
-    q->between = true;
-    q->rest_ms = rest_until(q);
-    *ret_due_ms = q->hurried ? now(q) : q->again_ms;
-    log_line(q, &retry, q->last.message, NULL, q->config.limits.rounds_before + q->rounds,
-             q->again_ms);
-    return MU__LATER;
+    if (!passing || !mu__retry_next(&retry, q->rounds, now(q), random_bits(q),
+                                    requested_pause_ms(q), &again_ms)) {
+        (void)give_up(q, passing ? -MU_EDEADLINE : rv, ret_error);
+        return false;
+    }
+    log_line(q, &retry, q->last.message, NULL,
+             q->config->limits.rounds_before + q->rounds, again_ms);
+    pause_between(q, again_ms);
+    return true;
 }
 
-/* The deadline: the resolver concludes from the answers that it has. */
-static int force(struct mu__query *q, mu_error *ret_error)
+int mu__query(const struct mu__query_config *config, mu_error *ret_error,
+              struct mu__query_notes *ret_notes)
 {
-    uint64_t due_ms;
+    struct query q = {.settler = {op_settle, op_left_ms}, .config = config};
+    mu_error error = {0};
     int rv;
 
-    q->ended = true;
-    mu__requests_end(q->requests);
-    rv = run(q, &q->last);
-    if (rv == MU__LATER)
-        rv = mu_error_set(&q->last, -MU_EDEADLINE, "it makes new requests without end");
-    return rv == 0 ? 0 : conclude(q, rv, ret_error, &due_ms);
-}
-
-int mu__query_turn(struct mu__query *q, mu_error *ret_error, uint64_t *ret_due_ms)
-{
-    uint64_t now_ms = now(q);
-    int rv;
-
-    if (q->hurried && q->requests != NULL)
-        hurry(q, now_ms);
-    if (q->between && now_ms < q->again_ms) {
-        *ret_due_ms = q->again_ms;
-        return MU__LATER;
-    }
-    if (q->requests == NULL || q->between) {
-        rv = begin_round(q, ret_error);
-        if (rv != 0)
-            return rv;
-    }
-    if (q->config.limits.timeout_ms > 0 && now_ms >= q->end_ms)
-        return force(q, ret_error);
-    retry(q, now_ms);
-    while (q->news && !first_answers_are_due(q)) {
-        rv = run(q, &q->last);
-        if (rv == 0)
-            return 0;
-        if (rv != MU__LATER)
-            return conclude(q, rv, ret_error, ret_due_ms);
-    }
-    *ret_due_ms = next_due(q);
-    return MU__LATER;
+    q.began_ms = now(&q);
+    q.end_ms = config->limits.timeout_ms < 0
+                   ? MU__RETRY_NO_END
+                   : q.began_ms + (uint64_t)config->limits.timeout_ms;
+    do {
+        rv = run_round(&q);
+    } while (rv != 0 && !q.stopped && goes_on(&q, rv, &error) && !q.stopped);
+    if (rv != 0 && q.stopped)
+        (void)mu_error_set(&error, -MU_ECANCELLED, "the query was stopped");
+    if (rv != 0 && ret_error != NULL)
+        *ret_error = error;
+    if (q.requests != NULL)
+        mu__requests_end(q.requests);
+    *ret_notes = (struct mu__query_notes){q.requests, q.rounds};
+    return rv == 0 ? 0 : error.code;
 }

@@ -11,25 +11,16 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum {
-    ROOM_FIRST = 16,
-    LATE_MAX = 1000, /* requests after mu__requests_end that are answered */
-    SAID_MAX = 256,
-    SAID_BYTES = 320
-};
+enum { ROOM_FIRST = 16, SAID_MAX = 256, SAID_BYTES = 320 };
 
 struct mu__requests {
-    struct mu__requester *requester;
-    void (*answered)(void *owner, struct mu__exchange *exchange);
-    void *owner;
+    struct mu__sources *sources;
+    struct mu__settler *settler;
     struct mu__exchange **items;   /* in the order of requesting */
     size_t count;
     size_t room;
     struct mu__hash_table table;   /* of the items, by what was requested */
-    bool has_ended;                /* mu__requests_end was called */
-    unsigned late;                 /* new requests since then */
-    bool is_out_of_memory;         /* there was no memory for a request of this run */
-    unsigned runs;
+    bool is_out_of_memory;         /* there was no memory for a request */
     const char *who;
     char **explanation; /* lines "RESOLVER: text" */
     size_t explanation_count;
@@ -37,7 +28,7 @@ struct mu__requests {
     struct mu__answer too_many;
 };
 
-/* Answered within mu__requests_get. */
+/* They never wait, and are never tried again. */
 static bool is_at_once(enum mu__request_kind kind)
 {
     return kind == MU__REQUEST_VARIABLE || kind == MU__REQUEST_HOST_NAME ||
@@ -96,7 +87,6 @@ static struct mu__exchange *add(struct mu__requests *requests,
         exchange_free(exchange);
         return NULL;
     }
-    exchange->requests = requests;
     exchange->who = requests->who;
     requests->items[requests->count++] = exchange;
     return exchange;
@@ -104,74 +94,112 @@ static struct mu__exchange *add(struct mu__requests *requests,
 
 /* ---- Requesting ---- */
 
-void mu__exchange_retry(struct mu__exchange *exchange)
+void mu__exchange_send(struct mu__exchange *exchange)
 {
-    assert(!exchange->settled && !exchange->in_flight);
+    assert(!exchange->settled && !exchange->is_sent);
     answer_done(&exchange->answer);
-    exchange->in_flight = true;
-    exchange->due_ms = 0;
-    exchange->requests->requester->ops->request(exchange->requests->requester, exchange);
+    exchange->is_sent = true;
+}
+
+void mu__exchange_answered(struct mu__exchange *exchange)
+{
+    assert(exchange->is_sent && !exchange->settled);
+    assert(exchange->answer.code != 0 || exchange->answer.data != NULL);
+    exchange->is_sent = false;
+    exchange->tries++;
+}
+
+void mu__requests_end(struct mu__requests *requests)
+{
+    requests->settler = NULL;
+}
+
+static void settle_first(const struct mu__requests *requests,
+                         struct mu__exchange *const *batch, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        mu__exchange_send(batch[i]);
+    requests->sources->ops->answer(requests->sources, batch, count, UINT64_MAX);
+    for (size_t i = 0; i < count; i++)
+        batch[i]->settled = true;
+}
+
+/* Exchanges that are not settled. */
+static void settle(const struct mu__requests *requests, struct mu__exchange *const *batch,
+                   size_t count)
+{
+    if (count == 0)
+        return;
+    if (requests->settler == NULL || is_at_once(batch[0]->request.kind))
+        settle_first(requests, batch, count);
+    else
+        requests->settler->settle(requests->settler, batch, count);
+}
+
+/* The exchange of a request, which may have to be settled; NULL: *ret_refused says why
+ * there is none. */
+static struct mu__exchange *enter(struct mu__requests *requests,
+                                  const struct mu__request *request,
+                                  const struct mu__answer **ret_refused)
+{
+    struct mu__exchange *exchange = find(requests, request);
+
+    *ret_refused = &requests->no_memory;
+    if (exchange != NULL)
+        return exchange;
+    if (requests->count >= MU__REQUESTS_MAX && !is_at_once(request->kind)) {
+        *ret_refused = &requests->too_many;
+        return NULL;
+    }
+    exchange = requests->is_out_of_memory ? NULL : add(requests, request);
+    requests->is_out_of_memory = exchange == NULL;
+    return exchange;
 }
 
 const struct mu__answer *mu__requests_get(struct mu__requests *requests,
                                           const struct mu__request *request)
 {
-    struct mu__exchange *exchange = find(requests, request);
-    bool is_late = requests->has_ended && !is_at_once(request->kind);
+    const struct mu__answer *refused;
+    struct mu__exchange *exchange = enter(requests, request, &refused);
 
-    if (exchange == NULL && is_late && requests->late++ >= LATE_MAX)
-        return NULL;
-    if (exchange == NULL && requests->count >= MU__REQUESTS_MAX &&
-        !is_at_once(request->kind))
-        return &requests->too_many;
-    if (exchange == NULL) {
-        exchange = requests->is_out_of_memory ? NULL : add(requests, request);
-        requests->is_out_of_memory = exchange == NULL;
-        if (exchange == NULL)
-            return &requests->no_memory;
-        if (is_late)
-            mu__exchange_give_up(exchange);
-        else
-            mu__exchange_retry(exchange);
-        assert(exchange->settled || !is_at_once(request->kind));
-    }
+    if (exchange == NULL)
+        return refused;
+    if (!exchange->settled)
+        settle(requests, &exchange, 1);
+    assert(exchange->settled);
     if (is_at_once(request->kind) && exchange->answer.code == -MU_ENOMEM)
         requests->is_out_of_memory = true;
-    return exchange->settled ? &exchange->answer : NULL;
+    return &exchange->answer;
 }
 
-void mu__exchange_answer(struct mu__exchange *exchange)
+/* Without memory for the batch they are made one after the other. */
+void mu__requests_get_all(struct mu__requests *requests, const struct mu__request *list,
+                          size_t count)
 {
-    struct mu__requests *requests = exchange->requests;
+    struct mu__exchange **batch = calloc(count + 1, sizeof(struct mu__exchange *));
+    const struct mu__answer *refused;
+    size_t used = 0;
 
-    assert(exchange->in_flight && !exchange->settled);
-    assert(exchange->answer.code != 0 || exchange->answer.data != NULL);
-    exchange->in_flight = false;
-    exchange->tries++;
-    if (requests->answered == NULL || is_at_once(exchange->request.kind))
-        mu__exchange_settle(exchange);
-    else
-        requests->answered(requests->owner, exchange);
-}
+    for (size_t i = 0; batch != NULL && i < count; i++) {
+        struct mu__exchange *exchange = enter(requests, &list[i], &refused);
 
-void mu__exchange_settle(struct mu__exchange *exchange)
-{
-    assert(!exchange->settled && !exchange->in_flight);
-    exchange->settled = true;
-    exchange->due_ms = 0;
+        if (exchange == NULL || exchange->settled || exchange->is_sent)
+            continue;
+        exchange->is_sent = true;   /* each once */
+        batch[used++] = exchange;
+    }
+    for (size_t i = 0; i < used; i++)
+        batch[i]->is_sent = false;
+    settle(requests, batch, used);
+    free(batch);
 }
 
 void mu__exchange_give_up(struct mu__exchange *exchange)
 {
-    struct mu__requests *requests = exchange->requests;
-    bool has_answer = !exchange->in_flight && exchange->tries > 0;
     char requested[256];
 
     assert(!exchange->settled);
-    if (exchange->in_flight)
-        requests->requester->ops->cancel(requests->requester, exchange);
-    exchange->in_flight = false;
-    if (!has_answer) {
+    if (exchange->is_sent || exchange->tries == 0) {
         answer_done(&exchange->answer);
         mu__request_describe(&exchange->request, requested, sizeof requested);
         exchange->answer.code = mu_error_set(
@@ -179,15 +207,8 @@ void mu__exchange_give_up(struct mu__exchange *exchange)
             requested,
             exchange->reason[0] == '\0' ? "" : "; the last try: ", exchange->reason);
     }
-    mu__exchange_settle(exchange);
-}
-
-void mu__requests_end(struct mu__requests *requests)
-{
-    requests->has_ended = true;
-    for (size_t i = 0; i < requests->count; i++)
-        if (!requests->items[i]->settled)
-            mu__exchange_give_up(requests->items[i]);
+    exchange->is_sent = false;
+    exchange->settled = true;
 }
 
 /* Of a request that is answered at once. */
@@ -240,17 +261,15 @@ void mu__answer_set_parsed(const struct mu__answer *answer, void *parsed,
 
 /* ---- Requests as a whole ---- */
 
-int mu__requests_new(struct mu__requester *requester,
-                     void (*answered)(void *owner, struct mu__exchange *exchange),
-                     void *owner, struct mu__requests **ret_requests)
+int mu__requests_new(struct mu__sources *sources, struct mu__settler *settler,
+                     struct mu__requests **ret_requests)
 {
     struct mu__requests *requests = calloc(1, sizeof *requests);
 
     if (requests == NULL)
         return -MU_ENOMEM;
-    requests->requester = requester;
-    requests->answered = answered;
-    requests->owner = owner;
+    requests->sources = sources;
+    requests->settler = settler;
     requests->no_memory.code =
         mu_error_set(&requests->no_memory.error, -MU_ENOMEM, "out of memory");
     requests->too_many.code =
@@ -260,23 +279,14 @@ int mu__requests_new(struct mu__requester *requester,
     return 0;
 }
 
-static void drop_explanation(struct mu__requests *requests)
-{
-    for (size_t i = 0; i < requests->explanation_count; i++)
-        free(requests->explanation[i]);
-    requests->explanation_count = 0;
-}
-
 void mu__requests_free(struct mu__requests *requests)
 {
     if (requests == NULL)
         return;
     for (size_t i = 0; i < requests->count; i++)
-        if (requests->items[i]->in_flight)
-            requests->requester->ops->cancel(requests->requester, requests->items[i]);
-    for (size_t i = 0; i < requests->count; i++)
         exchange_free(requests->items[i]);
-    drop_explanation(requests);
+    for (size_t i = 0; i < requests->explanation_count; i++)
+        free(requests->explanation[i]);
     free(requests->explanation);
     mu__hash_table_done(&requests->table);
     free(requests->items);
@@ -285,11 +295,6 @@ void mu__requests_free(struct mu__requests *requests)
 
 void mu__requests_begin_pass(struct mu__requests *requests, const char *who)
 {
-    if (who == NULL) {
-        drop_explanation(requests);
-        requests->runs++;
-        requests->is_out_of_memory = false;
-    }
     requests->who = who;
 }
 
@@ -298,9 +303,9 @@ bool mu__requests_out_of_memory(const struct mu__requests *requests)
     return requests->is_out_of_memory;
 }
 
-unsigned mu__requests_runs(const struct mu__requests *requests)
+int64_t mu__requests_left_ms(const struct mu__requests *requests)
 {
-    return requests->runs;
+    return requests->settler == NULL ? 0 : requests->settler->left_ms(requests->settler);
 }
 
 struct mu__exchange *mu__requests_at(const struct mu__requests *requests, size_t i)

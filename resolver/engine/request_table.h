@@ -1,24 +1,18 @@
 /* The requests of a resolver, and their answers.
  *
- * A resolver is a pure function of its answers. mu__requests_get() gives an answer, or
- * NULL when it is not known yet; then the resolver returns MU__LATER, and is called again
- * from its beginning once all of its requests are answered: each call is one pass. A
- * request that was made before is answered from the table, so a pass repeats what the
- * one before did; what is independent is requested first and waited for together:
- *
- *     a = mu__requests_get(requests, &first);
- *     b = mu__requests_get(requests, &second);
- *     if (a == NULL || b == NULL)
- *         return MU__LATER;
+ * A resolver is a function that asks and concludes: mu__requests_get() blocks until the
+ * answer is there, and is never called again in the same round for what was asked
+ * before: that is answered from the table, also where another resolver of a union or an
+ * auto-detection has asked it. What is independent is requested together
+ * (mu__requests_get_all), and then read one by one.
  *
  * One round of a query (query.h) has one table of requests: nothing is remembered from
- * one to the next, and resolvers of a union or an auto-detection share it. The table is
- * also the record of what was tried with what result. Tries that fail for now are made
- * again by the query, not by the resolver. What is secret (a header, a body, an answer's
- * content) is never in a message.
+ * one to the next. The table is also the record of what was tried with what result.
+ * Tries that fail for now are made again by the query, not by the resolver. What is
+ * secret (a header, a body, an answer's content) is never in a message.
  *
- * Who answers is a requester: resolver/engine/uv/requester.c in the real world,
- * tests/support/script.h from a table. */
+ * Who answers is a struct mu__sources: resolver/engine/uv/real_sources.c in the real
+ * world, tests/support/script.h from rows. */
 #ifndef MU_RESOLVER_REQUEST_TABLE_H
 #define MU_RESOLVER_REQUEST_TABLE_H
 
@@ -28,15 +22,12 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* A resolver's "I cannot know yet"; no other error of a resolver has this code. */
-#define MU__LATER (-MU_EAGAIN)
-
 enum mu__request_kind {
-    /* Answered at once, within mu__requests_get. */
+    /* They never wait. */
     MU__REQUEST_VARIABLE,   /* an environment variable. Empty counts as absent */
     MU__REQUEST_HOST_NAME,  /* of this machine; no name */
     MU__REQUEST_CLOCK,      /* seconds since 1970 as digits; no name */
-    /* Maybe later. */
+    /* They may block. */
     MU__REQUEST_FILE,       /* the content of a file, by its path */
     MU__REQUEST_FOLDER,     /* the names in a folder, one each line, sorted by bytes */
     MU__REQUEST_ADDRESSES,  /* of a host name: numeric, one each line, sorted, each once;
@@ -132,28 +123,31 @@ struct mu__answer {
 
 struct mu__requests;
 
-/* The answer, owned by the requests and valid as long as they are; NULL: not known yet.
- * Out of memory: an answer with -MU_ENOMEM, also to each new request later in the same
- * run. After MU__REQUESTS_MAX requests: an answer with -MU_EEXHAUSTED. */
+/* The answer, owned by the requests and valid as long as they are. Out of memory: an
+ * answer with -MU_ENOMEM, also to each new request later in the same round. After
+ * MU__REQUESTS_MAX requests: an answer with -MU_EEXHAUSTED. */
 const struct mu__answer *mu__requests_get(struct mu__requests *requests,
                                           const struct mu__request *request);
 
-/* Short forms. The text of a variable, and this machine's name; NULL when there is none.
- * Both are answered at once. */
+/* Make these requests at the same time: mu__requests_get then has their answers. */
+void mu__requests_get_all(struct mu__requests *requests, const struct mu__request *list,
+                          size_t count);
+
+/* Short forms. The text of a variable, and this machine's name; NULL when there is
+ * none. */
 const char *mu__request_variable(struct mu__requests *requests, const char *name);
 const char *mu__request_host_name(struct mu__requests *requests);
 const struct mu__answer *mu__request_file(struct mu__requests *requests,
                                           const char *path);
 
-/* Keep what was parsed of an answer, so that the next call of the resolver finds it in
+/* Keep what was parsed of an answer, so that who asks the same again finds it in
  * answer->parsed; `done` frees it with the requests. Takes `parsed`; once for each
  * answer. The bytes are freed: answer->data is "", and answer->size still says how many
  * there were. */
 void mu__answer_set_parsed(const struct mu__answer *answer, void *parsed,
                            void (*done)(void *parsed));
 
-/* Add a line to the explanation of what was tried: "TF_CONFIG is not set". Each run of
- * the resolver begins a new explanation. */
+/* Add a line to the explanation of what was tried: "TF_CONFIG is not set". */
 void mu__requests_explain(struct mu__requests *requests, const char *format, ...)
     MU_PRINTF(2, 3);
 

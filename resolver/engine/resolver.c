@@ -108,7 +108,7 @@ int mu__resolver_new_kind(const struct mu__resolver_kind *kind, mu_error *ret_er
         mu_resolver_free(resolver);
         return mu__resolver_out_of_memory(ret_error);
     }
-    resolver->taken = resolver->entries;
+    mu__resolver_take(resolver, resolver->entries);
     *ret_resolver = resolver;
     return 0;
 }
@@ -122,7 +122,7 @@ int mu__resolver_new_own(struct mu__own_kind *own, mu_error *ret_error,
         return mu__resolver_out_of_memory(ret_error);
     entry_init_own(&resolver->entries[0], own);
     resolver->entries_count = 1;
-    resolver->taken = resolver->entries;
+    mu__resolver_take(resolver, resolver->entries);
     *ret_resolver = resolver;
     return 0;
 }

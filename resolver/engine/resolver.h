@@ -8,18 +8,10 @@
 #define MU_RESOLVER_RESOLVER_H
 
 #include "resolver/engine/kind.h"
-#include "runtime/base/list.h"
-
-/* The reply to a call of an asynchronous function; a member of the call. */
-struct mu__own_reply {
-    mu_resolver_reply *handle;  /* the program's: a number, and no address */
-    struct mu__list_node node;  /* in the list of open replies */
-};
 
 /* A resolver of the program's own: a copy of what was registered. Counted, since
- * resolvers that were made of it go on when it is unregistered. The count and the open
- * replies are the registry's (node/discovery/resolver_kinds.c, resolver_reply.c), which
- * has locks. */
+ * resolvers that were made of it go on when it is unregistered. The count is the
+ * registry's (node/discovery/resolver_kinds.c), which has a lock. */
 struct mu__own_kind {
     mu_resolver_kind kind;      /* with `name` and `summary` below */
     char name[32];
@@ -27,19 +19,7 @@ struct mu__own_kind {
     void (*ref)(struct mu__own_kind *own);
     void (*unref)(struct mu__own_kind *own);
     unsigned refs;
-
-    /* Give it a handle, by which the program may finish it from now on, on any thread;
-     * take it back. False: it was finished. */
-    void (*reply_open)(struct mu__own_reply *reply);
-    bool (*reply_close)(struct mu__own_reply *reply);
 };
-
-/* For the registry. Whether a reply may be finished with this: 0 or -MU_EINVALID; and
- * finish it, once, after it was closed, on any thread. */
-int mu__own_reply_check(const struct mu__own_reply *reply, int code,
-                        const mu_resolution *resolution);
-void mu__own_reply_finish(struct mu__own_reply *reply, int code, const mu_error *error,
-                          mu_resolution *resolution);
 
 /* Set the resolvers of the program's own that the auto-detections of the tree try
  * first, in this order, from the next round on. Each is referenced. -MU_ENOMEM: as
@@ -49,19 +29,18 @@ int mu__resolver_offer_own(mu_resolver *resolver, struct mu__own_kind *const *ki
 
 /* ---- Running ---- */
 
-/* Run once: 0, MU__LATER, or an error. `left_ms` is the time left for functions that
- * block (negative: no limit). On success the caller frees ret_resolution->cluster. */
+/* Run once. On success the caller frees ret_resolution->cluster. */
 int mu__resolver_run(mu_resolver *resolver, struct mu__requests *requests,
-                     int64_t left_ms, mu_error *ret_error, mu_resolution *ret_resolution);
+                     mu_error *ret_error, mu_resolution *ret_resolution);
 
 /* Only find out which resolvers the auto-detections of the tree take. */
 int mu__resolver_run_detect(mu_resolver *resolver, struct mu__requests *requests,
                             mu_error *ret_error);
 
 /* Announce this task in all registries of the tree (for an auto-detection, by the
- * resolver that it takes). *ret_index is the task's index, that of the announcement or
- * the one chosen in place of its -1. *ret_again_ms: when to announce again, 0 when
- * there is no registry. */
+ * resolver that the last run took). Another thread may run the tree meanwhile.
+ * *ret_index is the task's index, that of the announcement or the one chosen in place of
+ * its -1. *ret_again_ms: when to announce again, 0 when there is no registry. */
 int mu__resolver_run_announce(mu_resolver *resolver, struct mu__requests *requests,
                               const mu_announcement *announcement, mu_error *ret_error,
                               int *ret_index, uint32_t *ret_again_ms);
@@ -71,13 +50,13 @@ int mu__resolver_run_withdraw(mu_resolver *resolver, struct mu__requests *reques
 /* ---- After a run ---- */
 
 /* Whether the tree has a registry, by which tasks announce themselves. For an
- * auto-detection it is only known after a run, of any kind. */
+ * auto-detection it is only known after a run. */
 bool mu__resolver_announces(const mu_resolver *resolver);
 
 /* How often to resolve again, ms; 0: the result never changes. */
 uint32_t mu__resolver_watch_ms(const mu_resolver *resolver);
 
-/* After a run, of any kind: collect the paths whose change makes a watch resolve at
+/* After a run: collect the paths whose change makes a watch resolve at
  * once, each once, in the order of a union's members. Changes of paths beyond the
  * maximum are seen after mu__resolver_watch_ms. */
 enum { MU__WATCHED_PATHS_MAX = 16 };

@@ -1,5 +1,4 @@
-/* Running a tree. Every run begins at the root and goes down in the same way as the
- * last one, as far as the answers are known. */
+/* Running a tree. */
 #include "resolver/engine/internal.h"
 #include "runtime/base/text.h"
 
@@ -13,7 +12,6 @@ static void entry_begin(struct mu__entry *entry)
 {
     entry->state = MU__ENTRY_NOT_TRIED;
     entry->why[0] = '\0';
-    mu__own_begin(entry);
 }
 
 static void begin(mu_resolver *resolver)
@@ -28,25 +26,19 @@ static void begin(mu_resolver *resolver)
         begin(resolver->members[i]);
 }
 
-static void begin_if_fresh(mu_resolver *resolver, const struct mu__requests *requests)
-{
-    if (mu__requests_runs(requests) <= 1)
-        begin(resolver);
-}
-
 /* ---- Leaves ---- */
 
 static int entry_resolve(struct mu__entry *entry, struct mu__requests *requests,
-                         int64_t left_ms, mu_error *ret_error,
-                         mu_resolution *ret_resolution)
+                         mu_error *ret_error, mu_resolution *ret_resolution)
 {
     if (entry->own != NULL)
-        return mu__own_resolve(entry, requests, left_ms, ret_error, ret_resolution);
+        return mu__own_resolve(entry, requests, ret_error, ret_resolution);
     return entry->kind->resolve(&(struct mu__pass){requests, &entry->settings}, ret_error,
                                 ret_resolution);
 }
 
-void mu__entry_fails(struct mu__entry *entry, const mu_error *error)
+/* Record for the explanation that the entry has failed. */
+static void entry_fails(struct mu__entry *entry, const mu_error *error)
 {
     entry->state = MU__ENTRY_FAILED;
     MU__COPY_TEXT(entry->why, error->message);
@@ -90,7 +82,7 @@ static int check_texts(const mu_resolution *resolution, mu_error *ret_error)
 }
 
 static int run_entry(struct mu__entry *entry, struct mu__requests *requests,
-                     int64_t left_ms, mu_error *ret_error, mu_resolution *ret_resolution)
+                     mu_error *ret_error, mu_resolution *ret_resolution)
 {
     mu_resolution resolution;
     mu_error error = {0};
@@ -99,15 +91,13 @@ static int run_entry(struct mu__entry *entry, struct mu__requests *requests,
 
     mu_resolution_init(&resolution);
     mu__requests_begin_pass(requests, mu__entry_name(entry));
-    rv = entry_resolve(entry, requests, left_ms, &error, &resolution);
+    rv = entry_resolve(entry, requests, &error, &resolution);
     if (rv == 0 && check_texts(&resolution, &inner) != 0)
         rv = mu_error_set(&error, -MU_EINVALID, "resolver %s: %s", mu__entry_name(entry),
                           inner.message);
     if (rv != 0) {
         mu_cluster_free(resolution.cluster);
-        if (rv == MU__LATER)
-            return rv;
-        mu__entry_fails(entry, &error);
+        entry_fails(entry, &error);
         if (ret_error != NULL)
             *ret_error = error;
         return rv;
@@ -120,7 +110,15 @@ static int run_entry(struct mu__entry *entry, struct mu__requests *requests,
 
 /* ---- Auto-detection ---- */
 
-/* 1: the entry applies here; 0: it does not; MU__LATER or an error. */
+void mu__resolver_take(mu_resolver *resolver, struct mu__entry *entry)
+{
+    bool announces = entry->kind != NULL && entry->kind->announce != NULL;
+
+    resolver->taken = entry;
+    atomic_store(&resolver->registry, announces ? entry : NULL);
+}
+
+/* 1: the entry applies here; 0: it does not; or an error. */
 static int detect_entry(struct mu__entry *entry, struct mu__requests *requests,
                         mu_error *ret_error)
 {
@@ -138,9 +136,9 @@ static int detect_entry(struct mu__entry *entry, struct mu__requests *requests,
         entry->state = MU__ENTRY_NOT_HERE;
     if (rv == 0)
         MU__COPY_TEXT(entry->why, why.message);
-    if (rv >= 0 || rv == MU__LATER)
+    if (rv >= 0)
         return rv;
-    mu__entry_fails(entry, &why);
+    entry_fails(entry, &why);
     return mu_error_set(ret_error, rv, "%s: %.400s", mu__entry_name(entry), why.message);
 }
 
@@ -179,15 +177,16 @@ static int find_taken(mu_resolver *resolver, struct mu__requests *requests,
         if (rv < 0)
             return rv;
         if (rv > 0) {
-            resolver->taken = entry;
+            mu__resolver_take(resolver, entry);
             return 0;
         }
     }
     return no_answer(resolver, ret_error);
 }
 
-int mu__resolver_need_taken(mu_resolver *resolver, struct mu__requests *requests,
-                            mu_error *ret_error)
+/* For an auto-detection, find out which entry it takes. */
+static int need_taken(mu_resolver *resolver, struct mu__requests *requests,
+                      mu_error *ret_error)
 {
     return resolver->shape == MU__SHAPE_AUTO ? find_taken(resolver, requests, ret_error)
                                              : 0;
@@ -195,8 +194,8 @@ int mu__resolver_need_taken(mu_resolver *resolver, struct mu__requests *requests
 
 /* ---- Unions ---- */
 
-static int run(mu_resolver *resolver, struct mu__requests *requests, int64_t left_ms,
-               mu_error *ret_error, mu_resolution *ret_resolution);
+static int run(mu_resolver *resolver, struct mu__requests *requests, mu_error *ret_error,
+               mu_resolution *ret_resolution);
 
 /* The master of the first member that has one. A member whose own task is not in its
  * cluster has none. */
@@ -232,10 +231,8 @@ static int unite(const mu_resolution *members, size_t count, mu_error *ret_error
     return 0;
 }
 
-/* All members are run before any is waited for. A failure is reported once all members
- * before it are known, so that it does not depend on the order of the answers. */
 static int run_union(mu_resolver *resolver, struct mu__requests *requests,
-                     int64_t left_ms, mu_error *ret_error, mu_resolution *ret_resolution)
+                     mu_error *ret_error, mu_resolution *ret_resolution)
 {
     mu_resolution *members = calloc(resolver->members_count, sizeof *members);
     size_t count = 0;
@@ -243,16 +240,9 @@ static int run_union(mu_resolver *resolver, struct mu__requests *requests,
 
     if (members == NULL)
         return mu_error_set(ret_error, -MU_ENOMEM, "union: out of memory");
-    for (; count < resolver->members_count; count++) {
-        int one;
-
+    for (; count < resolver->members_count && rv == 0; count++) {
         mu_resolution_init(&members[count]);
-        one = run(resolver->members[count], requests, left_ms, rv == 0 ? ret_error : NULL,
-                  &members[count]);
-        if (rv == 0)
-            rv = one;
-        if (rv != 0 && rv != MU__LATER)
-            break;
+        rv = run(resolver->members[count], requests, ret_error, &members[count]);
     }
     if (rv == 0)
         rv = unite(members, count, ret_error, ret_resolution);
@@ -313,19 +303,19 @@ static int taken_misses(mu_error *ret_error)
     return -MU_EPRECONDITION;
 }
 
-static int run(mu_resolver *resolver, struct mu__requests *requests, int64_t left_ms,
-               mu_error *ret_error, mu_resolution *ret_resolution)
+static int run(mu_resolver *resolver, struct mu__requests *requests, mu_error *ret_error,
+               mu_resolution *ret_resolution)
 {
-    int rv = mu__resolver_need_taken(resolver, requests, ret_error);
+    int rv = need_taken(resolver, requests, ret_error);
 
     if (rv != 0)
         return rv;
     if (resolver->shape == MU__SHAPE_FIXED)
         rv = run_fixed(resolver, ret_error, ret_resolution);
     else if (resolver->shape == MU__SHAPE_UNION)
-        rv = run_union(resolver, requests, left_ms, ret_error, ret_resolution);
+        rv = run_union(resolver, requests, ret_error, ret_resolution);
     else
-        rv = run_entry(resolver->taken, requests, left_ms, ret_error, ret_resolution);
+        rv = run_entry(resolver->taken, requests, ret_error, ret_resolution);
     if (rv == -MU_ENOTFOUND && resolver->shape == MU__SHAPE_AUTO)
         rv = taken_misses(ret_error);
     if (rv == 0)
@@ -334,13 +324,13 @@ static int run(mu_resolver *resolver, struct mu__requests *requests, int64_t lef
 }
 
 int mu__resolver_run(mu_resolver *resolver, struct mu__requests *requests,
-                     int64_t left_ms, mu_error *ret_error, mu_resolution *ret_resolution)
+                     mu_error *ret_error, mu_resolution *ret_resolution)
 {
     mu_resolution resolution;
     int rv;
 
-    begin_if_fresh(resolver, requests);
-    rv = run(resolver, requests, left_ms, ret_error, &resolution);
+    begin(resolver);
+    rv = run(resolver, requests, ret_error, &resolution);
     if (rv == 0 && !mu__requests_out_of_memory(requests))
         *ret_resolution = resolution;
     else if (rv == 0)
@@ -352,7 +342,7 @@ int mu__resolver_run(mu_resolver *resolver, struct mu__requests *requests,
 static int run_detect(mu_resolver *resolver, struct mu__requests *requests,
                       mu_error *ret_error)
 {
-    int rv = mu__resolver_need_taken(resolver, requests, ret_error);
+    int rv = need_taken(resolver, requests, ret_error);
 
     for (size_t i = 0; i < resolver->members_count; i++) {
         int one = run_detect(resolver->members[i], requests, rv == 0 ? ret_error : NULL);
@@ -368,7 +358,7 @@ int mu__resolver_run_detect(mu_resolver *resolver, struct mu__requests *requests
 {
     int rv;
 
-    begin_if_fresh(resolver, requests);
+    begin(resolver);
     rv = run_detect(resolver, requests, ret_error);
     return mu__requests_out_of_memory(requests) ? mu__resolver_out_of_memory(ret_error)
                                                 : rv;

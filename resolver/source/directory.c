@@ -76,8 +76,6 @@ static int request_names(const struct look *look, const char **ret_names)
     };
     const struct mu__answer *answer = mu__requests_get(look->pass->requests, &request);
 
-    if (answer == NULL)
-        return MU__LATER;
     if (answer->code == -MU_ENOTFOUND)
         return mu_error_set(look->error, -MU_EUNAVAILABLE, "directory: %s",
                             answer->error.message);
@@ -143,8 +141,6 @@ static int read_task(struct look *look, const char *name, size_t size,
     int index;
     int rv;
 
-    if (answer == NULL)
-        return MU__LATER;
     file_path(look, name, size, path);
     rv = mu__entry_task(name, size, '-', look->source, look->error, type, &index);
     if (rv != 0 || answer->code == -MU_ENOTFOUND ||
@@ -179,13 +175,11 @@ static const char *next_name(const char *at, const char **ret_name, size_t *ret_
     return NULL;
 }
 
-/* All files are requested before the first is read. */
 static int read_tasks(struct look *look, const char *names, mu_resolution *resolution)
 {
     const char *name;
     size_t count = 0;
     size_t size;
-    bool all = true;
     int rv = 0;
 
     for (const char *at = names; (at = next_name(at, &name, &size)) != NULL;) {
@@ -196,10 +190,7 @@ static int read_tasks(struct look *look, const char *names, mu_resolution *resol
             return mu_error_set(look->error, -MU_EEXHAUSTED,
                                 "%s: expected at most %d files", look->source,
                                 MU_CLUSTER_TASKS_MAX);
-        all &= request_file(look, name, size) != NULL;
     }
-    if (!all)
-        return MU__LATER;
     for (const char *at = names; rv == 0 && (at = next_name(at, &name, &size)) != NULL;)
         rv = read_task(look, name, size, resolution);
     return rv;
@@ -278,8 +269,6 @@ static int choose_index(const struct look *look, const char *names, const char *
             found = strstr(found + 1, name);
         if (found != NULL) {
             answer = request_file(look, name, (size_t)size);
-            if (answer == NULL)
-                return MU__LATER;
             if (answer->code != -MU_ENOTFOUND &&
                 (answer->code != 0 ||
                  mu__entry_parse(answer->data, answer->size, name, NULL, &entry) != 0 ||
@@ -350,8 +339,6 @@ static int write_location(const struct look *look, const char *path,
     mu__entry_write(&entry, text);
     request.body_size = strlen(text);
     answer = mu__requests_get(look->pass->requests, &request);
-    if (answer == NULL)
-        return MU__LATER;
     if (answer->code == -MU_EEXISTS)
         return mu_error_set(look->error, -MU_EUNAVAILABLE,
                             "%s: was taken by another process a moment ago", path);
@@ -372,8 +359,6 @@ static int take(const struct look *look, const mu_announcement *announcement,
 
     file_path(look, name, strlen(name), path);
     answer = request_file(look, name, strlen(name));
-    if (answer == NULL)
-        return MU__LATER;
     is_there = answer->code != -MU_ENOTFOUND;
     if (is_there)
         rv = mu__answer_check(answer, look->source, look->error);
@@ -438,15 +423,11 @@ static int withdraw(const struct mu__pass *pass, const mu_announcement *announce
     (void)snprintf(name, sizeof name, "%s-%d", task.task_type, task.task_index);
     file_path(&look, name, strlen(name), path);
     answer = request_file(&look, name, strlen(name));
-    if (answer == NULL)
-        return MU__LATER;
     if (answer->code != 0 ||
         mu__entry_parse(answer->data, answer->size, path, NULL, &entry) != 0 ||
         strcmp(entry.who, announcement->incarnation) != 0)
         return 0;
     answer = mu__requests_get(pass->requests, &request);
-    if (answer == NULL)
-        return MU__LATER;
     return answer->code == -MU_ENOTFOUND
                ? 0
                : mu__answer_check(answer, look.source, ret_error);

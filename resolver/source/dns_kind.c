@@ -39,22 +39,62 @@ struct dns_pass {
 
 /* ---- Requesting ---- */
 
-static const struct mu__answer *request_name(const struct dns_pass *dns,
-                                             enum mu__request_kind kind, const char *name)
+static struct mu__request request_of(const struct dns_pass *dns,
+                                     enum mu__request_kind kind, const char *name)
 {
-    const struct mu__request request = {.kind = kind,
-                                        .name = name,
-                                        .retry_missing = true,
-                                        .dns_server = dns->plan->server};
-
-    return mu__requests_get(dns->requests, &request);
+    return (struct mu__request){.kind = kind,
+                                .name = name,
+                                .retry_missing = true,
+                                .dns_server = dns->plan->server};
 }
 
-static const struct mu__answer *request_row(const struct dns_pass *dns,
-                                            const struct mu__dns_row *row)
+static struct mu__request request_of_row(const struct dns_pass *dns,
+                                         const struct mu__dns_row *row)
 {
-    return request_name(
-        dns, row->port == 0 ? MU__REQUEST_SERVICES : MU__REQUEST_ADDRESSES, row->name);
+    return request_of(dns, row->port == 0 ? MU__REQUEST_SERVICES : MU__REQUEST_ADDRESSES,
+                      row->name);
+}
+
+static struct mu__request request_of_target(const struct dns_pass *dns,
+                                            const struct task *task)
+{
+    return request_of(dns, MU__REQUEST_ADDRESSES, task->name);
+}
+
+static int no_memory(const struct dns_pass *dns)
+{
+    return mu_error_set(dns->error, -MU_ENOMEM, "out of memory");
+}
+
+/* All rows are looked up at the same time, */
+static int request_rows(const struct dns_pass *dns)
+{
+    unsigned count = dns->plan->rows_count;
+    struct mu__request *list = calloc(count + 1, sizeof *list);
+
+    if (list == NULL)
+        return no_memory(dns);
+    for (unsigned i = 0; i < count; i++)
+        list[i] = request_of_row(dns, &dns->plan->rows[i]);
+    mu__requests_get_all(dns->requests, list, count);
+    free(list);
+    return 0;
+}
+
+/* and all tasks that are known by name. */
+static int request_targets(const struct dns_pass *dns)
+{
+    struct mu__request *list = calloc(dns->count + 1, sizeof *list);
+    size_t count = 0;
+
+    if (list == NULL)
+        return no_memory(dns);
+    for (size_t i = 0; i < dns->count; i++)
+        if (dns->items[i].address[0] == '\0')
+            list[count++] = request_of_target(dns, &dns->items[i]);
+    mu__requests_get_all(dns->requests, list, count);
+    free(list);
+    return 0;
 }
 
 /* Describe a row for messages: "worker: workers.example". */
@@ -232,7 +272,8 @@ static int compare_services(const void *left, const void *right)
 
 static int list_row(struct dns_pass *dns, const struct mu__dns_row *row)
 {
-    const struct mu__answer *answer = request_row(dns, row);
+    const struct mu__request request = request_of_row(dns, row);
+    const struct mu__answer *answer = mu__requests_get(dns->requests, &request);
     size_t first = dns->count;
     char what[320];
     int rv;
@@ -256,35 +297,29 @@ static int list_row(struct dns_pass *dns, const struct mu__dns_row *row)
 static int list_tasks(struct dns_pass *dns)
 {
     const struct mu__dns_plan *plan = dns->plan;
-    bool later = false;
-    int rv = 0;
+    int rv = request_rows(dns);
 
-    for (unsigned i = 0; i < plan->rows_count; i++)
-        later |= request_row(dns, &plan->rows[i]) == NULL;
-    for (unsigned i = 0; !later && i < plan->rows_count && rv == 0; i++)
+    for (unsigned i = 0; i < plan->rows_count && rv == 0; i++)
         rv = list_row(dns, &plan->rows[i]);
-    return later ? MU__LATER : rv;
+    return rv;
 }
 
 /* The addresses of tasks that are known by name, the first one of each. */
 static int find_addresses(const struct dns_pass *dns)
 {
     const struct mu__answer *answer;
-    bool later = false;
+    int rv = request_targets(dns);
 
-    for (size_t i = 0; i < dns->count; i++)
-        if (dns->items[i].address[0] == '\0')
-            later |= request_name(dns, MU__REQUEST_ADDRESSES, dns->items[i].name) == NULL;
-    for (size_t i = 0; !later && i < dns->count; i++) {
+    for (size_t i = 0; rv == 0 && i < dns->count; i++) {
         struct task *task = &dns->items[i];
+        const struct mu__request request = request_of_target(dns, task);
         const char *at;
         char what[640];
         size_t size;
-        int rv;
 
         if (task->address[0] != '\0')
             continue;
-        answer = request_name(dns, MU__REQUEST_ADDRESSES, task->name);
+        answer = mu__requests_get(dns->requests, &request);
         (void)snprintf(what, sizeof what, "%s: %.255s: target %.255s",
                        task->row->type_name, task->row->name, task->name);
         rv = mu__answer_check(answer, what, dns->error);
@@ -295,7 +330,7 @@ static int find_addresses(const struct dns_pass *dns)
             return no_address(dns, what);
         (void)snprintf(task->address, sizeof task->address, "%.*s", (int)size, at);
     }
-    return later ? MU__LATER : 0;
+    return rv;
 }
 
 /* ---- From tasks to the cluster ---- */
@@ -473,10 +508,8 @@ static int find_task(const struct dns_pass *dns, mu_resolution *resolution)
     request.name = plan->host == NULL ? mu__request_host_name(dns->requests) : plan->host;
     if (request.name != NULL)
         answer = mu__requests_get(dns->requests, &request);
-    if (answer == NULL && request.name != NULL)
-        return MU__LATER;
     if (answer != NULL && answer->code == -MU_ENOMEM)
-        return mu_error_set(dns->error, -MU_ENOMEM, "out of memory");
+        return no_memory(dns);
     rv = find_own(dns, request.name == NULL ? "" : request.name,
                   answer == NULL || answer->code != 0 ? "" : answer->data, &own);
     if (rv == 0 && own != NULL)

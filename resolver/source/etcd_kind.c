@@ -579,7 +579,7 @@ static int announce(const struct mu__pass *pass, const mu_announcement *announce
         rv = begin_slot(&talk, &slot, own);
     if (rv == 0)
         rv = take_slot(&talk, &slot);
-    if (rv == MU__LATER || slot.own == NULL)
+    if (slot.own == NULL)
         return rv;
     slot.own->endpoint = talk.etcd.first;
     if (rv != 0)

@@ -86,8 +86,6 @@ static int read_file(struct mu__etcd_talk *talk, unsigned number, const char **r
     if (path == NULL)
         return 0;
     answer = mu__requests_get(talk->pass->requests, &request);
-    if (answer == NULL)
-        return MU__LATER;
     *ret_text = answer->data;
     (void)snprintf(what, sizeof what, "etcd: %s",
                    talk->pass->settings->specs[number].name);
@@ -191,7 +189,7 @@ static uint32_t timeout_ms(const struct mu__etcd_talk *talk)
     return talk->has_next && talk->request_ms > NEXT_MS ? NEXT_MS : talk->request_ms;
 }
 
-/* MU__LATER; messages in `inner` do not name the endpoint. */
+/* Messages in `inner` do not name the endpoint. */
 static int post(struct mu__etcd_talk *talk, const char *endpoint, const char *path,
                 const struct mu__request *form, mu_error *inner,
                 struct mu__etcd_answer **ret_answer)
@@ -210,8 +208,6 @@ static int post(struct mu__etcd_talk *talk, const char *endpoint, const char *pa
     request.tries = 1;
     request.tls = &talk->tls;
     answer = mu__requests_get(talk->pass->requests, &request);
-    if (answer == NULL)
-        return MU__LATER;
     if (answer->code != 0)
         return mu_error_set(inner,
                             is_passing(answer->code) ? -MU_EUNAVAILABLE
@@ -285,8 +281,8 @@ static int write_token(struct mu__etcd_talk *talk, const char *endpoint, char *o
              ? mu_error_set(&inner, -MU_ENOMEM, "out of memory")
              : post(talk, endpoint, MU__ETCD_AUTHENTICATE, &request, &inner, &answer);
     mu__build_done(&body);
-    if (rv == MU__LATER || (rv != 0 && mu__etcd_lacks_users(&inner)))
-        return rv == MU__LATER ? rv : 0;
+    if (rv != 0 && mu__etcd_lacks_users(&inner))
+        return 0;
     if (rv == 0)
         rv = mu__etcd_token(answer, &inner, "Authorization: ", out, TOKEN_BYTES);
     mu__etcd_answer_free(answer);
@@ -319,8 +315,8 @@ static int post_to(struct mu__etcd_talk *talk, const char *endpoint, const char 
         headers[1] = talk->user == NULL || token[0] == '\0' ? NULL : token;
         request.again = again + (was_renewed ? RENEWED : 0);
         rv = post(talk, endpoint, path, &request, &inner, ret_answer);
-        if (rv == 0 || rv == MU__LATER)
-            return rv;
+        if (rv == 0)
+            return 0;
         if (headers[1] == NULL || was_renewed || !mu__etcd_needs_new_token(rv, &inner))
             return explain(talk, endpoint, rv, &inner);
         talk->is_renewed = true;
@@ -345,7 +341,7 @@ int mu__etcd_talk_post(struct mu__etcd_talk *talk, const char *path,
 
         talk->has_next = i + 1 < talk->endpoints_count;
         rv = post_to(talk, talk->endpoints[number], path, body, again, ret_answer);
-        if (rv != -MU_EUNAVAILABLE && rv != MU__LATER)
+        if (rv != -MU_EUNAVAILABLE)
             talk->first = number;
     }
     mu__build_done(body);

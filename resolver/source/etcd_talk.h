@@ -57,13 +57,13 @@ struct mu__etcd_talk {
     bool is_renewed;            /* the token was refused, and another one is requested */
 };
 
-/* Read the settings, and the files that they name. Errors begin with "etcd: ". MU__LATER;
+/* Read the settings, and the files that they name. Errors begin with "etcd: ".
  * -MU_EINVALID. */
 int mu__etcd_talk_begin(const struct mu__pass *pass, mu_error *ret_error,
                         struct mu__etcd_talk *talk);
 
 /* POST to one endpoint after the other until one answers. Takes the content of `body`.
- * `again` as of a request. MU__LATER; -MU_EUNAVAILABLE: none answered;
+ * `again` as of a request. -MU_EUNAVAILABLE: none answered;
  * -MU_EUNAUTHENTICATED: certificates, or the user; etcd's own codes. */
 int mu__etcd_talk_post(struct mu__etcd_talk *talk, const char *path,
                        struct mu__build *body, unsigned again,

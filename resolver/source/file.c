@@ -116,8 +116,6 @@ static int resolve(const struct mu__pass *pass, mu_error *ret_error,
     if (rv != 0)
         return rv;
     answer = mu__requests_get(pass->requests, &request);
-    if (answer == NULL)
-        return MU__LATER;
     (void)snprintf(source, sizeof source, "%.270s", request.name);
     rv = mu__answer_check(answer, "resolver file", ret_error);
     if (rv == 0)

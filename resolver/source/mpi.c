@@ -30,8 +30,6 @@ static int read_file(struct mu__requests *requests, const char *path, mu_error *
     const struct mu__answer *answer = mu__request_file(requests, path);
     int rv;
 
-    if (answer == NULL)
-        return MU__LATER;
     rv = mu__answer_check(answer, nodes->source, ret_error);
     return rv != 0 ? rv
                    : mu__host_file_parse(answer->data, answer->size, nodes->source,

@@ -66,7 +66,7 @@ int mu__mpi_local(struct mu__requests *requests, const char *rank_variable,
                   const char *size_variable, mu_error *ret_error,
                   struct mu__mpi_task *task);
 
-/* Fill in the resolution. MU__LATER. */
+/* Fill in the resolution. */
 int mu__mpi_resolve(const struct mu__pass *pass, const struct mu__mpi_task *task,
                     mu_error *ret_error, mu_resolution *resolution);
 

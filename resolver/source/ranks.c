@@ -261,8 +261,6 @@ int mu__rank_host(struct mu__requests *requests, const char *source, mu_error *r
                                       .tries = 1};
     const struct mu__answer *answer = mu__requests_get(requests, &found);
 
-    if (answer == NULL)
-        return MU__LATER;
     for (const char *at = answer->code == 0 ? answer->data : ""; *at != '\0';
          at += strspn(at, "\n")) {
         size_t size = strcspn(at, "\n");

@@ -64,14 +64,14 @@ int mu__ranks_resolve(const struct mu__pass *pass,
 /* Fill in the resolution when only the address of rank 0, "host:port", is known. Rank 0
  * is the chief; the others are workers, which the cluster does not list: they join by
  * calling the chief, and listen at `bind_address`; NULL: at a free port of this host.
- * The setting `jobs`, if it is set, must say one chief, and workers. MU__LATER. */
+ * The setting `jobs`, if it is set, must say one chief, and workers. */
 int mu__ranks_meet(const struct mu__pass *pass, const struct mu__rank_settings *settings,
                    const char *source, const char *address, unsigned tasks, unsigned rank,
                    const char *bind_address, mu_error *ret_error,
                    mu_resolution *resolution);
 
 /* The first address of this host's name that is not loopback's. `ret_host` has
- * MU__HOST_BYTES_MAX + 1. May be MU__LATER. */
+ * MU__HOST_BYTES_MAX + 1. */
 int mu__rank_host(struct mu__requests *requests, const char *source, mu_error *ret_error,
                   char *ret_host);
 

@@ -187,8 +187,6 @@ static int read_host_file(const struct slurm_step *step, struct mu__host_list *r
                    path[0] == '/' || folder == NULL ? "" : folder,
                    path[0] == '/' || folder == NULL ? "" : "/", path);
     answer = mu__request_file(step->requests, full);
-    if (answer == NULL)
-        return MU__LATER;
     rv = mu__answer_check(answer, "SLURM_HOSTFILE", &inner);
     if (rv != 0)
         return mu_error_set(

@@ -16,7 +16,7 @@ enum mu__slurm_setting {
 };
 
 /* Which GPUs this task has of those of its node, which has `node_tasks` tasks; `local` is
- * its number among them, `tasks_max` the tasks of the fullest node. May be MU__LATER. */
+ * its number among them, `tasks_max` the tasks of the fullest node. */
 int mu__slurm_gpus(const struct mu__pass *pass, unsigned local, unsigned node_tasks,
                    unsigned tasks_max, mu_error *ret_error, mu_resolution *resolution);
 

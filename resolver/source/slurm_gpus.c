@@ -46,8 +46,6 @@ static int count_folder(struct mu__requests *requests, unsigned *ret_count)
         .kind = MU__REQUEST_FOLDER, .name = folder, .tries = 1};
     const struct mu__answer *answer = mu__requests_get(requests, &request);
 
-    if (answer == NULL)
-        return MU__LATER;
     *ret_count = answer->code == 0 ? count_parts(answer->data, '\n') : 0;
     return 0;
 }

@@ -10,8 +10,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+enum { NS_PER_MS = 1000000, WAIT_MOST_MS = 3600000 };
+
 struct mu__blocking_jobs {
     uv_async_t wake;            /* first: handles cast */
+    bool has_loop;
+    pthread_cond_t has_news;    /* without a loop */
+    bool is_interrupted;
     struct mu__list have_run;   /* in order */
     void (*closed)(void *arg);
     void *arg;
@@ -60,7 +65,15 @@ static struct mu__blocking_job *take(struct mu__list *list)
     return node == NULL ? NULL : MU__LIST_ENTRY(node, struct mu__blocking_job, node);
 }
 
-/* Hand a job that has run to its loop, whose jobs are open as long as one of them is not
+static void wake_locked(struct mu__blocking_jobs *jobs)
+{
+    if (jobs->has_loop)
+        (void)uv_async_send(&jobs->wake);
+    else
+        (void)pthread_cond_signal(&jobs->has_news);
+}
+
+/* Hand a job that has run to its owner, whose jobs are open as long as one of them is not
  * done; false: it was dropped. */
 static bool give_back_locked(struct mu__blocking_job *job)
 {
@@ -70,11 +83,11 @@ static bool give_back_locked(struct mu__blocking_job *job)
     if (jobs == NULL)
         return false;
     mu__list_append(&jobs->have_run, &job->node);
-    (void)uv_async_send(&jobs->wake);
+    wake_locked(jobs);
     return true;
 }
 
-void mu__blocking_job_end(struct mu__blocking_job *job)
+static void job_end(struct mu__blocking_job *job)
 {
     bool was_given;
 
@@ -95,7 +108,7 @@ static void *work(void *arg)
         job->phase = MU__BLOCKING_RUNS;
         (void)pthread_mutex_unlock(&lock);
         job->run(job);
-        mu__blocking_job_end(job);
+        job_end(job);
         (void)pthread_mutex_lock(&lock);
     }
     pool->threads--;
@@ -113,12 +126,11 @@ static bool start_thread(struct pool *pool)
     return true;
 }
 
-/* ---- In the loop ---- */
+/* ---- The owner's side ---- */
 
 /* done() may drop other jobs, so one is taken at a time. */
-static void on_wake(uv_async_t *wake)
+static void take_all(struct mu__blocking_jobs *jobs)
 {
-    struct mu__blocking_jobs *jobs = (struct mu__blocking_jobs *)wake;
     struct mu__blocking_job *job;
 
     for (;;) {
@@ -131,6 +143,48 @@ static void on_wake(uv_async_t *wake)
     }
 }
 
+static void on_wake(uv_async_t *wake)
+{
+    take_all((struct mu__blocking_jobs *)wake);
+}
+
+void mu__blocking_wait(struct mu__blocking_jobs *jobs, uint64_t due_ms)
+{
+    uint64_t now_ms = uv_hrtime() / NS_PER_MS;
+
+    (void)pthread_mutex_lock(&lock);
+    while (mu__list_is_empty(&jobs->have_run) && !jobs->is_interrupted &&
+           now_ms < due_ms) {
+        uint64_t left_ms =
+            due_ms - now_ms < WAIT_MOST_MS ? due_ms - now_ms : WAIT_MOST_MS;
+
+        (void)uv_cond_timedwait(&jobs->has_news, &lock, left_ms * NS_PER_MS);
+        now_ms = uv_hrtime() / NS_PER_MS;
+    }
+    jobs->is_interrupted = false;
+    (void)pthread_mutex_unlock(&lock);
+    take_all(jobs);
+}
+
+void mu__blocking_interrupt(struct mu__blocking_jobs *jobs)
+{
+    (void)pthread_mutex_lock(&lock);
+    jobs->is_interrupted = true;
+    wake_locked(jobs);
+    (void)pthread_mutex_unlock(&lock);
+}
+
+static int open_in(struct mu__blocking_jobs *jobs, uv_loop_t *loop)
+{
+    jobs->has_loop = loop != NULL;
+    if (loop == NULL)
+        return uv_cond_init(&jobs->has_news);
+    if (uv_async_init(loop, &jobs->wake, on_wake) != 0)
+        return -1;
+    uv_unref((uv_handle_t *)&jobs->wake);
+    return 0;
+}
+
 int mu__blocking_open(uv_loop_t *loop, struct mu__blocking_jobs **ret_jobs)
 {
     static pthread_once_t once = PTHREAD_ONCE_INIT;
@@ -139,13 +193,19 @@ int mu__blocking_open(uv_loop_t *loop, struct mu__blocking_jobs **ret_jobs)
     if (jobs == NULL)
         return -MU_ENOMEM;
     (void)pthread_once(&once, on_first_open);
-    if (uv_async_init(loop, &jobs->wake, on_wake) != 0) {
+    if (open_in(jobs, loop) != 0) {
         free(jobs);
         return -MU_ENOMEM;
     }
-    uv_unref((uv_handle_t *)&jobs->wake);
     *ret_jobs = jobs;
     return 0;
+}
+
+static unsigned threads_max(enum mu__blocking_pool pool)
+{
+    return pool == MU__BLOCKING_HTTP || pool == MU__BLOCKING_DNS
+               ? MU__BLOCKING_NET_THREADS_MAX
+               : MU__BLOCKING_THREADS_MAX;
 }
 
 int mu__blocking_start(struct mu__blocking_jobs *jobs, struct mu__blocking_job *job)
@@ -157,7 +217,7 @@ int mu__blocking_start(struct mu__blocking_jobs *jobs, struct mu__blocking_job *
     job->phase = MU__BLOCKING_WAITS;
     (void)pthread_mutex_lock(&lock);
     mu__list_append(&pool->waiting, &job->node);
-    if (pool->threads < MU__BLOCKING_THREADS_MAX && start_thread(pool))
+    if (pool->threads < threads_max(job->pool) && start_thread(pool))
         pool->threads++;
     if (pool->threads == 0) {
         mu__list_remove(&pool->waiting, &job->node);
@@ -165,12 +225,6 @@ int mu__blocking_start(struct mu__blocking_jobs *jobs, struct mu__blocking_job *
     }
     (void)pthread_mutex_unlock(&lock);
     return rv;
-}
-
-void mu__blocking_adopt(struct mu__blocking_jobs *jobs, struct mu__blocking_job *job)
-{
-    job->jobs = jobs;
-    job->phase = MU__BLOCKING_RUNS;
 }
 
 unsigned mu__blocking_job_waits_for(struct mu__blocking_job *job)
@@ -216,6 +270,13 @@ void mu__blocking_close(struct mu__blocking_jobs *jobs, void (*closed)(void *arg
                         void *arg)
 {
     assert(mu__list_is_empty(&jobs->have_run));
+    if (!jobs->has_loop) {
+        uv_cond_destroy(&jobs->has_news);
+        free(jobs);
+        if (closed != NULL)
+            closed(arg);
+        return;
+    }
     jobs->closed = closed;
     jobs->arg = arg;
     uv_close((uv_handle_t *)&jobs->wake, on_closed);

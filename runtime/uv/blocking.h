@@ -5,8 +5,11 @@
  * of a file may hang while a machine is down, and a function of the program may never
  * return: such jobs have threads of their own. They run in named pools, so that a job
  * that hangs in one does not hold up another. A pool has MU__BLOCKING_THREADS_MAX
- * threads at most, for the whole process; further jobs wait in order. A thread ends
- * when its pool has no job left, and takes no signals.
+ * threads at most, for the whole process (HTTP and DNS: MU__BLOCKING_NET_THREADS_MAX);
+ * further jobs wait in order. A thread ends when its pool has no job left, and takes no
+ * signals.
+ *
+ * Jobs belong to a loop, or to a thread that waits for them itself.
  *
  * A caller whose timeout has passed drops its job: one that has not begun is taken back,
  * one that runs goes on and is freed by its thread. Loops can be closed meanwhile, and a
@@ -19,12 +22,13 @@
 
 #include <uv.h>
 
-enum { MU__BLOCKING_THREADS_MAX = 8 };
+enum { MU__BLOCKING_THREADS_MAX = 8, MU__BLOCKING_NET_THREADS_MAX = 32 };
 
 enum mu__blocking_pool {
     MU__BLOCKING_FILES,
     MU__BLOCKING_NAMES,     /* look-ups by the system's resolver */
-    MU__BLOCKING_SIGNATURES,    /* they never hang */
+    MU__BLOCKING_DNS,       /* look-ups at a DNS server */
+    MU__BLOCKING_HTTP,
     MU__BLOCKING_CALLS,     /* functions of the program's own */
     MU__BLOCKING_PROGRAMS,  /* other programs */
     MU__BLOCKING_POOLS
@@ -39,7 +43,8 @@ struct mu__blocking_job {
     /* The work itself, on a thread of the pool. */
     void (*run)(struct mu__blocking_job *job);
 
-    /* The job has run and was not dropped: it is its owner's again. In the loop. */
+    /* The job has run and was not dropped: it is its owner's again. In the loop, or
+     * within mu__blocking_wait. */
     void (*done)(struct mu__blocking_job *job);
 
     /* The job was dropped and does not run any more: free it. Called by
@@ -53,18 +58,21 @@ struct mu__blocking_job {
 };
 
 /* Open the jobs of one loop. -MU_ENOMEM. They do not keep the loop alive; the timers for
- * their timeouts, which callers have, do. */
+ * their timeouts, which callers have, do. `loop` NULL: those of one thread, which calls
+ * mu__blocking_wait. */
 int mu__blocking_open(uv_loop_t *loop, struct mu__blocking_jobs **ret_jobs);
+
+/* Without a loop: wait until a job has run, then call done() of all that have; until
+ * `due_ms` at most, by uv_hrtime, or until mu__blocking_interrupt is called, before or
+ * meanwhile. */
+void mu__blocking_wait(struct mu__blocking_jobs *jobs, uint64_t due_ms);
+
+/* Any thread. */
+void mu__blocking_interrupt(struct mu__blocking_jobs *jobs);
 
 /* Loop thread, as the two that follow. -MU_EEXHAUSTED: no thread can be started, and the
  * job stays the caller's. */
 int mu__blocking_start(struct mu__blocking_jobs *jobs, struct mu__blocking_job *job);
-
-/* A job that runs elsewhere, on no thread of a pool: it has begun; its `pool` and `run`
- * count for nothing. It has run when mu__blocking_job_end is called, from any thread,
- * once. */
-void mu__blocking_adopt(struct mu__blocking_jobs *jobs, struct mu__blocking_job *job);
-void mu__blocking_job_end(struct mu__blocking_job *job);
 
 /* For a job that was started and is not done: 0 when it has begun; otherwise the number
  * of threads of its pool, all of which are busy. */
@@ -73,7 +81,8 @@ unsigned mu__blocking_job_waits_for(struct mu__blocking_job *job);
 /* Give up a job that was started and is not done: dropped() is called, done() is not. */
 void mu__blocking_job_drop(struct mu__blocking_job *job);
 
-/* All jobs are done or dropped. `closed` is the last call, from the loop. */
+/* All jobs are done or dropped. `closed` is the last call, from the loop; without a loop
+ * it may be NULL, and is called within this. */
 void mu__blocking_close(struct mu__blocking_jobs *jobs, void (*closed)(void *arg),
                        void *arg);
 

@@ -11,12 +11,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A call of mu__look_up, on its stack, with a loop of its own. */
+enum { NS_PER_MS = 1000000 };
+
+/* A call of mu__look_up, on its stack. */
 struct waiter {
-    uv_loop_t loop;
-    uv_timer_t timer;           /* of the timeout */
-    struct mu__blocking_jobs *blocking_jobs;
-    struct mu__look_up_job *look_up;    /* NULL: it is done, or dropped */
+    struct mu__look_up_job *look_up;    /* NULL: it is done */
     unsigned timeout_ms;
     mu_error error;             /* the result, when `addresses` has none */
     struct mu__addresses addresses;
@@ -118,7 +117,6 @@ static void on_looked_up(struct mu__blocking_job *job)
     struct waiter *waiter = look_up->owner;
 
     waiter->look_up = NULL;
-    uv_close((uv_handle_t *)&waiter->timer, NULL);
     if (look_up->status == 0)
         waiter->addresses = look_up->addresses;
     else
@@ -126,9 +124,8 @@ static void on_looked_up(struct mu__blocking_job *job)
     free(look_up);
 }
 
-static void on_timeout(uv_timer_t *timer)
+static void give_up(struct waiter *waiter)
 {
-    struct waiter *waiter = timer->data;
     unsigned others = mu__blocking_job_waits_for(&waiter->look_up->job);
     char why[80] = "";
 
@@ -138,49 +135,30 @@ static void on_timeout(uv_timer_t *timer)
     (void)mu_error_set(&waiter->error, -MU_EDEADLINE, "no answer within %u ms%s",
                        waiter->timeout_ms, why);
     mu__blocking_job_drop(&waiter->look_up->job);
-    waiter->look_up = NULL;
-    uv_close((uv_handle_t *)timer, NULL);
-}
-
-/* Run the loop until the job is done or dropped: then the timer is closed, which alone
- * keeps the loop alive. */
-static void wait_for(struct waiter *waiter, struct mu__look_up_job *look_up)
-{
-    if (mu__blocking_start(waiter->blocking_jobs, &look_up->job) != 0) {
-        free(look_up);
-        (void)mu_error_set(&waiter->error, -MU_EEXHAUSTED, "no thread can be started");
-        return;
-    }
-    waiter->look_up = look_up;
-    waiter->timer.data = waiter;
-    (void)uv_timer_init(&waiter->loop, &waiter->timer);
-    (void)uv_timer_start(&waiter->timer, on_timeout, waiter->timeout_ms, 0);
-    (void)uv_run(&waiter->loop, UV_RUN_DEFAULT);
-}
-
-static void on_blocking_closed(void *arg)
-{
-    (void)arg;
 }
 
 /* Takes `look_up`. */
 static void run(struct waiter *waiter, struct mu__look_up_job *look_up)
 {
+    uint64_t due_ms = uv_hrtime() / NS_PER_MS + waiter->timeout_ms;
+    struct mu__blocking_jobs *jobs;
+
     (void)mu_error_set(&waiter->error, -MU_ENOTFOUND, "it has no address");
-    if (uv_loop_init(&waiter->loop) != 0) {
-        free(look_up);
-        (void)mu_error_set(&waiter->error, -MU_EEXHAUSTED, "no loop can be made");
-        return;
-    }
-    if (mu__blocking_open(&waiter->loop, &waiter->blocking_jobs) != 0) {
+    if (mu__blocking_open(NULL, &jobs) != 0) {
         free(look_up);
         (void)mu_error_set(&waiter->error, -MU_ENOMEM, "out of memory");
-    } else {
-        wait_for(waiter, look_up);
-        mu__blocking_close(waiter->blocking_jobs, on_blocking_closed, NULL);
-        (void)uv_run(&waiter->loop, UV_RUN_DEFAULT);
+        return;
     }
-    (void)uv_loop_close(&waiter->loop);
+    if (mu__blocking_start(jobs, &look_up->job) == 0) {
+        waiter->look_up = look_up;
+        mu__blocking_wait(jobs, due_ms);
+        if (waiter->look_up != NULL)
+            give_up(waiter);
+    } else {
+        free(look_up);
+        (void)mu_error_set(&waiter->error, -MU_EEXHAUSTED, "no thread can be started");
+    }
+    mu__blocking_close(jobs, NULL, NULL);
 }
 
 /* ---- The call ---- */

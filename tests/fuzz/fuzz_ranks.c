@@ -1,8 +1,8 @@
 /* Any bytes as an environment, "NAME=VALUE" lines, for the resolvers that read nothing
  * else: an error in words, or a cluster that has this task or that it may join. */
-#include "resolver/engine/exchange.h"
 #include "resolver/engine/kind.h"
 #include "resolver/spec/cluster.h"
+#include "tests/support/fake_sources.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -20,7 +20,7 @@ static void must(bool truth, const char *what)
 }
 
 struct world {
-    struct mu__requester requester; /* first: operations cast */
+    struct fake_sources sources;    /* first: it casts */
     const char *text;
 };
 
@@ -40,9 +40,9 @@ static char *find(const char *text, const char *name)
 }
 
 /* Files and folders are lines, too: "/path=content". */
-static void on_send(struct mu__requester *requester, struct mu__exchange *exchange)
+static void answer_line(struct fake_sources *sources, struct mu__exchange *exchange)
 {
-    struct world *world = (struct world *)requester;
+    struct world *world = (struct world *)sources;
     struct mu__answer *answer = &exchange->answer;
 
     answer->data = exchange->request.kind == MU__REQUEST_HOST_NAME
@@ -52,13 +52,6 @@ static void on_send(struct mu__requester *requester, struct mu__exchange *exchan
         answer->code = mu_error_set(&answer->error, -MU_ENOTFOUND, "not there");
     else
         answer->size = strlen(answer->data);
-    mu__exchange_answer(exchange);
-}
-
-static void on_cancel(struct mu__requester *requester, struct mu__exchange *exchange)
-{
-    (void)requester;
-    (void)exchange;
 }
 
 /* A host of SageMaker may be in a group that is no job: then it is no task. */
@@ -97,7 +90,6 @@ static void resolve(const struct mu__resolver_kind *kind, struct mu__requests *r
     int rv;
 
     must(mu__settings_init(&settings, kind->name, kind->settings) == 0, "memory");
-    mu__requests_begin_pass(requests, NULL);
     mu__requests_begin_pass(requests, kind->name);
     rv = kind->detect(&(struct mu__pass){requests, &settings}, &why);
     must(rv == 1 || (rv == 0 && why.message[0] != '\0'), "detection");
@@ -113,13 +105,13 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     static const struct mu__resolver_kind *const kinds[] = {
         &mu__resolver_environment, &mu__resolver_sagemaker, &mu__resolver_slurm,
         &mu__resolver_open_mpi,    &mu__resolver_mpich};
-    static const struct mu__requester_ops ops = {on_send, on_cancel};
     char *text = strndup((const char *)data, size);
-    struct world world = {.requester.ops = &ops, .text = text};
+    struct world world = {.text = text};
     struct mu__requests *requests;
 
     must(text != NULL, "memory");
-    must(mu__requests_new(&world.requester, NULL, NULL, &requests) == 0, "memory");
+    fake_sources_init(&world.sources, answer_line);
+    must(mu__requests_new(&world.sources.base, NULL, &requests) == 0, "memory");
     for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++)
         resolve(kinds[i], requests);
     mu__requests_free(requests);

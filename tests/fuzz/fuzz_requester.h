@@ -4,8 +4,8 @@
 #ifndef MUSTER_TESTS_FUZZ_REQUESTER_H
 #define MUSTER_TESTS_FUZZ_REQUESTER_H
 
-#include "resolver/engine/exchange.h"
 #include "resolver/engine/kind.h"
+#include "tests/support/fake_sources.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -17,7 +17,7 @@ struct fuzz_variable {
 };
 
 struct fuzz_requester {
-    struct mu__requester requester; /* first: operations cast */
+    struct fake_sources sources;    /* first: it casts */
     const struct fuzz_variable *variables;
     const uint8_t *at;          /* the pieces that are left */
     const uint8_t *end;
@@ -70,10 +70,10 @@ static inline void fuzz_variable(struct fuzz_requester *f, struct mu__exchange *
     exchange->answer.size = strlen(variable->text);
 }
 
-static inline void fuzz_on_send(struct mu__requester *requester,
-                                struct mu__exchange *exchange)
+static inline void fuzz_answer(struct fake_sources *sources,
+                               struct mu__exchange *exchange)
 {
-    struct fuzz_requester *f = (struct fuzz_requester *)requester;
+    struct fuzz_requester *f = (struct fuzz_requester *)sources;
 
     if (exchange->request.kind == MU__REQUEST_VARIABLE) {
         fuzz_variable(f, exchange);
@@ -87,14 +87,6 @@ static inline void fuzz_on_send(struct mu__requester *requester,
                            "Google");
         }
     }
-    mu__exchange_answer(exchange);
-}
-
-static inline void fuzz_on_cancel(struct mu__requester *requester,
-                                  struct mu__exchange *exchange)
-{
-    (void)requester;
-    (void)exchange;
 }
 
 /* Evaluate: an error in words, or a cluster that can be written. `settings` are "name",
@@ -104,8 +96,8 @@ static inline void fuzz_resolve(const struct mu__resolver_kind *kind,
                                 const char *const *settings, int status,
                                 const uint8_t *data, size_t size)
 {
-    static const struct mu__requester_ops ops = {fuzz_on_send, fuzz_on_cancel};
-    struct fuzz_requester f = {{&ops}, variables, data, data + size, status};
+    struct fuzz_requester f = {
+        .variables = variables, .at = data, .end = data + size, .status = status};
     struct mu__settings set;
     struct mu__requests *requests;
     mu_resolution resolution;
@@ -113,8 +105,9 @@ static inline void fuzz_resolve(const struct mu__resolver_kind *kind,
     char *json;
     int rv;
 
+    fake_sources_init(&f.sources, fuzz_answer);
     fuzz_must(mu__settings_init(&set, kind->name, kind->settings) == 0 &&
-                  mu__requests_new(&f.requester, NULL, NULL, &requests) == 0,
+                  mu__requests_new(&f.sources.base, NULL, &requests) == 0,
               "memory");
     for (; settings[0] != NULL; settings += 2) {
         char *piece = NULL;
@@ -128,9 +121,8 @@ static inline void fuzz_resolve(const struct mu__resolver_kind *kind,
         free(piece);
     }
     mu_resolution_init(&resolution);
-    mu__requests_begin_pass(requests, NULL);
     rv = kind->resolve(&(struct mu__pass){requests, &set}, &error, &resolution);
-    fuzz_must(rv != MU__LATER && rv <= 0, "concluded");
+    fuzz_must(rv <= 0, "concluded");
     fuzz_must(rv == 0 || (rv == error.code && error.message[0] != '\0'), "words");
     if (rv == 0 && resolution.cluster != NULL) {
         json = mu_cluster_to_json(resolution.cluster);

@@ -21,7 +21,6 @@ struct null_env {
     mu_per_worker *per_worker;
     mu_remote_value *remote;
     mu_resolver *resolver;
-    mu_resolver_reply *reply;   /* one that was finished */
     mu_server *server;
     mu_session *session;
     mu_tpu *tpu;

@@ -42,22 +42,14 @@ static inline int run(request_fn request, const struct script_row *rows,
 {
     struct mu__requests *requests;
     struct script script;
-    int rv = MU__LATER;
+    int rv;
 
     *ret_error = (mu_error){0};
     script_init(&script, rows);
-    script.late = true;
-    assert_int_equal(mu__requests_new(&script.requester, NULL, NULL, &requests), 0);
+    assert_int_equal(mu__requests_new(&script.sources.base, NULL, &requests), 0);
     google.pass =
         &(struct mu__pass){requests, &(struct mu__settings){.resolver = "test"}};
-    for (int i = 0; rv == MU__LATER; i++) {
-        assert_true(i < 100);
-        mu__requests_begin_pass(requests, NULL);
-        rv = request(&google, ret_error, ret_text);
-        if (rv == MU__LATER)
-            assert_true(script.waiting_count > 0);
-        script_answer(&script);
-    }
+    rv = request(&google, ret_error, ret_text);
     check_words(requests, ret_error);
     mu__requests_free(requests);
     return rv;

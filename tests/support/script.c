@@ -11,8 +11,6 @@
 
 #include <cmocka.h>
 
-enum { RUNS_MAX = 1000 };
-
 /* ---- Answering ---- */
 
 static bool has_header(const struct mu__request *request, const char *start)
@@ -80,11 +78,13 @@ static void give_row(const struct script_row *row, struct mu__answer *answer)
     give_text(answer, row->text == NULL ? "" : row->text);
 }
 
-static void answer(struct script *script, struct mu__exchange *exchange)
+static void on_request(struct fake_sources *sources, struct mu__exchange *exchange)
 {
+    struct script *script = (struct script *)sources;
     const struct mu__request *request = &exchange->request;
     const struct script_row *row = script->rows;
 
+    script->requested[request->kind]++;
     while (row != NULL && row->name != NULL && !fits(row, request))
         row++;
     if (request->kind == MU__REQUEST_CALL) {
@@ -105,49 +105,12 @@ static void answer(struct script *script, struct mu__exchange *exchange)
         exchange->answer.code = mu_error_set(&exchange->answer.error, -MU_ENOTFOUND,
                                              "\"%s\" is not there", request->name);
     }
-    mu__exchange_answer(exchange);
-}
-
-static bool at_once(enum mu__request_kind kind)
-{
-    return kind == MU__REQUEST_VARIABLE || kind == MU__REQUEST_CLOCK ||
-           kind == MU__REQUEST_HOST_NAME;
-}
-
-static void on_send(struct mu__requester *requester, struct mu__exchange *exchange)
-{
-    struct script *script = (struct script *)requester;
-
-    script->requested[exchange->request.kind]++;
-    if (!script->late || at_once(exchange->request.kind)) {
-        answer(script, exchange);
-        return;
-    }
-    assert_true(script->waiting_count < 256);
-    script->waiting[script->waiting_count++] = exchange;
-}
-
-static void on_cancel(struct mu__requester *requester, struct mu__exchange *exchange)
-{
-    struct script *script = (struct script *)requester;
-
-    for (unsigned i = 0; i < script->waiting_count; i++)
-        if (script->waiting[i] == exchange)
-            script->waiting[i] = script->waiting[--script->waiting_count];
 }
 
 void script_init(struct script *script, const struct script_row *rows)
 {
-    static const struct mu__requester_ops ops = {on_send, on_cancel};
-
-    *script = (struct script){.requester.ops = &ops, .rows = rows};
-}
-
-/* The last one first: nothing may depend on the order. */
-void script_answer(struct script *script)
-{
-    while (script->waiting_count > 0)
-        answer(script, script->waiting[--script->waiting_count]);
+    *script = (struct script){.rows = rows};
+    fake_sources_init(&script->sources, on_request);
 }
 
 /* ---- Evaluating ---- */
@@ -173,7 +136,6 @@ static int run(const struct mu__resolver_kind *kind, const struct mu__pass *pass
     mu_resolution resolution;
     int rv;
 
-    mu__requests_begin_pass(pass->requests, NULL);
     mu__requests_begin_pass(pass->requests, kind->name);
     if (detects)
         return kind->detect(pass, ret_error);
@@ -187,28 +149,21 @@ static int run(const struct mu__resolver_kind *kind, const struct mu__pass *pass
 }
 
 static int evaluate(const struct mu__resolver_kind *kind, const struct script_row *rows,
-                    const char *const *texts, bool late, bool detects,
+                    const char *const *texts, bool detects,
                     mu_error *ret_error, mu_resolution *ret_resolution)
 {
     struct mu__settings settings;
     struct mu__requests *requests;
     struct script script;
-    int rv = MU__LATER;
+    int rv;
 
     script_init(&script, rows);
-    script.late = late;
-    assert_int_equal(mu__requests_new(&script.requester, NULL, NULL, &requests), 0);
+    assert_int_equal(mu__requests_new(&script.sources.base, NULL, &requests), 0);
     assert_int_equal(mu__settings_init(&settings, kind->name, kind->settings), 0);
     set_all(&settings, texts);
     *ret_error = (mu_error){0};
-    for (unsigned i = 0; rv == MU__LATER; i++) {
-        assert_true(i < RUNS_MAX);
-        rv = run(kind, &(struct mu__pass){requests, &settings}, detects, ret_error,
-                 ret_resolution);
-        if (rv == MU__LATER)
-            assert_true(script.waiting_count > 0);
-        script_answer(&script);
-    }
+    rv = run(kind, &(struct mu__pass){requests, &settings}, detects, ret_error,
+             ret_resolution);
     if (rv < 0) {
         assert_int_equal(ret_error->code, rv);
         assert_true(ret_error->message[0] != '\0');
@@ -227,46 +182,18 @@ static char *json_of(const mu_resolution *resolution)
     return json;
 }
 
-static void expect_same(const mu_resolution *a, const mu_resolution *b)
-{
-    char *first = json_of(a);
-    char *second = json_of(b);
-
-    assert_string_equal(first, second);
-    assert_string_equal(a->task_type, b->task_type);
-    assert_int_equal(a->task_index, b->task_index);
-    assert_string_equal(a->master, b->master);
-    assert_string_equal(a->visible_devices, b->visible_devices);
-    assert_int_equal(a->partition, b->partition);
-    free(first);
-    free(second);
-}
-
 int script_resolve(const struct mu__resolver_kind *kind, const struct script_row *rows,
                    const char *const *settings, mu_error *ret_error,
                    mu_resolution *ret_resolution)
 {
-    mu_resolution late;
-    mu_error error;
-    int rv = evaluate(kind, rows, settings, false, false, ret_error, ret_resolution);
-
-    assert_int_equal(evaluate(kind, rows, settings, true, false, &error, &late), rv);
-    if (rv != 0) {
-        assert_string_equal(error.message, ret_error->message);
-        return rv;
-    }
-    expect_same(ret_resolution, &late);
-    mu_cluster_free(late.cluster);
-    return 0;
+    return evaluate(kind, rows, settings, false, ret_error, ret_resolution);
 }
 
 int script_detect(const struct mu__resolver_kind *kind, const struct script_row *rows,
                   const char *const *settings, mu_error *ret_why)
 {
-    mu_error error;
-    int rv = evaluate(kind, rows, settings, false, true, ret_why, NULL);
+    int rv = evaluate(kind, rows, settings, true, ret_why, NULL);
 
-    assert_int_equal(evaluate(kind, rows, settings, true, true, &error, NULL), rv);
     assert_true(rv != 0 || ret_why->message[0] != '\0');
     return rv;
 }
@@ -305,76 +232,39 @@ void script_expect_error(const struct mu__resolver_kind *kind,
 
 /* ---- Announcing ---- */
 
-enum { OWN_BYTES = 128 };
-
+/* What is announced, or withdrawn. */
 struct announcing {
     const struct mu__resolver_kind *kind;
-    const struct script_row *rows;
-    const char *const *texts;
     const mu_announcement *announcement;
     bool withdraws;
     int index;
     uint32_t again_ms;
 };
 
-static int announce_once(struct announcing *announcing, const struct mu__pass *pass,
-                         void **own, mu_error *ret_error)
+static int announce(struct announcing *announcing, const struct script_row *rows,
+                    const char *const *texts, void **own, mu_error *ret_error)
 {
-    mu__requests_begin_pass(pass->requests, NULL);
-    mu__requests_begin_pass(pass->requests, announcing->kind->name);
-    if (announcing->withdraws)
-        return announcing->kind->withdraw(pass, announcing->announcement, ret_error, own);
-    return announcing->kind->announce(pass, announcing->announcement, ret_error, own,
-                                      &announcing->index, &announcing->again_ms);
-}
-
-static int announce(struct announcing *announcing, bool late, void **own,
-                    mu_error *ret_error)
-{
-    const char *name = announcing->kind->name;
+    const struct mu__resolver_kind *kind = announcing->kind;
     struct mu__settings settings;
     struct mu__requests *requests;
     struct script script;
-    int rv = MU__LATER;
+    struct mu__pass pass;
+    int rv;
 
-    script_init(&script, announcing->rows);
-    script.late = late;
-    assert_int_equal(mu__requests_new(&script.requester, NULL, NULL, &requests), 0);
-    assert_int_equal(mu__settings_init(&settings, name, announcing->kind->settings), 0);
-    set_all(&settings, announcing->texts);
+    script_init(&script, rows);
+    assert_int_equal(mu__requests_new(&script.sources.base, NULL, &requests), 0);
+    assert_int_equal(mu__settings_init(&settings, kind->name, kind->settings), 0);
+    set_all(&settings, texts);
     *ret_error = (mu_error){0};
-    for (unsigned i = 0; rv == MU__LATER; i++) {
-        assert_true(i < RUNS_MAX);
-        rv = announce_once(announcing, &(struct mu__pass){requests, &settings}, own,
-                           ret_error);
-        assert_true(rv != MU__LATER || script.waiting_count > 0);
-        script_answer(&script);
-    }
+    mu__requests_begin_pass(requests, kind->name);
+    pass = (struct mu__pass){requests, &settings};
+    rv = announcing->withdraws
+             ? kind->withdraw(&pass, announcing->announcement, ret_error, own)
+             : kind->announce(&pass, announcing->announcement, ret_error, own,
+                              &announcing->index, &announcing->again_ms);
     assert_int_equal(rv < 0 ? ret_error->code : 0, rv);
     mu__requests_free(requests);
     mu__settings_done(&settings);
-    return rv;
-}
-
-static int announce_twice(struct announcing *announcing, void **own, mu_error *ret_error)
-{
-    struct announcing late = *announcing;
-    void *late_own = NULL;
-    mu_error error;
-    int rv;
-
-    if (*own != NULL) {
-        late_own = malloc(OWN_BYTES);
-        assert_non_null(late_own);
-        *own = realloc(*own, OWN_BYTES);
-        assert_non_null(*own);
-        memcpy(late_own, *own, OWN_BYTES);
-    }
-    rv = announce(announcing, false, own, ret_error);
-    assert_int_equal(announce(&late, true, &late_own, &error), rv);
-    assert_string_equal(error.message, ret_error->message);
-    assert_int_equal(late.index, announcing->index);
-    free(late_own);
     return rv;
 }
 
@@ -383,8 +273,8 @@ int script_announce(const struct mu__resolver_kind *kind, const struct script_ro
                     void **own, mu_error *ret_error, int *ret_index,
                     uint32_t *ret_again_ms)
 {
-    struct announcing announcing = {kind, rows, settings, announcement, .index = -1};
-    int rv = announce_twice(&announcing, own, ret_error);
+    struct announcing announcing = {kind, announcement, .index = -1};
+    int rv = announce(&announcing, rows, settings, own, ret_error);
 
     *ret_index = announcing.index;
     *ret_again_ms = announcing.again_ms;
@@ -395,8 +285,7 @@ int script_withdraw(const struct mu__resolver_kind *kind, const struct script_ro
                     const char *const *settings, const mu_announcement *announcement,
                     void **own, mu_error *ret_error)
 {
-    struct announcing announcing = {kind, rows, settings, announcement,
-                                    .withdraws = true};
+    struct announcing announcing = {kind, announcement, .withdraws = true};
 
-    return announce_twice(&announcing, own, ret_error);
+    return announce(&announcing, rows, settings, own, ret_error);
 }

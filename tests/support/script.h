@@ -8,7 +8,7 @@
 #define MU_TESTS_SCRIPT_H
 
 #include "resolver/engine/kind.h"
-#include "resolver/engine/exchange.h"
+#include "tests/support/fake_sources.h"
 
 struct script_row {
     enum mu__request_kind kind;
@@ -41,26 +41,18 @@ struct script_row {
 #define SCRIPT_END {.name = NULL}
 
 struct script {
-    struct mu__requester requester; /* first: operations cast */
+    struct fake_sources sources;    /* first: it casts */
     const struct script_row *rows;  /* ended by a NULL name */
     const char *clock;          /* NULL: "1700000000" */
     const char *host_name;      /* NULL: "this-host" */
-    bool late;                  /* what may be answered later, is */
-    struct mu__exchange *waiting[256];
-    unsigned waiting_count;
     unsigned requested[MU__REQUEST_KINDS]; /* requests so far */
 };
 
 void script_init(struct script *script, const struct script_row *rows);
 
-/* Answer what waits. */
-void script_answer(struct script *script);
-
-/* Evaluate a resolver of ours until it has concluded, with settings as "name=value" texts
- * ended by NULL (may be NULL): once with all answers at once, and once with all late;
- * both must come to the same. Runs as the query does, without a second try. The
- * caller frees ret_resolution->cluster when 0 is returned. `*ret_words` gets the last
- * error. */
+/* Evaluate a resolver of ours, with settings as "name=value" texts ended by NULL (may be
+ * NULL). Runs as the query does, without a second try. The caller frees
+ * ret_resolution->cluster when 0 is returned. */
 int script_resolve(const struct mu__resolver_kind *kind, const struct script_row *rows,
                    const char *const *settings, mu_error *ret_error,
                    mu_resolution *ret_resolution);
@@ -79,8 +71,7 @@ void script_expect_error(const struct mu__resolver_kind *kind,
                          const struct script_row *rows, const char *const *settings,
                          int code, const char *words);
 
-/* Announce once, with what `*own` has from the calls before (NULL at first): once with
- * all answers at once, and once with all late; both must come to the same. */
+/* Announce once, with what `*own` has from the calls before (NULL at first). */
 int script_announce(const struct mu__resolver_kind *kind, const struct script_row *rows,
                     const char *const *settings, const mu_announcement *announcement,
                     void **own, mu_error *ret_error, int *ret_index,

@@ -46,7 +46,7 @@ int mu__sagemaker_sort(struct mu__host_list *hosts, const char *source,
 /* Read the groups from SM_INSTANCE_GROUPS_DICT, else SM_RESOURCE_CONFIG, else the file
  * that both are made from. `origin` is the setting that needs them, for messages. Over
  * zeroed memory; to be followed by mu__sagemaker_groups_done, whatever is returned.
- * -MU_ENOTFOUND: none of them is there; MU__LATER. */
+ * -MU_ENOTFOUND: none of them is there. */
 int mu__sagemaker_groups_find(struct mu__requests *requests, const char *origin,
                               mu_error *ret_error, struct mu__sagemaker_groups *groups);
 void mu__sagemaker_groups_done(struct mu__sagemaker_groups *groups);

@@ -108,8 +108,6 @@ static int find(struct mu__requests *requests, mu_error *ret_error, struct found
         return read_config(config, strlen(config), found->source, ret_error, found);
     found->source = MU__SAGEMAKER_CONFIG;
     answer = mu__request_file(requests, MU__SAGEMAKER_CONFIG);
-    if (answer == NULL)
-        return MU__LATER;
     if (answer->code == 0)
         return read_config(answer->data, answer->size, found->source, ret_error, found);
     return mu_error_set(ret_error, -MU_ENOTFOUND,

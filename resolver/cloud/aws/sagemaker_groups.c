@@ -174,8 +174,6 @@ int mu__sagemaker_groups_find(struct mu__requests *requests, const char *origin,
         return read_config(config, strlen(config), origin, ret_error, groups);
     groups->source = MU__SAGEMAKER_CONFIG;
     answer = mu__request_file(requests, MU__SAGEMAKER_CONFIG);
-    if (answer == NULL)
-        return MU__LATER;
     if (answer->code == 0)
         return read_config(answer->data, answer->size, origin, ret_error, groups);
     return mu_error_set(ret_error, -MU_ENOTFOUND,

@@ -107,8 +107,6 @@ static int exchange(const struct mu__google_file *file, const char *url,
                                   .tls = tls.ca == NULL ? NULL : &tls,
                                   .uses_proxy = true,
                               });
-    if (answer == NULL)
-        return MU__LATER;
     (void)snprintf(source, sizeof source, "%.280s: token server", file->what);
     if (answer->code != 0 || answer->status / 100 == 3)
         return mu__answer_check(answer, source, ret_error);
@@ -183,8 +181,6 @@ static int sign(const struct mu__google_file *file, const struct account *accoun
                                                             .secret = account->key});
     int rv;
 
-    if (signature == NULL)
-        return MU__LATER;
     rv = mu__answer_check(signature, file->what, ret_error);
     if (rv != 0)
         return rv;

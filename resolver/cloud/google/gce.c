@@ -91,8 +91,6 @@ static int own_index(const struct mu__gce_location *location,
     else if (rv == 0)
         mu__requests_explain(location->google.pass->requests, "this task is 0: %s",
                              inner.message);
-    if (rv == MU__LATER)
-        return rv;
     if (rv < 0)
         return mu_error_set(ret_error, rv, "resolver gce: this machine's name: %s",
                             inner.message);

@@ -35,8 +35,7 @@ struct mu__gce_location {
     char what[512]; /* the group in words: begins all messages */
 };
 
-/* From the settings, else from the group that made this machine and from its zone.
- * MU__LATER. */
+/* From the settings, else from the group that made this machine and from its zone. */
 int mu__gce_find_location(const struct mu__pass *pass, mu_error *ret_error,
                           struct mu__gce_location *ret_location);
 
@@ -60,7 +59,7 @@ struct mu__gce_instances {
 void mu__gce_instances_done(struct mu__gce_instances *all);
 
 /* List the running instances, at least one, each with its address unless the zone's list
- * has none. Texts are owned by the answers. MU__LATER. */
+ * has none. Texts are owned by the answers. */
 int mu__gce_list(const struct mu__gce_location *location, mu_error *ret_error,
                  struct mu__gce_instances *all);
 

@@ -352,12 +352,9 @@ static size_t build_filter(const struct mu__gce_location *location,
     return i;
 }
 
-/* All requests are made before the first answer is waited for. */
 static int list_addresses(const struct mu__gce_location *location,
                           struct mu__gce_instances *all, mu_error *ret_error)
 {
-    bool later = false;
-
     for (size_t i = 0; i < all->count;) {
         struct group_members members = {location, all, &all->items[i]};
         struct mu__build url = {0};
@@ -373,11 +370,10 @@ static int list_addresses(const struct mu__gce_location *location,
                                                           .refused = &all->refused},
                                            ret_error);
         mu__build_done(&url);
-        later |= rv == MU__LATER;
-        if (rv != 0 && rv != MU__LATER)
+        if (rv != 0)
             return rv;
     }
-    return later ? MU__LATER : 0;
+    return 0;
 }
 
 /* ---- All of it ---- */

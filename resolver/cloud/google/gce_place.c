@@ -71,11 +71,9 @@ static int request_maker(const struct mu__gce_location *location, mu_error *ret_
         *ret_maker = maker;
         return 0;
     }
-    return rv == MU__LATER ? rv
-                           : mu_error_set(ret_error, rv,
-                                          "resolver gce: the instance group of this "
-                                          "machine: %s",
-                                          maker.why.message);
+    return mu_error_set(ret_error, rv,
+                        "resolver gce: the instance group of this machine: %s",
+                        maker.why.message);
 }
 
 /* The group of the setting, else the one that made this machine. */
@@ -149,7 +147,6 @@ static int find_group(struct mu__gce_location *location, mu_error *ret_error)
 int mu__gce_find_location(const struct mu__pass *pass, mu_error *ret_error,
                           struct mu__gce_location *location)
 {
-    int project;
     int rv;
 
     *location = (struct mu__gce_location){0};
@@ -157,13 +154,9 @@ int mu__gce_find_location(const struct mu__pass *pass, mu_error *ret_error,
     rv = mu__google_endpoint(&location->google,
                              mu__setting(pass, MU__GCE_SET_API_ENDPOINT), ret_error,
                              location->base, sizeof location->base);
-    if (rv != 0)
-        return rv;
-    project =
-        mu__google_project(&location->google, mu__setting(pass, MU__GCE_SET_PROJECT),
-                           ret_error, location->project);
-    if (project != 0 && project != MU__LATER)
-        return project;
-    rv = find_group(location, ret_error);
-    return rv != 0 ? rv : project;
+    if (rv == 0)
+        rv = mu__google_project(&location->google,
+                                mu__setting(pass, MU__GCE_SET_PROJECT), ret_error,
+                                location->project);
+    return rv != 0 ? rv : find_group(location, ret_error);
 }

@@ -86,8 +86,6 @@ static int request_metadata(struct mu__requests *requests, const char *path, boo
                       .tries = probes ? 1 : METADATA_TRIES,
                       .bytes_max = METADATA_BYTES_MAX,
                   });
-    if (answer == NULL)
-        return MU__LATER;
     rv = check_metadata(answer, host, path, ret_error);
     if (rv == 0)
         *ret_answer = answer;
@@ -172,15 +170,13 @@ static int from_metadata(const struct mu__google *google, const char *name,
     mu_error inner;
     int rv = mu__google_here(google->pass->requests, &inner);
 
-    if (rv == MU__LATER)
-        return rv;
     if (rv == 0)
         return mu_error_set(ret_error, -MU_EPRECONDITION,
                             "resolver %s: the %s is not known: set \"%s\"; %s",
                             google->pass->settings->resolver, name, name, inner.message);
     if (rv == 1)
         rv = mu__google_metadata(google->pass->requests, path, false, &inner, ret_text);
-    if (rv < 0 && rv != MU__LATER)
+    if (rv < 0)
         return mu_error_set(ret_error, rv, "resolver %s: the %s is not known: %s",
                             google->pass->settings->resolver, name, inner.message);
     return rv;
@@ -263,8 +259,6 @@ int mu__google_tls(const struct mu__google *google, mu_error *ret_error,
                               &(struct mu__request){.kind = MU__REQUEST_FILE,
                                                     .name = google->ca_file,
                                                     .bytes_max = CA_BYTES_MAX});
-    if (answer == NULL)
-        return MU__LATER;
     if (answer->code == 0)
         ret_tls->ca = answer->data;
     return mu__answer_check(answer, "setting ca_file", ret_error);
@@ -319,7 +313,7 @@ static int request_once(const struct mu__google *google,
         headers[count++] = sent.charged;
     if (request->body != NULL)
         headers[count++] = "Content-Type: application/json";
-    if (rv == 0) {
+    if (rv == 0)
         *ret_answer = mu__requests_get(
             google->pass->requests,
             &(struct mu__request){
@@ -334,8 +328,6 @@ static int request_once(const struct mu__google *google,
                 .uses_proxy = true,
                 .tries = request->tries,
             });
-        rv = *ret_answer == NULL ? MU__LATER : 0;
-    }
     mu__build_done(&sent.bearer);
     return rv;
 }
@@ -352,8 +344,6 @@ int mu__google_send(const struct mu__google *google,
 
     if (rv == 0 && answer->code == 0 && answer->status == 401 && *refused == 0)
         rv = request_once(google, request, ++*refused, &inner, &answer);
-    if (rv == MU__LATER)
-        return rv;
     if (rv != 0)
         return mu_error_set(ret_error, rv, "%s: %s", request->what, inner.message);
     rv = mu__answer_check(answer, request->what, ret_error);

@@ -41,13 +41,13 @@ void mu__google_init(const struct mu__pass *pass,
 /* The host of the metadata server that a variable names; NULL: none does. */
 const char *mu__google_metadata_host(struct mu__requests *requests);
 
-/* 1: this is a machine of Google's; 0: it is not, with the reason; MU__LATER. Sends
+/* 1: this is a machine of Google's; 0: it is not, with the reason. Sends
  * nothing over the network. */
 int mu__google_here(struct mu__requests *requests, mu_error *ret_why);
 
 /* An entry of the metadata server, "project/project-id": a text without blanks at its
  * ends, owned by the requests. `probes`: one try of a second at most; else six tries.
- * -MU_ENOTFOUND: there is no such entry. MU__LATER. */
+ * -MU_ENOTFOUND: there is no such entry. */
 int mu__google_metadata(struct mu__requests *requests, const char *path, bool probes,
                         mu_error *ret_error, const char **ret_text);
 
@@ -57,7 +57,7 @@ int mu__google_metadata_json(struct mu__requests *requests, const char *path,
 
 /* The project or zone: `given` if there is one, else the project from the variable
  * GOOGLE_CLOUD_PROJECT, else what the metadata server says, if this machine has one.
- * ret_name has MU__GOOGLE_NAME_BYTES. MU__LATER. */
+ * ret_name has MU__GOOGLE_NAME_BYTES. */
 int mu__google_project(const struct mu__google *google, const char *given,
                        mu_error *ret_error, char *ret_name);
 int mu__google_zone(const struct mu__google *google, const char *given,
@@ -81,21 +81,20 @@ int mu__google_endpoint(const struct mu__google *google, const char *url,
  * gcloud leaves it; else the metadata server's.
  * `again` 1: a new one, since the first was not accepted; -MU_EUNAUTHENTICATED when there
  * cannot be another. "" for credentials "none". The caller frees *ret_token, with
- * mu__google_token_free(). MU__LATER. */
+ * mu__google_token_free(). */
 int mu__google_token(const struct mu__google *google, unsigned again, mu_error *ret_error,
                      char **ret_token);
 void mu__google_token_free(char *token);
 
 /* The project that requests are charged to, when it is not the token's own: that of the
  * variable GOOGLE_CLOUD_QUOTA_PROJECT, else of the credentials file; "": neither has one,
- * or the token itself is set. ret_name has MU__GOOGLE_NAME_BYTES.
- * MU__LATER. */
+ * or the token itself is set. ret_name has MU__GOOGLE_NAME_BYTES. */
 int mu__google_quota_project(const struct mu__google *google, mu_error *ret_error,
                              char *ret_name);
 
 /* A request to an API. `what` begins the messages ("TPU \"a\""); `body` is JSON or NULL.
  * The answer's root is owned by the requests. A token that is not accepted is replaced
- * once. MU__LATER. Errors are those of mu__answer_check; JSON that is none:
+ * once. Errors are those of mu__answer_check; JSON that is none:
  * -MU_EINVALID. */
 struct mu__google_request {
     const char *url;
@@ -123,8 +122,7 @@ int mu__google_parse(const struct mu__answer *answer, const char *what,
 int mu__google_text(const cJSON *object, const char *key, const char *what,
                     mu_error *ret_error, const char **ret_text);
 
-/* Of ca_file: the tls part of requests; *ret_tls has no certificates without one.
- * MU__LATER. */
+/* Of ca_file: the tls part of requests; *ret_tls has no certificates without one. */
 int mu__google_tls(const struct mu__google *google, mu_error *ret_error,
                    struct mu__request_tls *ret_tls);
 

@@ -78,8 +78,6 @@ static int from_file(const struct mu__google *google, unsigned again, mu_error *
                                                .bytes_max = MU__GOOGLE_FILE_BYTES});
     int rv;
 
-    if (answer == NULL)
-        return MU__LATER;
     rv = mu__answer_check(answer, "setting access_token_file", ret_error);
     return rv != 0 ? rv
                    : mu__google_token_take("setting access_token_file", answer->data,
@@ -107,8 +105,6 @@ static int from_metadata(const struct mu__google *google, unsigned again,
     mu_error inner;
     int rv = mu__google_here(google->pass->requests, &inner);
 
-    if (rv == MU__LATER)
-        return rv;
     if (rv == 0)
         return mu_error_set(ret_error, -MU_EUNAUTHENTICATED,
                             "there are no credentials: neither a setting nor "
@@ -171,8 +167,6 @@ static int find_file(const struct mu__google *google, mu_error *ret_error,
                               &(struct mu__request){.kind = MU__REQUEST_FILE,
                                                     .name = path,
                                                     .bytes_max = MU__GOOGLE_FILE_BYTES});
-    if (answer == NULL)
-        return MU__LATER;
     if (!named && answer->code == -MU_ENOTFOUND)
         return 0;
     (void)snprintf(ret_found->what, sizeof ret_found->what, "credentials %.200s", path);

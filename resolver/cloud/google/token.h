@@ -1,6 +1,6 @@
 /* Shared by token.c, which finds the source of a token, and credentials.c, which makes a
  * token of each type of credentials file. As with mu__google_token() the caller frees
- * *ret_token, and MU__LATER may be returned. */
+ * *ret_token. */
 #ifndef MU_RESOLVER_GOOGLE_TOKEN_H
 #define MU_RESOLVER_GOOGLE_TOKEN_H
 

@@ -100,14 +100,14 @@ struct mu__tpu_choice {
     unsigned refused;       /* tokens refused so far in this pass */
 };
 
-/* Find out which TPUs are to be used. -MU_EPRECONDITION: nothing names any; MU__LATER.
+/* Find out which TPUs are to be used. -MU_EPRECONDITION: nothing names any.
  * `probes`: the metadata server is asked once, for a second at most. */
 int mu__tpu_choose(const struct mu__pass *pass, bool probes, mu_error *ret_error,
                    struct mu__tpu_choice *ret_choice);
 
 /* Replace each queued resource ("projects/p/locations/z/queuedResources/q") by the full
  * names of its nodes; nothing else is changed. -MU_EUNAVAILABLE: one has no nodes yet.
- * MU__LATER. mu__tpu_choice_done() after it, whatever it returns. */
+ * mu__tpu_choice_done() after it, whatever it returns. */
 int mu__tpu_expand(const struct mu__pass *pass, mu_error *ret_error,
                    struct mu__tpu_choice *choice);
 void mu__tpu_choice_done(struct mu__tpu_choice *choice);
@@ -139,8 +139,8 @@ struct mu__tpu_location {
     char what[512];         /* TPU "a" (project p, zone z) */
 };
 
-/* The node of an entry that is a name, or full name ("projects/p/locations/z/nodes/n").
- * MU__LATER. */
+/* The node of an entry that is a name, or a full one
+ * ("projects/p/locations/z/nodes/n"). */
 int mu__tpu_send(const struct mu__pass *pass, struct mu__tpu_choice *choice,
                  const struct mu__tpu_entry *entry, mu_error *ret_error,
                  struct mu__tpu_location *ret_location, struct mu__tpu_node *ret_node);
@@ -155,8 +155,7 @@ int mu__tpu_full_name(const struct mu__tpu_choice *choice,
 void mu__tpu_location_init(const struct mu__pass *pass, struct mu__tpu_choice *choice,
                            struct mu__tpu_location *ret_location);
 
-/* GET a path behind ".../projects/P/locations/Z/". `tries` as in struct mu__request.
- * MU__LATER. */
+/* GET a path behind ".../projects/P/locations/Z/". `tries` as in struct mu__request. */
 int mu__tpu_get(const struct mu__tpu_location *location, const char *rest, unsigned tries,
                 mu_error *ret_error, const cJSON **ret_root);
 

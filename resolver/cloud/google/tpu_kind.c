@@ -92,13 +92,13 @@ static int find_own(struct tpu_run *found, mu_error *ret_error)
                                 false, &why, &address);
     if (rv == -MU_ENOMEM)
         return mu_error_set(ret_error, rv, "out of memory");
-    if (rv < 0 && rv != MU__LATER)
+    if (rv < 0)
         mu__requests_explain(found->pass->requests,
                              "which host this is, is not known: %s", why.message);
     for (size_t i = 0; address != NULL && i < found->endpoints.count; i++)
         if (strcmp(found->endpoints.items[i].host, address) == 0)
             found->own = (int)i;
-    return rv == MU__LATER ? rv : 0;
+    return 0;
 }
 
 static int add_entry(struct tpu_run *found, const struct mu__tpu_entry *entry,
@@ -120,14 +120,13 @@ static int add_entry(struct tpu_run *found, const struct mu__tpu_entry *entry,
                                 entry->number, ret_error);
 }
 
-/* All nodes are requested before waiting for the first, and the error of a node that
- * never will be ready counts more than that of one that is not ready yet. */
+/* The error of a node that never will be ready counts more than that of one that is not
+ * ready yet. */
 static int add_list(struct tpu_run *found, mu_error *ret_error)
 {
     struct mu__tpu_entry entry = {0};
     const char *at = found->choice.text;
     unsigned port = 0;
-    bool later = false;
     mu_error not_yet = {0};
     mu_error inner;
     int rv = default_port(found, 0, ret_error, &port);
@@ -138,12 +137,9 @@ static int add_list(struct tpu_run *found, mu_error *ret_error)
         rv = add_entry(found, &entry, port, &inner);
         if (rv == -MU_EUNAVAILABLE && not_yet.code == 0)
             not_yet = inner;
-        later |= rv == MU__LATER;
-        if (rv != 0 && rv != MU__LATER && rv != -MU_EUNAVAILABLE)
+        if (rv != 0 && rv != -MU_EUNAVAILABLE)
             return mu_error_set(ret_error, rv, "%s", inner.message);
     }
-    if (later)
-        return MU__LATER;
     if (not_yet.code != 0)
         return mu_error_set(ret_error, not_yet.code, "%s", not_yet.message);
     return find_own(found, ret_error);
@@ -254,7 +250,7 @@ static void env_value(const char *text, const char *key, char *out, size_t size)
     }
 }
 
-/* Three entries of the metadata, requested at once; the last two may be absent. */
+/* Four entries of the metadata, of which the last two may be absent. */
 static int add_metadata(struct tpu_run *found, mu_error *ret_error)
 {
     static const char *const paths[] = {
@@ -265,18 +261,14 @@ static int add_metadata(struct tpu_run *found, mu_error *ret_error)
     };
     const char *texts[4] = {NULL, NULL, NULL, NULL};
     char slices[16];
-    bool later = false;
     int rv;
 
     for (size_t i = 0; i < 4; i++) {
         rv = mu__google_metadata(found->pass->requests, paths[i], false, ret_error,
                                  &texts[i]);
-        later |= rv == MU__LATER;
-        if (rv != 0 && rv != MU__LATER && !(rv == -MU_ENOTFOUND && i > 1))
+        if (rv != 0 && !(rv == -MU_ENOTFOUND && i > 1))
             return rv;
     }
-    if (later)
-        return MU__LATER;
     env_value(texts[3], "MEGASCALE_NUM_SLICES", slices, sizeof slices);
     found->accelerator_type = texts[2];
     rv = one_slice(slices, ret_error);
@@ -306,7 +298,7 @@ static int own_host(struct tpu_run *found, mu_error *ret_error, const char **ret
         why = name->error;
         *ret_host = name->data;
     }
-    if (rv != 0 && rv != MU__LATER)
+    if (rv != 0)
         return mu_error_set(ret_error, rv,
                             "resolver tpu: the coordinator's address is not known: set "
                             "\"coordinator_address\"; %s",
@@ -460,5 +452,5 @@ int mu__tpu_detect(const struct mu__pass *pass, mu_error *ret_why)
 
     if (rv == 0)
         return 1;
-    return rv == MU__LATER || rv == -MU_ENOMEM ? rv : 0;
+    return rv == -MU_ENOMEM ? rv : 0;
 }

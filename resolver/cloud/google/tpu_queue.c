@@ -168,14 +168,12 @@ static bool is_queue(const struct mu__tpu_entry *entry)
     return !entry->is_address && at != NULL && at < entry->text + entry->size;
 }
 
-/* All queued resources are requested before waiting for the first. */
 int mu__tpu_expand(const struct mu__pass *pass, mu_error *ret_error,
                    struct mu__tpu_choice *choice)
 {
     struct mu__tpu_entry entry = {0};
     struct mu__build text = {0};
     const char *at = choice->text;
-    bool later = false;
     int rv = 0;
 
     if (choice->source != MU__TPU_LIST || strstr(at, "/" KIND) == NULL)
@@ -187,14 +185,12 @@ int mu__tpu_expand(const struct mu__pass *pass, mu_error *ret_error,
             mu__build_add(&text, entry.number == 0 ? "" : ",");
             mu__build_bytes(&text, entry.text, entry.size);
         }
-        later |= rv == MU__LATER;
-        rv = rv == MU__LATER ? 0 : rv;
     }
     if (rv == 0 && !mu__build_whole(&text))
         rv = mu_error_set(ret_error, -MU_ENOMEM, "out of memory");
-    if (rv != 0 || later) {
+    if (rv != 0) {
         mu__build_done(&text);
-        return rv != 0 ? rv : MU__LATER;
+        return rv;
     }
     choice->expanded = text.text;
     choice->text = text.text;

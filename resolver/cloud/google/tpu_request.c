@@ -32,8 +32,6 @@ static int choose_by_hand(struct mu__requests *requests, const char *tpu,
 
     if (tpu[0] == '\0') {
         rv = mu__google_here(requests, &why);
-        if (rv == MU__LATER)
-            return rv;
         if (rv == 1)
             return mu_error_set(ret_error, -MU_EPRECONDITION,
                                 "setting tpu is empty: expected the name of a TPU on "
@@ -92,8 +90,6 @@ static int choose_by_config(struct mu__requests *requests, const char *config,
     (void)snprintf(choice->origin, sizeof choice->origin, "TPU_CONFIG");
     if (config[strspn(config, " \t\r\n")] != '{') {
         answer = mu__request_file(requests, config);
-        if (answer == NULL)
-            return MU__LATER;
         rv = mu__answer_check(answer, "TPU_CONFIG", ret_error);
         if (rv != 0)
             return rv;
@@ -124,8 +120,6 @@ static int choose_by_metadata(struct mu__requests *requests, bool probes,
                                  probes, &why, &number);
     else if (rv == 0)
         rv = -MU_ENOTFOUND;
-    if (rv == MU__LATER)
-        return rv;
     if (rv != 0)
         return mu_error_set(ret_error, rv == -MU_ENOTFOUND ? -MU_EPRECONDITION : rv,
                             MU__TPU_UNTOLD ", and %s", why.message);
@@ -240,7 +234,6 @@ static const char *given(const struct mu__google *google, unsigned number,
     return set != NULL && set[0] != '\0' ? set : beside;
 }
 
-/* Project and zone are requested from the metadata server at once. */
 static int take_name(const struct mu__tpu_choice *choice,
                      const struct mu__tpu_entry *entry, mu_error *ret_error,
                      struct mu__tpu_location *location)
@@ -248,17 +241,15 @@ static int take_name(const struct mu__tpu_choice *choice,
     const struct mu__google *google = &location->google;
     int rv =
         take_part(choice, entry, entry->text, entry->size, ret_error, location->name);
-    int zone;
 
-    if (rv != 0)
-        return rv;
-    rv = mu__google_project(google, given(google, MU__TPU_SET_PROJECT, choice->project),
-                            ret_error, location->project);
-    if (rv != 0 && rv != MU__LATER)
-        return rv;
-    zone = mu__google_zone(google, given(google, MU__TPU_SET_ZONE, choice->zone),
-                           ret_error, location->zone);
-    return zone != 0 ? zone : rv;
+    if (rv == 0)
+        rv = mu__google_project(google,
+                                given(google, MU__TPU_SET_PROJECT, choice->project),
+                                ret_error, location->project);
+    return rv != 0
+               ? rv
+               : mu__google_zone(google, given(google, MU__TPU_SET_ZONE, choice->zone),
+                                 ret_error, location->zone);
 }
 
 static int find_spec(const struct mu__pass *pass, struct mu__tpu_choice *choice,
@@ -273,8 +264,6 @@ static int find_spec(const struct mu__pass *pass, struct mu__tpu_choice *choice,
         rv = mu__tpu_full_name(choice, entry, "nodes/", &inner, location);
     else
         rv = take_name(choice, entry, &inner, location);
-    if (rv == MU__LATER)
-        return rv;
     if (rv != 0)
         return mu_error_set(ret_error, rv, "TPU \"%.*s\": %s",
                             (int)(entry->size < 120 ? entry->size : 120), entry->text,
@@ -421,8 +410,6 @@ int mu__tpu_get(const struct mu__tpu_location *location, const char *rest, unsig
     mu_error inner;
     int rv = find_base(location, &inner, base, sizeof base);
 
-    if (rv == MU__LATER)
-        return rv;
     if (rv != 0)
         return mu_error_set(ret_error, rv, "%s: %s", location->what, inner.message);
     (void)snprintf(url, sizeof url, "%s/projects/%s/locations/%s/%s", base,
@@ -448,8 +435,6 @@ static int no_such_node(const struct mu__tpu_location *location, mu_error *error
         mu__tpu_get(location, "queuedResources?pageSize=1000", 1, &inner, &queues);
     int rv = mu__tpu_get(location, "nodes?pageSize=1000", 1, &inner, &root);
 
-    if (rv == MU__LATER || queued == MU__LATER)
-        return MU__LATER;
     if (queued == 0) {
         queued = mu__tpu_queue_find(location, queues, error);
         if (queued != 0)

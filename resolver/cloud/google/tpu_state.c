@@ -93,8 +93,6 @@ static int describe_addresses(const struct mu__pass *pass,
     answer = mu__requests_get(
         pass->requests,
         &(struct mu__request){.kind = MU__REQUEST_HTTP, .name = url, .tries = 1});
-    if (answer == NULL)
-        return MU__LATER;
     *ret_state = (mu_tpu_state){.recoverable = 1, .endpoints = (int)endpoints->count};
     copy(ret_state->name, sizeof ret_state->name, endpoints->items[0].host);
     if (answer->code == 0 && answer->status == 200 &&
@@ -136,7 +134,6 @@ static int describe_list(const struct mu__pass *pass, struct meant *meant,
     bool all_addresses = meant->choice.source == MU__TPU_HOSTS;
     struct mu__tpu_entry entry = {0};
     const char *at = meant->choice.text;
-    bool later = false;
     size_t count = 0;
     int rv = 0;
 
@@ -153,8 +150,6 @@ static int describe_list(const struct mu__pass *pass, struct meant *meant,
                                 room);
         rv = describe_node(pass, &meant->choice, &entry, ret_error, &ret_states[count]);
         count++;
-        later |= rv == MU__LATER;
-        rv = rv == MU__LATER ? 0 : rv;
     }
     if (rv == 0 && meant->addresses.count > 0 && count == room)
         return mu_error_set(ret_error, -MU_EEXHAUSTED, "%s: there are more TPUs than %zu",
@@ -162,9 +157,9 @@ static int describe_list(const struct mu__pass *pass, struct meant *meant,
     if (rv == 0 && meant->addresses.count > 0) {
         rv = describe_addresses(pass, &meant->addresses, ret_error, &ret_states[count++]);
     }
-    if (rv == 0 && !later)
+    if (rv == 0)
         *ret_count = count;
-    return rv == 0 && later ? MU__LATER : rv;
+    return rv;
 }
 
 int mu__tpu_describe(const struct mu__pass *pass, mu_error *ret_error,
@@ -227,8 +222,6 @@ static int request_from(const struct mu__pass *pass,
         pass->requests,
         &(struct mu__request){
             .kind = MU__REQUEST_HTTP, .name = url, .method = "POST", .body = ""});
-    if (answer == NULL)
-        return MU__LATER;
     (void)snprintf(what, sizeof what, "TPU host %s", endpoint->host);
     if (answer->code == 0 && answer->status == 404)
         return mu_error_set(ret_error, -MU_ENOTFOUND,
@@ -244,7 +237,6 @@ static int find_hosts(const struct mu__pass *pass, mu_error *ret_error,
     struct mu__tpu_entry entry = {0};
     struct mu__tpu_location location;
     struct mu__tpu_node node;
-    bool later = false;
     const char *at;
     int rv = choose(pass, ret_error, &choice);
 
@@ -260,11 +252,9 @@ static int find_hosts(const struct mu__pass *pass, mu_error *ret_error,
             rv = mu__tpu_node_check(&node, location.what, ret_error);
         if (rv == 0)
             rv = mu__tpu_node_endpoints(&node, location.what, 0, ret_error, endpoints);
-        later |= rv == MU__LATER;
-        rv = rv == MU__LATER ? 0 : rv;
     }
     mu__tpu_choice_done(&choice);
-    return rv == 0 && later ? MU__LATER : rv;
+    return rv;
 }
 
 static int check_version(const char *version, const char *restart_type,
@@ -279,12 +269,10 @@ static int check_version(const char *version, const char *restart_type,
                       "the type of restart: expected \"always\" or \"ifNeeded\"");
 }
 
-/* All hosts are asked before waiting for the first. */
 int mu__tpu_request_version(const struct mu__pass *pass, const char *version,
                             const char *restart_type, mu_error *ret_error)
 {
     struct mu__tpu_endpoints endpoints = {0};
-    bool later = false;
     char rest[256];
     int rv = check_version(version, restart_type, ret_error);
 
@@ -293,9 +281,7 @@ int mu__tpu_request_version(const struct mu__pass *pass, const char *version,
     (void)snprintf(rest, sizeof rest, "/%.150s?restartType=%.20s", version, restart_type);
     for (size_t i = 0; i < endpoints.count && rv == 0; i++) {
         rv = request_from(pass, &endpoints.items[i], rest, version, ret_error);
-        later |= rv == MU__LATER;
-        rv = rv == MU__LATER ? 0 : rv;
     }
     mu__tpu_endpoints_done(&endpoints);
-    return rv == 0 && later ? MU__LATER : rv;
+    return rv;
 }

@@ -39,8 +39,6 @@ int mu__google_here(struct mu__requests *requests, mu_error *ret_why)
         return 0;
     }
     answer = mu__request_file(requests, PRODUCT_FILE);
-    if (answer == NULL)
-        return MU__LATER;
     if (answer->code == -MU_ENOMEM)
         return mu_error_set(ret_why, -MU_ENOMEM, "out of memory");
     if (answer->code == 0 && is_product(answer->data))
@@ -203,7 +201,7 @@ static int detect_tpu(const struct mu__pass *pass, mu_error *ret_why)
         rv = mu__cloud_need(pass->requests, &why, &cloud);
         if (rv == 0)
             return cloud->tpu_detect(pass, ret_why);
-        rv = rv == MU__LATER || rv == -MU_ENOMEM ? rv : 0;
+        rv = rv == -MU_ENOMEM ? rv : 0;
     }
     if (rv == 0)
         (void)mu_error_set(ret_why, -MU_ENOTFOUND, MU__TPU_UNTOLD ", and %s",

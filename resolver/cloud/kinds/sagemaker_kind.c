@@ -26,8 +26,6 @@ static int detect_sagemaker(const struct mu__pass *pass, mu_error *ret_why)
         mu__request_variable(pass->requests, "SM_RESOURCE_CONFIG") != NULL)
         return 1;
     answer = mu__request_file(pass->requests, MU__SAGEMAKER_CONFIG);
-    if (answer == NULL)
-        return MU__LATER;
     if (answer->code == 0)
         return 1;
     (void)mu_error_set(ret_why, -MU_ENOTFOUND,

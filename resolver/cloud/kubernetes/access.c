@@ -29,8 +29,6 @@ static int read_text(struct mu__requests *requests, const char *path, const char
     const struct mu__answer *answer = mu__requests_get(requests, &request);
     int rv;
 
-    if (answer == NULL)
-        return MU__LATER;
     rv = mu__answer_check(answer, what, ret_error);
     if (rv != 0)
         return rv;
@@ -174,7 +172,7 @@ static int own_name_space(struct mu__requests *requests, mu_error *ret_error,
     if (rv == -MU_ENOTFOUND)
         return 0;
     if (rv != 0)
-        return rv == MU__LATER ? rv : mu_error_set(ret_error, rv, "%s", inner.message);
+        return mu_error_set(ret_error, rv, "%s", inner.message);
     (*ret_name)[strcspn(*ret_name, " \t\r\n")] = '\0';
     return 0;
 }
@@ -198,7 +196,7 @@ static void tree_free(void *tree)
     cJSON_Delete(tree);
 }
 
-/* One kubeconfig file, parsed once for all runs. *ret_root NULL: there is no such
+/* One kubeconfig file, parsed once. *ret_root NULL: there is no such
  * file. */
 static int read_kubeconfig(struct mu__requests *requests, const char *path,
                            mu_error *ret_error, const cJSON **ret_root)
@@ -210,8 +208,6 @@ static int read_kubeconfig(struct mu__requests *requests, const char *path,
     int rv;
 
     *ret_root = NULL;
-    if (answer == NULL)
-        return MU__LATER;
     if (answer->code == -MU_ENOTFOUND)
         return 0;
     rv = mu__answer_check(answer, "kubeconfig", ret_error);
@@ -243,7 +239,6 @@ static int find_in_files(struct mu__requests *requests, char *paths,
     struct mu__kubeconfig_file files[MU__KUBECONFIG_FILES_MAX];
     char *rest = paths;
     size_t count = 0;
-    int later = 0;
 
     for (char *path = paths; rest != NULL; path = rest) {
         const cJSON *root = NULL;
@@ -259,14 +254,11 @@ static int find_in_files(struct mu__requests *requests, char *paths,
                                 "KUBECONFIG: expected at most %d files",
                                 (int)MU__KUBECONFIG_FILES_MAX);
         rv = read_kubeconfig(requests, path, ret_error, &root);
-        if (rv != 0 && rv != MU__LATER)
+        if (rv != 0)
             return rv;
-        later = rv != 0 ? rv : later;
         if (root != NULL)
             files[count++] = (struct mu__kubeconfig_file){path, root};
     }
-    if (later != 0)
-        return later;
     if (count == 0)
         return no_files(paths, ret_error);
     return mu__kubeconfig_find(files, count, wish->context,
@@ -363,7 +355,6 @@ static int apply(const struct mu__kubernetes_wish *wish, mu_error *ret_error,
     return rv;
 }
 
-/* All files are requested before waiting for the first. */
 static int load_all(struct mu__requests *requests, unsigned again, mu_error *ret_error,
                     struct mu__kubernetes_access *access)
 {
@@ -374,9 +365,6 @@ static int load_all(struct mu__requests *requests, unsigned again, mu_error *ret
         load_token(requests, again, ret_error, access),
     };
 
-    for (size_t i = 0; i < sizeof rvs / sizeof rvs[0]; i++)
-        if (rvs[i] == MU__LATER)
-            return MU__LATER;
     for (size_t i = sizeof rvs / sizeof rvs[0]; i > 0; i--)
         if (rvs[i - 1] != 0) /* the last one's words are in *ret_error */
             return rvs[i - 1];

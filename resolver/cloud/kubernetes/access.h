@@ -50,7 +50,7 @@ struct mu__kubernetes_access {
  * command run again.
  *
  * Owns:    the caller calls mu__kubernetes_access_done() after success.
- * Returns: MU__LATER; -MU_EINVALID, -MU_ENOTFOUND and others, naming the setting,
+ * Returns: -MU_EINVALID, -MU_ENOTFOUND and others, naming the setting,
  *          variable or file; -MU_ENOMEM. */
 int mu__kubernetes_access(struct mu__requests *requests,
                           const struct mu__kubernetes_wish *wish, unsigned again,

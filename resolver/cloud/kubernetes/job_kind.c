@@ -73,8 +73,6 @@ static int look_up(struct mu__requests *requests, const char *host, mu_error *re
                                         .retry_missing = true};
     const struct mu__answer *answer = mu__requests_get(requests, &request);
 
-    if (answer == NULL)
-        return MU__LATER;
     if (answer->code == -MU_ENOTFOUND || (answer->code == 0 && answer->size == 0))
         return no_such_host(host, answer->code == 0 ? "the answer is empty"
                                                     : answer->error.message,
@@ -187,22 +185,19 @@ static bool has_line(const char *lines, const char *line, size_t size)
     return false;
 }
 
-/* The own addresses: POD_IP, else those of the own host name. */
-static int own_addresses(struct mu__requests *requests, const char **ret_lines)
+/* The own addresses: POD_IP, else those of the own host name; NULL. */
+static const char *own_addresses(struct mu__requests *requests)
 {
     const char *host_name = mu__kube_job_host_name(requests);
     const struct mu__request request = {
         .kind = MU__REQUEST_ADDRESSES, .name = host_name, .tries = 1};
+    const char *lines = mu__request_variable(requests, "POD_IP");
     const struct mu__answer *answer;
 
-    *ret_lines = mu__request_variable(requests, "POD_IP");
-    if (*ret_lines != NULL || host_name == NULL)
-        return 0;
+    if (lines != NULL || host_name == NULL)
+        return lines;
     answer = mu__requests_get(requests, &request);
-    if (answer == NULL)
-        return MU__LATER;
-    *ret_lines = answer->code == 0 ? answer->data : NULL;
-    return 0;
+    return answer->code == 0 ? answer->data : NULL;
 }
 
 static unsigned count_lines(const char *lines)
@@ -249,14 +244,11 @@ static int add_service(const struct mu__pass *pass, const struct mu__kube_job_pl
 {
     unsigned expected = plan->groups[0].tasks;
     const char *lines = NULL;
-    const char *own = NULL;
     struct mu__jobs jobs;
     char origin[128];
     unsigned found;
     int rv = look_up(pass->requests, plan->suffix + 1, ret_error, &lines);
 
-    if (own_addresses(pass->requests, &own) == MU__LATER)
-        rv = rv == 0 ? MU__LATER : rv;
     if (rv != 0)
         return rv;
     found = count_lines(lines);
@@ -268,7 +260,8 @@ static int add_service(const struct mu__pass *pass, const struct mu__kube_job_pl
     mu__setting_origin(pass, MU__KUBE_JOB_JOBS, origin);
     rv = mu__jobs_parse(mu__setting(pass, MU__KUBE_JOB_JOBS), origin, found, ret_error,
                         &jobs);
-    return rv == 0 ? add_lines(lines, own, &jobs, plan, ret_error, resolution) : rv;
+    return rv == 0 ? add_lines(lines, own_addresses(pass->requests), &jobs, plan,
+                               ret_error, resolution) : rv;
 }
 
 int mu__kube_job_resolve(const struct mu__pass *pass, mu_error *ret_error,

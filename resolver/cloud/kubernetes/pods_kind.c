@@ -357,8 +357,6 @@ static int read_pages(struct mu__requests *requests, const struct pods_query *pl
         if (rv != 0)
             return rv;
         answer = mu__requests_get(requests, &request);
-        if (answer == NULL)
-            return MU__LATER;
         *ret_status = answer->code == 0 ? answer->status : 0;
         rv = read_page(selector, answer, ret_error, &page);
         if (rv == 0)
@@ -384,7 +382,7 @@ static int read_list(struct mu__requests *requests, const struct pods_query *pla
         int rv = read_pages(requests, plan, selector, token * ROUNDS_MAX + round,
                             ret_error, list, ret_status);
 
-        if (rv == 0 || rv == MU__LATER || *ret_status != 410)
+        if (rv == 0 || *ret_status != 410)
             return rv;
     }
     return mu_error_set(ret_error, -MU_EUNAVAILABLE,
@@ -496,25 +494,21 @@ static int add_all(struct mu__requests *requests, const struct pods_query *plan,
     return 0;
 }
 
-/* Read all lists; MU__LATER, once all were requested, when one is not there yet. */
 static int read_lists(struct mu__requests *requests, const struct pods_query *plan,
                       unsigned token, mu_error *ret_error, struct pod_list *lists,
                       bool *ret_refused)
 {
-    int result = 0;
-
     for (size_t i = 0; i < plan->selectors_count; i++) {
         int status = 0;
         int rv = read_list(requests, plan, &plan->selectors[i], token, ret_error,
                            &lists[i], &status);
 
-        if (rv != 0 && rv != MU__LATER) {
+        if (rv != 0) {
             *ret_refused = status == 401;
             return rv;
         }
-        result = rv != 0 ? rv : result;
     }
-    return result;
+    return 0;
 }
 
 static void prepare(struct pods_query *plan)

@@ -1,6 +1,7 @@
 /* Shared by the parts of the HTTP client: http_curl.c opens and closes it and runs
- * libcurl's sockets, curl_options.c turns a request into libcurl's options, curl_answer.c
- * takes the answer or the error. */
+ * libcurl's sockets in a loop, http_call.c makes a request on the calling thread,
+ * curl_options.c turns a request into libcurl's options, curl_answer.c takes the answer
+ * or the error. */
 #ifndef MU_RESOLVER_CLOUD_CURL_H
 #define MU_RESOLVER_CLOUD_CURL_H
 

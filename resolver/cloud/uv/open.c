@@ -20,6 +20,7 @@ const struct mu__cloud *mu__cloud_open(uint32_t layout)
     cloud.http_open = mu__curl_open;
     cloud.http_door = mu__curl_door;
     cloud.http_close = mu__curl_close;
+    cloud.http_perform = mu__curl_perform;
     cloud.sign_rs256 = mu__crypto_sign_rs256;
     return &cloud;
 }

@@ -20,6 +20,10 @@ int mu__curl_open(const struct mu__http_client_config *config,
 struct mu__http *mu__curl_door(struct mu__http_client *client);
 void mu__curl_close(struct mu__http_client *client, void (*closed)(void *arg), void *arg);
 
+/* Make one request: fills in its answer. Blocks, until its timeout at most; it ends soon
+ * when *cancelled becomes true. */
+void mu__curl_perform(struct mu__http_request *request, const atomic_bool *cancelled);
+
 int mu__crypto_sign_rs256(const char *key, const void *data, size_t size,
                           mu_error *ret_error, unsigned char **ret_signature,
                           size_t *ret_size);

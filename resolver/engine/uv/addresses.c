@@ -16,19 +16,20 @@
 enum { NAME_BYTES_MAX = 255 };
 
 struct address_look_up {
-    struct mu__request_work *task;
+    struct mu__request_work *work;
     const char *name;
     struct mu__dns_records records; /* what was found */
 };
 
 static int fails(struct address_look_up *look_up, int code, const char *words)
 {
-    return mu_error_set(&look_up->task->error, code, "%.260s: %s", look_up->name, words);
+    return mu_error_set(&look_up->work->answer.error, code, "%.260s: %s", look_up->name,
+                        words);
 }
 
 static int out_of_memory(struct address_look_up *look_up)
 {
-    return mu__work_fail(look_up->task, -MU_ENOMEM, "out of memory");
+    return mu__work_fail(look_up->work, -MU_ENOMEM, "out of memory");
 }
 
 /* ---- The system's look-up ---- */
@@ -117,7 +118,7 @@ static int request_system(struct address_look_up *look_up)
 
 static int write_records(struct address_look_up *look_up)
 {
-    size_t bytes_max = mu__request_bytes_max(&look_up->task->request);
+    size_t bytes_max = mu__request_bytes_max(&look_up->work->request);
     size_t size;
     char *text = mu__dns_records_text(&look_up->records, &size);
 
@@ -125,22 +126,22 @@ static int write_records(struct address_look_up *look_up)
         return out_of_memory(look_up);
     if (size > bytes_max) {
         free(text);
-        return mu_error_set(&look_up->task->error, -MU_EEXHAUSTED,
+        return mu_error_set(&look_up->work->answer.error, -MU_EEXHAUSTED,
                             "%s: expected at most %zu bytes of records, got %zu",
                             look_up->name, bytes_max, size);
     }
-    look_up->task->data = text;
-    look_up->task->size = size;
+    look_up->work->answer.data = text;
+    look_up->work->answer.size = size;
     return 0;
 }
 
-int mu__work_names(struct mu__request_work *task)
+int mu__work_names(struct mu__request_work *work)
 {
-    struct address_look_up look_up = {.task = task, .name = task->request.name};
+    struct address_look_up look_up = {.work = work, .name = work->request.name};
     int rv;
 
     if (look_up.name[0] == '\0')
-        return mu__work_fail(task, -MU_EINVALID,
+        return mu__work_fail(work, -MU_EINVALID,
                              "expected a name to look up, got none");
     if (strlen(look_up.name) > NAME_BYTES_MAX)
         return fails(&look_up, -MU_EINVALID, "expected a name of at most 255 bytes");
@@ -170,14 +171,11 @@ static int number_text(const char *name, char **ret_text, size_t *ret_size)
     return rv;
 }
 
-bool mu__requester_answer_number(struct mu__exchange *exchange)
+bool mu__answer_number(const struct mu__request *request, char **ret_text,
+                       size_t *ret_size)
 {
-    char *text = NULL;
-    size_t size = 0;
-
-    if (exchange->request.kind != MU__REQUEST_ADDRESSES ||
-        number_text(exchange->request.name, &text, &size) == -MU_ENOTFOUND)
-        return false;
-    mu__requester_answer(exchange, text, size);
-    return true;
+    *ret_text = NULL;
+    *ret_size = 0;
+    return request->kind == MU__REQUEST_ADDRESSES &&
+           number_text(request->name, ret_text, ret_size) != -MU_ENOTFOUND;
 }

@@ -493,7 +493,6 @@ static void fill_options(struct nodes *nodes)
     env.kv_transaction = (mu_kv_transaction){.changes = &change, .changes_count = 1};
     nodes_options(nodes, "client", 0, &env.node_options);
     env.optimizer = (mu_optimizer){.rate = 1};
-    env.reply = (mu_resolver_reply *)(void *)env.zeros;
     env.resolver_kind = (mu_resolver_kind){.name = "none"};
     mu_server_assignment_init(&env.server_assignment);
     mu_server_options_init(&env.server_options);

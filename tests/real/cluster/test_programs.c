@@ -1,6 +1,6 @@
 /* Programs that resolvers have run: what they get, what they print, and their end. */
-#include "resolver/engine/uv/requester.h"
 #include "runtime/uv/blocking.h"
+#include "tests/real/asking.h"
 
 #include <errno.h>
 #include <setjmp.h>
@@ -18,36 +18,10 @@
 
 enum { SOON_MS = 20000 };
 
-struct asking {
-    uv_loop_t loop;
-    struct mu__requester_uv *requester;
-    struct mu__requests *requests;
-    bool closed;
-};
-
-static void on_closed(void *arg)
-{
-    ((struct asking *)arg)->closed = true;
-}
-
-static void begin(struct asking *a)
-{
-    *a = (struct asking){.closed = false};
-    assert_int_equal(uv_loop_init(&a->loop), 0);
-    assert_int_equal(mu__requester_uv_open(&a->loop, &a->requester), 0);
-    assert_int_equal(
-        mu__requests_new(mu__requester_uv_base(a->requester), NULL, NULL, &a->requests),
-        0);
-}
-
 /* Nobody waits for a program that still runs: it is killed. */
 static void end(struct asking *a)
 {
-    mu__requests_free(a->requests);
-    mu__requester_uv_close(a->requester, on_closed, a);
-    while (!a->closed)
-        (void)uv_run(&a->loop, UV_RUN_ONCE);
-    assert_int_equal(uv_loop_close(&a->loop), 0);
+    asking_end(a);
     assert_int_equal(waitpid(-1, NULL, WNOHANG), -1);
     assert_int_equal(errno, ECHILD);    /* no child is left, not even a dead one */
 }
@@ -66,23 +40,14 @@ static struct mu__request shell(const char *script)
                                 .timeout_ms = SOON_MS};
 }
 
-static const struct mu__answer *ask(struct asking *a, const struct mu__request *request)
-{
-    const struct mu__answer *answer;
-
-    while ((answer = mu__requests_get(a->requests, request)) == NULL)
-        (void)uv_run(&a->loop, UV_RUN_ONCE);
-    return answer;
-}
-
 static void expect(const char *script, const char *output)
 {
     struct mu__request request = shell(script);
     const struct mu__answer *answer;
     struct asking a;
 
-    begin(&a);
-    answer = ask(&a, &request);
+    asking_begin(&a);
+    answer = asking_get(&a, &request);
     if (answer->code != 0)
         fail_msg("%s", answer->error.message);
     assert_string_equal(answer->data, output);
@@ -95,8 +60,8 @@ static void expect_error(const struct mu__request *request, int code, const char
     const struct mu__answer *answer;
     struct asking a;
 
-    begin(&a);
-    answer = ask(&a, request);
+    asking_begin(&a);
+    answer = asking_get(&a, request);
     assert_int_equal(answer->code, code);
     if (strstr(answer->error.message, words) == NULL)
         fail_msg("\"%s\" is not in \"%s\"", words, answer->error.message);
@@ -191,8 +156,8 @@ static void test_child_that_stays(void **state)
     pid_t child;
 
     (void)state;
-    begin(&a);
-    child = atoi(ask(&a, &request)->data);
+    asking_begin(&a);
+    child = atoi(asking_get(&a, &request)->data);
     assert_true(child > 1 && lives(child));
     end(&a);
     assert_int_equal(kill(child, SIGKILL), 0);
@@ -212,10 +177,9 @@ static void test_killed_with_its_children(void **state)
     assert_int_equal(close(mkstemp(path)), 0);
     (void)snprintf(script, sizeof script, "sleep 300 & echo $! > %s; wait", path);
     request = shell(script);
-    begin(&a);
-    assert_null(mu__requests_get(a.requests, &request));
+    asking_begin(&a);
+    asking_start(&a, &request, 1);
     for (int i = 0; i < 2000 && child == 0; i++) {
-        (void)uv_run(&a.loop, UV_RUN_NOWAIT);
         uv_sleep(10);
         file = fopen(path, "r");
         assert_non_null(file);
@@ -240,26 +204,36 @@ static void test_taken_back(void **state)
     char path[64];
     char script[160];
     const struct mu__answer *answer;
+    char bodies[MU__BLOCKING_THREADS_MAX][160];
+    struct mu__request list[MU__BLOCKING_THREADS_MAX];
     struct mu__request request;
+    struct asking others;
     struct asking a;
 
     (void)state;
     assert_non_null(mkdtemp(folder));
-    begin(&a);
+    asking_begin(&others);
+    asking_begin(&a);
     for (int i = 0; i < MU__BLOCKING_THREADS_MAX; i++) {
-        (void)snprintf(script, sizeof script, "exec sleep 30%d", i);
-        request = shell(script);
-        assert_null(mu__requests_get(a.requests, &request));
+        int size = snprintf(bodies[i], sizeof bodies[i], "a-c%caexec sleep 30%d%c", 0, i,
+                            0);
+
+        list[i] = shell("");
+        list[i].body = bodies[i];
+        list[i].body_size = (size_t)size;
     }
+    asking_start(&others, list, MU__BLOCKING_THREADS_MAX);
+    uv_sleep(200);
     (void)snprintf(path, sizeof path, "%s/it-was-started", folder);
     (void)snprintf(script, sizeof script, "echo x > %s", path);
     request = shell(script);
     request.timeout_ms = 200;
-    answer = ask(&a, &request);
+    answer = asking_get(&a, &request);
     assert_int_equal(answer->code, -MU_EDEADLINE);
     assert_non_null(strstr(answer->error.message,
                            "it has not begun, since 8 others have not ended"));
-    end(&a);
+    asking_end(&a);
+    end(&others);
     expect("echo next", "next\n");
     assert_int_equal(rmdir(folder), 0);     /* nothing is in it */
 }
@@ -277,19 +251,18 @@ static void test_pinned(void **state)
     (void)snprintf(script, sizeof script, "echo x >> %s; wc -l < %s", path, path);
     request = shell(script);
     request.cache_ms = 600000;
-    begin(&a);
+    asking_begin(&a);
     for (unsigned i = 0; i < 3; i++) {
         const char *const numbers[] = {"1\n", "1\n", "2\n"};
 
         request.again = i == 2;
-        assert_string_equal(ask(&a, &request)->data, numbers[i]);
+        assert_string_equal(asking_get(&a, &request)->data, numbers[i]);
         mu__requests_free(a.requests);
         assert_int_equal(
-            mu__requests_new(mu__requester_uv_base(a.requester), NULL, NULL, &a.requests),
-            0);
+            mu__requests_new(mu__sources_uv_base(a.sources), NULL, &a.requests), 0);
     }
     request.again = 0;
-    assert_string_equal(ask(&a, &request)->data, "2\n");
+    assert_string_equal(asking_get(&a, &request)->data, "2\n");
     end(&a);
     assert_int_equal(unlink(path), 0);
 }

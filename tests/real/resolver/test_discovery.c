@@ -3,6 +3,8 @@
 #include "resolver/engine/exchange.h"
 #include "tests/real/desk.h"
 
+#include <stdatomic.h>
+
 enum { TIMEOUT_MS = 300, NEVER_MS = 60000 };
 
 /* ---- A server that takes connections and says nothing ---- */
@@ -12,8 +14,8 @@ static char url[64];
 /* ---- A resolver ---- */
 
 static struct {
-    unsigned announced;         /* how often it was to be told, */
-    unsigned withdrawn;         /* and taken back */
+    atomic_uint announced;      /* how often it was to be told, */
+    atomic_uint withdrawn;         /* and taken back */
     bool tells_once;            /* the next time has no end */
     bool takes_back;            /* at once */
 } told;
@@ -23,9 +25,8 @@ static int request_nobody(struct mu__requests *requests, mu_error *ret_error)
 {
     const struct mu__request request = {
         .kind = MU__REQUEST_HTTP, .name = url, .timeout_ms = NEVER_MS, .tries = 1};
-    const struct mu__answer *answer = mu__requests_get(requests, &request);
 
-    return answer == NULL ? MU__LATER : mu__answer_check(answer, "silent", ret_error);
+    return mu__answer_check(mu__requests_get(requests, &request), "silent", ret_error);
 }
 
 static int on_resolve(const struct mu__pass *pass, mu_error *ret_error,
@@ -41,8 +42,7 @@ static int on_announce(const struct mu__pass *pass, const mu_announcement *annou
                        uint32_t *ret_again_ms)
 {
     (void)own;
-    if (mu__requests_runs(pass->requests) <= 1)
-        told.announced++;
+    told.announced++;
     *ret_index = announcement->index;
     *ret_again_ms = 1;
     return told.tells_once && told.announced == 1
@@ -55,8 +55,7 @@ static int on_withdraw(const struct mu__pass *pass, const mu_announcement *annou
 {
     (void)announcement;
     (void)own;
-    if (mu__requests_runs(pass->requests) <= 1)
-        told.withdrawn++;
+    told.withdrawn++;
     return told.takes_back ? 0 : request_nobody(pass->requests, ret_error);
 }
 
@@ -78,8 +77,10 @@ static void open_desk(void)
 
     assert_int_equal(mu__resolver_new_kind(&silent, &error, &resolver), 0);
     desk_open(&desk, resolver, SOON_MS);
-    while (!desk.is_found || told.announced < 2)
-        (void)uv_run(&desk.loop, UV_RUN_ONCE);
+    while (!desk.is_found || told.announced < 2) {
+        (void)uv_run(&desk.loop, UV_RUN_NOWAIT);
+        uv_sleep(1);
+    }
 }
 
 /* How long it took. */

@@ -1,5 +1,5 @@
 /* Names, asked of a real DNS server (dnsmasq), and of one that lies. */
-#include "resolver/engine/uv/requester.h"
+#include "tests/real/asking.h"
 #include "tests/real/dnsmasq.h"
 
 #include <muster/resolver.h>
@@ -9,50 +9,26 @@
 /* ---- Asking ---- */
 
 struct desk {
-    uv_loop_t loop;
-    struct mu__requester_uv *requester;
-    struct mu__requests *requests;
+    struct asking asking;
     char server[32];
 };
 
 static void desk_open(struct desk *desk, int port)
 {
-    memset(desk, 0, sizeof *desk);
     (void)snprintf(desk->server, sizeof desk->server, "127.0.0.1:%d", port);
-    assert_int_equal(uv_loop_init(&desk->loop), 0);
-    assert_int_equal(mu__requester_uv_open(&desk->loop, &desk->requester), 0);
-    assert_int_equal(mu__requests_new(mu__requester_uv_base(desk->requester), NULL, NULL,
-                                      &desk->requests),
-                     0);
-}
-
-static void on_closed(void *arg)
-{
-    *(bool *)arg = true;
+    asking_begin(&desk->asking);
 }
 
 /* Whatever is under way is given up. */
 static void desk_close(struct desk *desk)
 {
-    bool closed = false;
-
-    mu__requests_free(desk->requests);
-    mu__requester_uv_close(desk->requester, on_closed, &closed);
-    assert_int_equal(uv_run(&desk->loop, UV_RUN_DEFAULT), 0);
-    assert_true(closed);
-    assert_int_equal(uv_loop_close(&desk->loop), 0);
+    asking_end(&desk->asking);
 }
 
 static const struct mu__answer *desk_request(struct desk *desk,
                                              const struct mu__request *request)
 {
-    const struct mu__answer *answer;
-
-    while ((answer = mu__requests_get(desk->requests, request)) == NULL)
-        assert_int_not_equal(uv_run(&desk->loop, UV_RUN_ONCE) +
-                                 (mu__requests_get(desk->requests, request) != NULL),
-                             0);
-    return answer;
+    return asking_get(&desk->asking, request);
 }
 
 /* One request with requests of its own; the caller frees the text. */
@@ -295,17 +271,17 @@ static void test_question_is_put_again(void **state)
 {
     const struct dnsmasq *dnsmasq = *state;
     struct mu__request request = {.kind = MU__REQUEST_SERVICES, .name = "_ps._tcp.test"};
-    const struct mu__answer *answer;
     struct desk desk;
 
     assert_int_equal(kill(dnsmasq->pid, SIGSTOP), 0);
     desk_open(&desk, dnsmasq->port);
     request.dns_server = desk.server;
-    assert_null(mu__requests_get(desk.requests, &request));
-    (void)uv_run(&desk.loop, UV_RUN_NOWAIT);
+    asking_start(&desk.asking, &request, 1);
+    uv_sleep(100);
     assert_int_equal(kill(dnsmasq->pid, SIGCONT), 0);
-    answer = desk_request(&desk, &request);
-    assert_int_equal(answer->code, 0);
+    assert_int_equal(pthread_join(desk.asking.thread, NULL), 0);
+    desk.asking.is_started = false;
+    assert_int_equal(desk_request(&desk, &request)->code, 0);
     desk_close(&desk);
 }
 
@@ -315,18 +291,18 @@ static void test_cancelled(void **state)
     const struct dnsmasq *dnsmasq = *state;
     const char *const names[] = {"a.test", "b.test", "c.test", "d.test",
                                  "e.test", "f.test", "g.test", "h.test"};
+    enum { COUNT = sizeof names / sizeof names[0] };
+    struct mu__request list[COUNT];
     uint64_t begun_ms = now_ms();
     struct desk desk;
 
     assert_int_equal(kill(dnsmasq->pid, SIGSTOP), 0);
     desk_open(&desk, dnsmasq->port);
-    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
-        const struct mu__request request = {
+    for (size_t i = 0; i < COUNT; i++)
+        list[i] = (struct mu__request){
             .kind = MU__REQUEST_ADDRESSES, .name = names[i], .dns_server = desk.server};
-
-        assert_null(mu__requests_get(desk.requests, &request));
-    }
-    (void)uv_run(&desk.loop, UV_RUN_NOWAIT);
+    asking_start(&desk.asking, list, COUNT);
+    uv_sleep(100);
     desk_close(&desk);
     assert_true(now_ms() - begun_ms < MU__REQUEST_TIMEOUT_MS / 2);
     assert_int_equal(kill(dnsmasq->pid, SIGCONT), 0);

@@ -1,9 +1,9 @@
 /* The public calls of muster/resolver.h in the real world: variables, files, and a server
  * for HTTP on loopback. */
 #include "api/resolver_devices.h"
-#include "node/discovery/loop_query.h"
+#include "node/discovery/run_query.h"
 #include "resolver/engine/query.h"
-#include "resolver/engine/uv/requester.h"
+#include "tests/real/asking.h"
 
 #include <muster/resolver.h>
 
@@ -90,48 +90,7 @@ static void server_stop(void)
     (void)close(server.listener);
 }
 
-/* ---- One request to the requester, and what comes of it ---- */
-
-struct asking {
-    uv_loop_t loop;
-    struct mu__requester_uv *requester;
-    struct mu__requests *requests;
-    bool closed;
-};
-
-static void on_closed(void *arg)
-{
-    ((struct asking *)arg)->closed = true;
-}
-
-static void asking_begin(struct asking *a)
-{
-    *a = (struct asking){.closed = false};
-    assert_int_equal(uv_loop_init(&a->loop), 0);
-    assert_int_equal(mu__requester_uv_open(&a->loop, &a->requester), 0);
-    assert_int_equal(
-        mu__requests_new(mu__requester_uv_base(a->requester), NULL, NULL, &a->requests),
-        0);
-}
-
-static const struct mu__answer *fetch(struct asking *a, const struct mu__request *request)
-{
-    const struct mu__answer *answer;
-
-    while ((answer = mu__requests_get(a->requests, request)) == NULL)
-        (void)uv_run(&a->loop, UV_RUN_ONCE);
-    return answer;
-}
-
-/* Nothing is left in the loop. */
-static void asking_end(struct asking *a)
-{
-    mu__requests_free(a->requests);
-    mu__requester_uv_close(a->requester, on_closed, a);
-    (void)uv_run(&a->loop, UV_RUN_DEFAULT);
-    assert_true(a->closed);
-    assert_int_equal(uv_loop_close(&a->loop), 0);
-}
+/* ---- One request to the sources, and what comes of it ---- */
 
 static void write_file(const char *path, const char *text)
 {
@@ -158,33 +117,39 @@ static void test_files_and_folders(void **state)
     assert_int_equal(mkfifo(paths[3], 0600), 0);
     asking_begin(&a);
 
-    answer = fetch(&a, &(struct mu__request){.kind = MU__REQUEST_FILE, .name = paths[0]});
+    answer =
+        asking_get(&a, &(struct mu__request){.kind = MU__REQUEST_FILE, .name = paths[0]});
     assert_int_equal(answer->code, 0);
     assert_string_equal(answer->data, "content\n");
-    answer = fetch(&a, &(struct mu__request){.kind = MU__REQUEST_FILE, .name = paths[1]});
+    answer =
+        asking_get(&a, &(struct mu__request){.kind = MU__REQUEST_FILE, .name = paths[1]});
     assert_int_equal(answer->size, 0);
-    answer = fetch(&a, &(struct mu__request){.kind = MU__REQUEST_FILE, .name = paths[2]});
+    answer =
+        asking_get(&a, &(struct mu__request){.kind = MU__REQUEST_FILE, .name = paths[2]});
     assert_int_equal(answer->code, -MU_ENOTFOUND);
     assert_non_null(strstr(answer->error.message, paths[2]));
 
     /* Nobody writes into it: it is empty, and does not block. */
-    answer = fetch(&a, &(struct mu__request){.kind = MU__REQUEST_FILE, .name = paths[3]});
+    answer =
+        asking_get(&a, &(struct mu__request){.kind = MU__REQUEST_FILE, .name = paths[3]});
     assert_int_equal(answer->code, 0);
     assert_int_equal(answer->size, 0);
-    answer =
-        fetch(&a, &(struct mu__request){.kind = MU__REQUEST_FILE, .name = "/dev/zero"});
+    answer = asking_get(
+        &a, &(struct mu__request){.kind = MU__REQUEST_FILE, .name = "/dev/zero"});
     assert_int_equal(answer->code, -MU_EEXHAUSTED);
-    answer = fetch(&a, &(struct mu__request){.kind = MU__REQUEST_FILE, .name = folder});
+    answer =
+        asking_get(&a, &(struct mu__request){.kind = MU__REQUEST_FILE, .name = folder});
     assert_int_equal(answer->code, -MU_EINVALID);
 
-    answer = fetch(&a, &(struct mu__request){.kind = MU__REQUEST_FOLDER, .name = folder});
+    answer =
+        asking_get(&a, &(struct mu__request){.kind = MU__REQUEST_FOLDER, .name = folder});
     assert_int_equal(answer->code, 0);
     assert_string_equal(answer->data, "a\nb\np\n");
-    answer = fetch(&a, &(struct mu__request){
+    answer = asking_get(&a, &(struct mu__request){
                            .kind = MU__REQUEST_FOLDER, .name = folder, .bytes_max = 5});
     assert_int_equal(answer->code, -MU_EEXHAUSTED);
-    answer =
-        fetch(&a, &(struct mu__request){.kind = MU__REQUEST_FOLDER, .name = paths[2]});
+    answer = asking_get(
+        &a, &(struct mu__request){.kind = MU__REQUEST_FOLDER, .name = paths[2]});
     assert_int_equal(answer->code, -MU_ENOTFOUND);
 
     asking_end(&a);
@@ -210,29 +175,14 @@ static void test_names_with_newlines(void **state)
     for (int i = 0; i < 3; i++)
         write_file(paths[i], "");
     asking_begin(&a);
-    answer = fetch(&a, &(struct mu__request){.kind = MU__REQUEST_FOLDER, .name = folder});
+    answer =
+        asking_get(&a, &(struct mu__request){.kind = MU__REQUEST_FOLDER, .name = folder});
     assert_int_equal(answer->code, 0);
     assert_string_equal(answer->data, "\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\na\nb\nc\n");
     asking_end(&a);
     for (int i = 0; i < 3; i++)
         assert_int_equal(unlink(paths[i]), 0);
     assert_int_equal(rmdir(folder), 0);
-}
-
-/* A limit begins with its request, however long the loop was kept from its rounds. */
-static void test_limit_begins_with_question(void **state)
-{
-    const struct mu__request request = {
-        .kind = MU__REQUEST_FILE, .name = "/dev/null", .timeout_ms = 1000};
-    const struct timespec pause = {.tv_sec = 1, .tv_nsec = 300000000};
-    struct asking a;
-
-    (void)state;
-    asking_begin(&a);
-    uv_update_time(&a.loop);
-    (void)nanosleep(&pause, NULL);
-    assert_int_equal(fetch(&a, &request)->code, 0);
-    asking_end(&a);
 }
 
 static void test_what_is_known_at_once(void **state)
@@ -280,7 +230,7 @@ static void test_http(void **state)
     request = (struct mu__request){
         .kind = MU__REQUEST_HTTP, .name = url, .headers = headers, .header = "etag"};
     asking_begin(&a);
-    answer = fetch(&a, &request);
+    answer = asking_get(&a, &request);
     assert_int_equal(answer->status, 200);
     assert_string_equal(answer->data, "hello");
     assert_string_equal(answer->content_type, "text/plain");
@@ -289,25 +239,27 @@ static void test_http(void **state)
     assert_non_null(strstr(server.head, "Bearer sesame"));
     (void)pthread_mutex_unlock(&server.lock);
     request.again++;
-    answer = fetch(&a, &request);
+    answer = asking_get(&a, &request);
     assert_int_equal(answer->status, 503);
     assert_int_equal(answer->retry_after_ms, 3000);
     request.again++;
-    answer = fetch(&a, &request);
+    answer = asking_get(&a, &request);
     assert_int_equal(answer->code, -MU_EUNAVAILABLE);
     assert_null(strstr(answer->error.message, "sesame"));
     assert_non_null(strstr(answer->error.message, "/x: "));
     server_stop();
     request.again++;
-    answer = fetch(&a, &request);
+    answer = asking_get(&a, &request);
     assert_int_equal(answer->code, -MU_EUNAVAILABLE);
     asking_end(&a);
 }
 
-/* Requests that are freed while everything is on its way. */
+/* Requests that are given up while everything is on its way. */
 static void test_cancelled(void **state)
 {
     static const char *const answers[] = {"HTTP/1.1 200 OK\r\n", NULL};
+    uint64_t begun_ns = uv_hrtime();
+    struct mu__request list[60];
     char url[80];
     struct asking a;
 
@@ -315,16 +267,15 @@ static void test_cancelled(void **state)
     server_start(answers);
     (void)snprintf(url, sizeof url, "http://127.0.0.1:%u/", server.port);
     asking_begin(&a);
-    for (unsigned i = 0; i < 50; i++)
-        assert_null(mu__requests_get(
-            a.requests,
-            &(struct mu__request){.kind = MU__REQUEST_HTTP, .name = url, .again = i}));
-    for (unsigned i = 0; i < 10; i++)
-        assert_null(
-            mu__requests_get(a.requests, &(struct mu__request){.kind = MU__REQUEST_FILE,
-                                                               .name = "/etc/hostname",
-                                                               .again = i}));
+    for (unsigned i = 0; i < 60; i++)
+        list[i] = (struct mu__request){.kind = i < 50 ? MU__REQUEST_HTTP
+                                                      : MU__REQUEST_FILE,
+                                       .name = i < 50 ? url : "/etc/hostname",
+                                       .again = i};
+    asking_start(&a, list, 60);
+    uv_sleep(100);
     asking_end(&a);
+    assert_true(uv_hrtime() - begun_ns < UINT64_C(5000000000));
     server_stop();
 }
 
@@ -631,7 +582,6 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_files_and_folders),
         cmocka_unit_test(test_names_with_newlines),
-        cmocka_unit_test(test_limit_begins_with_question),
         cmocka_unit_test(test_what_is_known_at_once),
         cmocka_unit_test(test_http),
         cmocka_unit_test(test_cancelled),

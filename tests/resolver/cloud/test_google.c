@@ -173,9 +173,7 @@ static void test_product_names(void **state)
         struct script requester;
 
         script_init(&requester, script);
-        assert_int_equal(mu__requests_new(&requester.requester, NULL, NULL, &requests),
-                         0);
-        mu__requests_begin_pass(requests, NULL);
+        assert_int_equal(mu__requests_new(&requester.sources.base, NULL, &requests), 0);
         assert_int_equal(mu__google_here(requests, &why), rows[i].here);
         mu__requests_free(requests);
     }

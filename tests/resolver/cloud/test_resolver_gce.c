@@ -160,7 +160,7 @@ static void test_endless_pages(void **state)
 enum { MANY = 1000, MANY_BYTES = 256 << 10 };
 
 struct crowd {
-    struct mu__requester requester; /* first: operations cast */
+    struct fake_sources sources;    /* first: it casts */
     unsigned pages;
     unsigned lists;
 };
@@ -192,7 +192,7 @@ static void say_crowd(struct crowd *crowd, const char *url, char *out)
                    members && from == 0 ? ", \"nextPageToken\": \"x\"" : "");
 }
 
-static void on_crowd_ask(struct mu__requester *requester, struct mu__exchange *exchange)
+static void answer_crowd(struct fake_sources *sources, struct mu__exchange *exchange)
 {
     struct mu__answer *answer = &exchange->answer;
 
@@ -201,20 +201,18 @@ static void on_crowd_ask(struct mu__requester *requester, struct mu__exchange *e
     } else {
         answer->data = malloc(MANY_BYTES);
         assert_non_null(answer->data);
-        say_crowd((struct crowd *)requester, exchange->request.name, answer->data);
+        say_crowd((struct crowd *)sources, exchange->request.name, answer->data);
         answer->size = strlen(answer->data);
         answer->status = 200;
         (void)snprintf(answer->content_type, sizeof answer->content_type,
                        "application/json");
     }
-    mu__exchange_answer(exchange);
 }
 
-/* Two pages of names, one after the other, and nine lists of addresses at once. */
+/* Two pages of names, one after the other, and nine lists of addresses. */
 static void test_many_instances(void **state)
 {
-    static const struct mu__requester_ops ops = {on_crowd_ask, NULL};
-    struct crowd crowd = {.requester.ops = &ops};
+    struct crowd crowd = {.pages = 0};
     struct mu__settings settings;
     mu_resolution resolution;
     struct mu__requests *requests;
@@ -222,7 +220,8 @@ static void test_many_instances(void **state)
 
     (void)state;
     mu_resolution_init(&resolution);
-    assert_int_equal(mu__requests_new(&crowd.requester, NULL, NULL, &requests), 0);
+    fake_sources_init(&crowd.sources, answer_crowd);
+    assert_int_equal(mu__requests_new(&crowd.sources.base, NULL, &requests), 0);
     assert_int_equal(mu__settings_init(&settings, "gce", kind->settings), 0);
     for (size_t i = 0; named[i] != NULL; i++) {
         char name[32];
@@ -231,7 +230,6 @@ static void test_many_instances(void **state)
         assert_int_equal(
             mu__settings_set(&settings, name, strchr(named[i], '=') + 1, &error), 0);
     }
-    mu__requests_begin_pass(requests, NULL);
     if (kind->resolve(&(struct mu__pass){requests, &settings}, &error, &resolution) != 0)
         fail_msg("%s", error.message);
     assert_int_equal(mu_cluster_task_count(resolution.cluster, "worker"), MANY);

@@ -114,7 +114,7 @@ static int resolve_once(const struct script_row *rows)
     int rv;
 
     script_init(&script, rows);
-    rv = mu__requests_new(&script.requester, NULL, NULL, &requests);
+    rv = mu__requests_new(&script.sources.base, NULL, &requests);
     if (rv != 0)
         return rv;
     rv = mu__settings_init(&settings, kind->name, kind->settings);

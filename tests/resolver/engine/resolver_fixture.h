@@ -15,32 +15,21 @@
 static mu_error error;
 static mu_resolution found;
 
-static inline int resolve_late(mu_resolver *resolver, const struct script_row *rows,
-                               bool late)
+static inline int resolve(mu_resolver *resolver, const struct script_row *rows)
 {
     struct mu__requests *requests;
     struct script script;
-    int rv = MU__LATER;
+    int rv;
 
     script_init(&script, rows);
-    script.late = late;
-    assert_int_equal(mu__requests_new(&script.requester, NULL, NULL, &requests), 0);
+    assert_int_equal(mu__requests_new(&script.sources.base, NULL, &requests), 0);
     memset(&error, 0, sizeof error);
-    while (rv == MU__LATER) {
-        mu__requests_begin_pass(requests, NULL);
-        rv = mu__resolver_run(resolver, requests, -1, &error, &found);
-        script_answer(&script);
-    }
+    rv = mu__resolver_run(resolver, requests, &error, &found);
     mu__resolver_set_explained(resolver, mu__resolver_explained(resolver, requests));
     mu__resolver_set_watched_paths(resolver, requests);
     mu__requests_free(requests);
     assert_int_equal(error.code, rv);
     return rv;
-}
-
-static inline int resolve(mu_resolver *resolver, const struct script_row *rows)
-{
-    return resolve_late(resolver, rows, true);
 }
 
 static inline void expect_cluster(const char *json)

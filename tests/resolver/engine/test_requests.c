@@ -13,12 +13,10 @@
 static struct script script;
 static struct mu__requests *requests;
 
-static void begin(const struct script_row *rows, bool late)
+static void begin(const struct script_row *rows)
 {
     script_init(&script, rows);
-    script.late = late;
-    assert_int_equal(mu__requests_new(&script.requester, NULL, NULL, &requests), 0);
-    mu__requests_begin_pass(requests, NULL);
+    assert_int_equal(mu__requests_new(&script.sources.base, NULL, &requests), 0);
     mu__requests_begin_pass(requests, "test");
 }
 
@@ -28,17 +26,37 @@ static void test_asked_once(void **state)
     const struct mu__answer *answer;
 
     (void)state;
-    begin(rows, true);
-    assert_null(mu__request_file(requests, "/f"));
-    assert_null(mu__request_file(requests, "/f"));
-    assert_false(mu__requests_at(requests, 0)->settled);
-    assert_null(mu__requests_at(requests, 1));
-    assert_int_equal(script.requested[MU__REQUEST_FILE], 1);
-    script_answer(&script);
-    assert_true(mu__requests_at(requests, 0)->settled);
+    begin(rows);
     answer = mu__request_file(requests, "/f");
     assert_string_equal(answer->data, "text");
     assert_ptr_equal(mu__request_file(requests, "/f"), answer);
+    assert_true(mu__requests_at(requests, 0)->settled);
+    assert_null(mu__requests_at(requests, 1));
+    assert_int_equal(script.requested[MU__REQUEST_FILE], 1);
+    mu__requests_free(requests);
+}
+
+/* Some that were asked before, one twice. */
+static void test_several_at_a_time(void **state)
+{
+    static const struct script_row rows[] = {SCRIPT_FILE("/a", "x"),
+                                             SCRIPT_FILE("/b", "y"), SCRIPT_END};
+    const struct mu__request list[] = {{.kind = MU__REQUEST_FILE, .name = "/a"},
+                                       {.kind = MU__REQUEST_FILE, .name = "/b"},
+                                       {.kind = MU__REQUEST_FILE, .name = "/c"},
+                                       {.kind = MU__REQUEST_FILE, .name = "/b"}};
+
+    (void)state;
+    begin(rows);
+    assert_string_equal(mu__request_file(requests, "/a")->data, "x");
+    mu__requests_get_all(requests, list, 4);
+    assert_int_equal(script.requested[MU__REQUEST_FILE], 3);
+    assert_string_equal(mu__request_file(requests, "/b")->data, "y");
+    assert_int_equal(mu__request_file(requests, "/c")->code, -MU_ENOTFOUND);
+    assert_int_equal(script.requested[MU__REQUEST_FILE], 3);
+    mu__requests_get_all(requests, list, 4);
+    mu__requests_get_all(requests, NULL, 0);
+    assert_int_equal(script.requested[MU__REQUEST_FILE], 3);
     mu__requests_free(requests);
 }
 
@@ -59,7 +77,7 @@ static void test_answers_are_not_shared(void **state)
 
     (void)state;
     two.headers = twos;
-    begin(rows, false);
+    begin(rows);
     assert_string_equal(mu__requests_get(requests, &one)->data, "first");
     assert_string_equal(mu__requests_get(requests, &two)->data, "second");
     assert_string_equal(mu__requests_get(requests, &one)->data, "first");
@@ -73,7 +91,7 @@ static void test_variables(void **state)
                                              SCRIPT_END};
 
     (void)state;
-    begin(rows, true);
+    begin(rows);
     assert_string_equal(mu__request_variable(requests, "SET"), "value");
     assert_null(mu__request_variable(requests, "UNSET"));
     mu__requests_free(requests);
@@ -95,11 +113,10 @@ static void test_variable_without_memory(void **state)
         SCRIPT(VARIABLE, "A", "out of memory", .code = -MU_ENOMEM), SCRIPT_END};
 
     (void)state;
-    begin(rows, false);
+    begin(rows);
     assert_null(mu__request_variable(requests, "B"));
     assert_false(mu__requests_out_of_memory(requests));
     for (unsigned runs = 0; runs < 2; runs++) {
-        mu__requests_begin_pass(requests, NULL);
         assert_null(mu__request_variable(requests, "A"));
         assert_true(mu__requests_out_of_memory(requests));
     }
@@ -114,7 +131,7 @@ static void test_parsed_is_kept(void **state)
     (void)state;
     assert_non_null(parsed);
     parsed_freed = 0;
-    begin(rows, false);
+    begin(rows);
     mu__answer_set_parsed(mu__request_file(requests, "/f"), parsed, on_parsed_done);
     assert_ptr_equal(mu__request_file(requests, "/f")->parsed, parsed);
     assert_string_equal(mu__request_file(requests, "/f")->data,
@@ -127,17 +144,13 @@ static void test_parsed_is_kept(void **state)
 static void test_what_is_said(void **state)
 {
     (void)state;
-    begin(NULL, false);
+    begin(NULL);
     mu__requests_explain(requests, "%s is not set", "X");
     mu__requests_begin_pass(requests, "other");
     mu__requests_explain(requests, "nothing");
     assert_string_equal(mu__requests_explanation(requests, 0), "test: X is not set");
     assert_string_equal(mu__requests_explanation(requests, 1), "other: nothing");
     assert_null(mu__requests_explanation(requests, 2));
-    assert_int_equal(mu__requests_runs(requests), 1);
-    mu__requests_begin_pass(requests, NULL);
-    assert_int_equal(mu__requests_runs(requests), 2);
-    assert_null(mu__requests_explanation(requests, 0));
     for (unsigned i = 0; i < 300; i++)
         mu__requests_explain(requests, "%u", i);
     assert_non_null(mu__requests_explanation(requests, 255));
@@ -189,7 +202,7 @@ static void test_words(void **state)
         const struct script_row answers[] = {rows[i].row, SCRIPT_END};
         char words[400];
 
-        begin(answers, false);
+        begin(answers);
         (void)mu__requests_get(requests, &rows[i].request);
         mu__exchange_describe(mu__requests_at(requests, 0), words, sizeof words);
         assert_string_equal(words, rows[i].words);
@@ -240,7 +253,7 @@ static void test_checks(void **state)
                                             .name = "http://h/"};
         mu_error error = {0};
 
-        begin(answers, false);
+        begin(answers);
         assert_int_equal(
             mu__answer_check(mu__requests_get(requests, &request), "it", &error),
             rows[i].rv);
@@ -278,7 +291,7 @@ static void test_checks_show_no_secret(void **state)
         };
         mu_error error;
 
-        begin(answers, false);
+        begin(answers);
         assert_int_equal(
             mu__answer_check(mu__requests_get(requests, &request), "it", &error),
             -MU_EUNAUTHENTICATED);
@@ -296,7 +309,7 @@ static void test_many_questions(void **state)
     char name[32];
 
     (void)state;
-    begin(NULL, false);
+    begin(NULL);
     for (unsigned run = 0; run < RUNS; run++) {
         for (unsigned i = 0; i < COUNT; i++) {
             const struct mu__request one = {.kind = MU__REQUEST_ADDRESSES, .name = name};
@@ -320,7 +333,7 @@ static void test_bound(void **state)
     const struct mu__answer *answer;
 
     (void)state;
-    begin(NULL, false);
+    begin(NULL);
     for (; request.again < MU__REQUESTS_MAX; request.again++)
         assert_int_equal(mu__requests_get(requests, &request)->code, -MU_ENOTFOUND);
     answer = mu__requests_get(requests, &request);
@@ -332,29 +345,11 @@ static void test_bound(void **state)
     mu__requests_free(requests);
 }
 
-/* ---- Giving up ---- */
-
-static void test_given_up(void **state)
-{
-    const struct mu__request request = {.kind = MU__REQUEST_HTTP,
-                                        .name = "http://h/?q=s"};
-    const struct mu__answer *answer;
-
-    (void)state;
-    begin(NULL, true);
-    assert_null(mu__requests_get(requests, &request));
-    mu__exchange_give_up(mu__requests_at(requests, 0));
-    assert_int_equal(script.waiting_count, 0);
-    answer = mu__requests_get(requests, &request);
-    assert_int_equal(answer->code, -MU_EDEADLINE);
-    assert_string_equal(answer->error.message, "http://h/: no answer in time");
-    mu__requests_free(requests);
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_asked_once),
+        cmocka_unit_test(test_several_at_a_time),
         cmocka_unit_test(test_answers_are_not_shared),
         cmocka_unit_test(test_variables),
         cmocka_unit_test(test_variable_without_memory),
@@ -365,7 +360,6 @@ int main(void)
         cmocka_unit_test(test_checks_show_no_secret),
         cmocka_unit_test(test_many_questions),
         cmocka_unit_test(test_bound),
-        cmocka_unit_test(test_given_up),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

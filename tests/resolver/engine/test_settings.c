@@ -30,7 +30,7 @@ static mu_error error;
 static void begin(const struct script_row *rows)
 {
     script_init(&script, rows);
-    assert_int_equal(mu__requests_new(&script.requester, NULL, NULL, &pass.requests), 0);
+    assert_int_equal(mu__requests_new(&script.sources.base, NULL, &pass.requests), 0);
     assert_int_equal(mu__settings_init(&settings, "x", specs), 0);
 }
 

@@ -70,7 +70,7 @@ static int resolve(struct script *script, mu_resolution *resolution)
         {"names", "worker=w.test:1,ps=_ps.test"}, {"address", "ip"}, {"host", "w-0"}};
     struct mu__settings settings;
     struct mu__requests *requests;
-    int rv = mu__requests_new(&script->requester, NULL, NULL, &requests);
+    int rv = mu__requests_new(&script->sources.base, NULL, &requests);
 
     if (rv != 0)
         return rv;

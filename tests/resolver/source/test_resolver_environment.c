@@ -271,9 +271,8 @@ static void test_proxies_are_noted(void **state)
     (void)state;
     script_init(&script, rows);
     mu_resolution_init(&resolution);
-    assert_int_equal(mu__requests_new(&script.requester, NULL, NULL, &requests), 0);
+    assert_int_equal(mu__requests_new(&script.sources.base, NULL, &requests), 0);
     assert_int_equal(mu__settings_init(&settings, kind->name, kind->settings), 0);
-    mu__requests_begin_pass(requests, NULL);
     mu__requests_begin_pass(requests, kind->name);
     assert_int_equal(
         kind->resolve(&(struct mu__pass){requests, &settings}, &error, &resolution), 0);

@@ -28,9 +28,8 @@ static int run(const struct mu__resolver_kind *kind, const struct script_row *ro
     int rv;
 
     script_init(&script, rows);
-    assert_int_equal(mu__requests_new(&script.requester, NULL, NULL, &requests), 0);
+    assert_int_equal(mu__requests_new(&script.sources.base, NULL, &requests), 0);
     assert_int_equal(mu__settings_init(&settings, kind->name, kind->settings), 0);
-    mu__requests_begin_pass(requests, NULL);
     mu__requests_begin_pass(requests, kind->name);
     mu_resolution_init(&resolution);
     fault_arm(n);

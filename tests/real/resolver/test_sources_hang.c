@@ -2,8 +2,8 @@
  * closes. */
 #define _GNU_SOURCE     /* pthread_setattr_default_np */
 
-#include "resolver/engine/uv/requester.h"
 #include "runtime/uv/blocking.h"
+#include "tests/real/asking.h"
 #include "tests/real/hanging_dns.h"
 
 #include <muster/error.h>
@@ -22,7 +22,12 @@
 
 #include <cmocka.h>
 
-enum { SHORT_MS = 300, SOON_MS = 20000, HANGING = MU__BLOCKING_THREADS_MAX };
+enum {
+    SHORT_MS = 300,
+    SOON_MS = 20000,
+    HANGING = MU__BLOCKING_THREADS_MAX,
+    ALL = HANGING + 4
+};
 
 /* ---- The system ---- */
 
@@ -53,38 +58,6 @@ const char *__tsan_default_options(void)
 
 /* ---- Asking ---- */
 
-struct desk {
-    uv_loop_t loop;
-    struct mu__requester_uv *requester;
-    struct mu__requests *requests;
-    bool is_closed;
-};
-
-static void on_closed(void *arg)
-{
-    ((struct desk *)arg)->is_closed = true;
-}
-
-static void desk_open(struct desk *desk)
-{
-    *desk = (struct desk){.is_closed = false};
-    assert_int_equal(uv_loop_init(&desk->loop), 0);
-    assert_int_equal(mu__requester_uv_open(&desk->loop, &desk->requester), 0);
-    assert_int_equal(mu__requests_new(mu__requester_uv_base(desk->requester), NULL, NULL,
-                                      &desk->requests),
-                     0);
-}
-
-/* Nothing is left in the loop, whatever hangs. */
-static void desk_close(struct desk *desk)
-{
-    mu__requests_free(desk->requests);
-    mu__requester_uv_close(desk->requester, on_closed, desk);
-    assert_int_equal(uv_run(&desk->loop, UV_RUN_DEFAULT), 0);
-    assert_true(desk->is_closed);
-    assert_int_equal(uv_loop_close(&desk->loop), 0);
-}
-
 static struct mu__request name_question(unsigned number, uint32_t timeout_ms, char *name)
 {
     (void)snprintf(name, 32, "host-%u.test", number);
@@ -92,27 +65,32 @@ static struct mu__request name_question(unsigned number, uint32_t timeout_ms, ch
         .kind = MU__REQUEST_ADDRESSES, .name = name, .timeout_ms = timeout_ms};
 }
 
-static const struct mu__answer *fetch(struct desk *desk,
-                                      const struct mu__request *request)
-{
-    const struct mu__answer *answer;
+/* Who asks for names, and waits. */
+struct desk {
+    struct asking asking;
+    char names[ALL][32];
+    struct mu__request list[ALL];
+};
 
-    while ((answer = mu__requests_get(desk->requests, request)) == NULL)
-        (void)uv_run(&desk->loop, UV_RUN_ONCE);
-    return answer;
+static void desk_open(struct desk *desk, unsigned count)
+{
+    asking_begin(&desk->asking);
+    for (unsigned i = 0; i < count; i++)
+        desk->list[i] = name_question(i, SOON_MS, desk->names[i]);
+    asking_start(&desk->asking, desk->list, count);
 }
 
 /* All that may hang does, and more is waiting behind it. */
 static void hang(struct desk *desk)
 {
-    char name[32];
-
-    for (unsigned i = 0; i < HANGING + 4; i++) {
-        const struct mu__request request = name_question(i, SOON_MS, name);
-
-        assert_null(mu__requests_get(desk->requests, &request));
-    }
+    desk_open(desk, ALL);
     dns_wait(&dns.entered, HANGING);
+}
+
+/* It does not wait for what hangs. */
+static void desk_close(struct desk *desk)
+{
+    asking_end(&desk->asking);
 }
 
 static void end_hanging(void)
@@ -135,74 +113,69 @@ static void test_no_thread(void **state)
     const struct mu__request again = {
         .kind = MU__REQUEST_FILE, .name = "/dev/null", .timeout_ms = SOON_MS, .again = 1};
     const struct mu__answer *answer;
-    struct desk desk;
+    struct asking a;
 
     (void)state;
-    desk_open(&desk);
+    asking_begin(&a);
     refuse_threads(true);
-    answer = mu__requests_get(desk.requests, &request);
+    answer = asking_get(&a, &request);
     refuse_threads(false);
-    assert_non_null(answer);
     assert_int_equal(answer->code, -MU_EUNAVAILABLE);
     assert_string_equal(answer->error.message,
                         "file /dev/null: no thread can be started");
-    assert_int_equal(fetch(&desk, &again)->code, 0);
-    desk_close(&desk);
+    assert_int_equal(asking_get(&a, &again)->code, 0);
+    asking_end(&a);
 }
 
 /* Where there is one, it does what others were to do. */
 static void test_one_thread(void **state)
 {
+    struct asking a;
     struct desk desk;
-    char names[3][32];
-    struct mu__request first = name_question(0, SOON_MS, names[0]);
-    struct mu__request late = name_question(1, SHORT_MS, names[1]);
-    struct mu__request second = name_question(2, SOON_MS, names[2]);
+    char names[2][32];
+    struct mu__request late = name_question(1, SHORT_MS, names[0]);
+    struct mu__request second = name_question(2, SOON_MS, names[1]);
 
     (void)state;
-    desk_open(&desk);
-    assert_null(mu__requests_get(desk.requests, &first));
+    desk_open(&desk, 1);
+    asking_begin(&a);
     dns_wait(&dns.entered, 1);
     refuse_threads(true);
-    assert_string_equal(fetch(&desk, &late)->error.message,
+    assert_string_equal(asking_get(&a, &late)->error.message,
                         "addresses of host-1.test: no answer within 300 ms: it has not "
                         "begun, since 1 others have not ended");
-    assert_null(mu__requests_get(desk.requests, &second));
     refuse_threads(false);
     dns_answer(true);
-    assert_int_equal(fetch(&desk, &second)->code, -MU_EUNAVAILABLE);
+    assert_int_equal(asking_get(&a, &second)->code, -MU_EUNAVAILABLE);
     assert_int_equal(dns_count(&dns.entered), 2);
+    asking_end(&a);
     desk_close(&desk);
     end_hanging();
 }
 
 static void test_others_are_answered(void **state)
 {
-    static const char *const kinds[] = {"/dev/null", "10.1.2.3"};
+    const struct mu__request file = {.kind = MU__REQUEST_FILE, .name = "/dev/null"};
+    const struct mu__request number = {.kind = MU__REQUEST_ADDRESSES, .name = "10.1.2.3"};
+    const struct mu__request of_server = {
+        .kind = MU__REQUEST_ADDRESSES, .name = "a.test", .dns_server = "127.0.0.1:1"};
+    struct asking a;
     struct desk desk;
     char name[32];
     struct mu__request late = name_question(1000, SHORT_MS, name);
-    const struct mu__answer *answer;
 
     (void)state;
-    desk_open(&desk);
     hang(&desk);
-    answer =
-        fetch(&desk, &(struct mu__request){.kind = MU__REQUEST_FILE, .name = kinds[0]});
-    assert_int_equal(answer->code, 0);
-    answer = fetch(
-        &desk, &(struct mu__request){.kind = MU__REQUEST_ADDRESSES, .name = kinds[1]});
-    assert_string_equal(answer->data, "10.1.2.3\n");
-    answer = fetch(&desk, &(struct mu__request){.kind = MU__REQUEST_ADDRESSES,
-                                                .name = "a.test",
-                                                .dns_server = "127.0.0.1:1"});
-    assert_int_equal(answer->code, -MU_EUNAVAILABLE);   /* nobody is there */
-    answer = fetch(&desk, &late);
-    assert_int_equal(answer->code, -MU_EDEADLINE);
-    assert_string_equal(answer->error.message,
+    asking_begin(&a);
+    assert_int_equal(asking_get(&a, &file)->code, 0);
+    assert_string_equal(asking_get(&a, &number)->data, "10.1.2.3\n");
+    assert_int_equal(asking_get(&a, &of_server)->code, -MU_EUNAVAILABLE);
+    assert_int_equal(asking_get(&a, &late)->code, -MU_EDEADLINE);
+    assert_string_equal(asking_get(&a, &late)->error.message,
                         "addresses of host-1000.test: no answer within 300 ms: it has "
                         "not begun, since 8 others have not ended");
     assert_int_equal(dns_count(&dns.entered), HANGING);
+    asking_end(&a);
     desk_close(&desk);
     assert_int_equal(dns_count(&dns.left), 0);
     end_hanging();
@@ -214,9 +187,7 @@ static void test_closing_waits_for_none(void **state)
     struct desk desks[2];
 
     (void)state;
-    desk_open(&desks[0]);
     hang(&desks[0]);
-    desk_open(&desks[1]);
     hang(&desks[1]);
     desk_close(&desks[0]);
     desk_close(&desks[1]);
@@ -235,19 +206,18 @@ static void test_child(void **state)
     pid_t child;
 
     (void)state;
-    desk_open(&desk);
     hang(&desk);
     (void)pthread_mutex_lock(&dns.lock);
     child = fork();
     (void)pthread_mutex_unlock(&dns.lock);
     if (child == 0) {
-        struct desk own;
+        struct asking own;
 
         (void)alarm(SOON_MS / 1000);
         dns.changed = (pthread_cond_t)PTHREAD_COND_INITIALIZER;
         dns.answers = true;
-        desk_open(&own);
-        _exit(fetch(&own, &request)->code == -MU_EUNAVAILABLE ? 0 : 1);
+        asking_begin(&own);
+        _exit(asking_get(&own, &request)->code == -MU_EUNAVAILABLE ? 0 : 1);
     }
     assert_int_equal(waitpid(child, &status, 0), child);
     assert_int_equal(status, 0);
@@ -264,7 +234,6 @@ static int end_while_it_hangs(void)
 {
     struct desk desk;
 
-    desk_open(&desk);
     hang(&desk);
     desk_close(&desk);
     return dns_count(&dns.left) == 0 ? 0 : 1;
@@ -286,15 +255,14 @@ static void test_program_ends(void **state)
 static void test_it_goes_on(void **state)
 {
     struct desk desk;
-    char name[32];
-    struct mu__request request = name_question(0, SOON_MS, name);
 
     (void)state;
-    desk_open(&desk);
-    assert_null(mu__requests_get(desk.requests, &request));
+    desk_open(&desk, 1);
     dns_wait(&dns.entered, 1);
     dns_answer(true);
-    assert_int_equal(fetch(&desk, &request)->code, -MU_EUNAVAILABLE);
+    assert_int_equal(pthread_join(desk.asking.thread, NULL), 0);
+    desk.asking.is_started = false;
+    assert_int_equal(asking_get(&desk.asking, &desk.list[0])->code, -MU_EUNAVAILABLE);
     desk_close(&desk);
     end_hanging();
 }

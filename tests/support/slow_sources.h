@@ -1,7 +1,7 @@
-/* An requester in virtual time, and an query that runs on it to its end. Each request
+/* Sources in virtual time, and a query that runs on them to its end. Each request
  * is answered after a while, by a list of outcomes for its tries. */
-#ifndef MU_TESTS_SLOW_REQUESTER_H
-#define MU_TESTS_SLOW_REQUESTER_H
+#ifndef MU_TESTS_SLOW_SOURCES_H
+#define MU_TESTS_SLOW_SOURCES_H
 
 #include "resolver/engine/query.h"
 
@@ -14,23 +14,17 @@ struct slow_row {
     uint32_t takes_ms; /* each answer; 0: it comes within the request */
 };
 
-struct slow_requester {
-    struct mu__requester requester; /* first: operations cast */
+struct slow_sources {
+    struct mu__sources base;        /* first: operations cast */
     const struct slow_row *rows;    /* ended by a NULL name */
-    struct {
-        struct mu__exchange *exchange;
-        uint64_t due_ms;
-    } waiting[64];
-    unsigned waiting_count;
     unsigned requested;
-    unsigned cancelled;
+    unsigned cut_off;               /* requests that the end came before */
     uint64_t now_ms;
-    bool woken;
     char lines[4096];               /* of progress, "[NOW] LINE\n" */
-    int (*run)(struct slow_requester *requester, struct mu__requests *requests,
+    int (*run)(struct slow_sources *sources, struct mu__requests *requests,
                mu_error *ret_error);
     unsigned runs;
-    struct mu__query *query;
+    struct mu__query_notes notes;
 };
 
 /* How long each reading of the clock takes; 0 unless a test sets it. */
@@ -43,15 +37,14 @@ extern uint32_t slow_pause_most_ms;
 extern int64_t slow_whole_ms;
 extern unsigned slow_rounds_before;
 
-/* When mu__query_hurry is called, once, after so long; 0: never. */
+/* When a watched path changes, once, after so long; 0: never. */
 extern uint64_t slow_hurry_ms;
 
-/* Evaluate `run`; what comes of it. `query` is still there for its requests:
- * slow_done. */
-int slow_query(struct slow_requester *requester, const struct slow_row *rows,
-               int (*run)(struct slow_requester *requester, struct mu__requests *requests,
+/* Evaluate `run`; what comes of it. slow_done frees the notes. */
+int slow_query(struct slow_sources *sources, const struct slow_row *rows,
+               int (*run)(struct slow_sources *sources, struct mu__requests *requests,
                           mu_error *ret_error),
                int64_t timeout_ms, mu_error *ret_error);
-void slow_done(struct slow_requester *requester);
+void slow_done(struct slow_sources *sources);
 
 #endif

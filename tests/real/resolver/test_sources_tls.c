@@ -1,6 +1,6 @@
 /* Requests over TLS, against OpenSSL's own server with certificates that are made for
  * the test. Skipped where there is no `openssl`. */
-#include "resolver/engine/uv/requester.h"
+#include "tests/real/asking.h"
 #include "tests/real/needs.h"
 
 #include <fcntl.h>
@@ -139,11 +139,6 @@ static void server_stop(struct server *server)
 
 /* ---- Asking ---- */
 
-static void on_closed(void *arg)
-{
-    *(bool *)arg = true;
-}
-
 /* The status of the answer, or its error's code; its words in `words`, which has
  * TEXT_BYTES. */
 static int request(const struct server *server, const struct mu__request_tls *tls,
@@ -154,25 +149,14 @@ static int request(const struct server *server, const struct mu__request_tls *tl
                                         .tls = tls,
                                         .timeout_ms = TIMEOUT_MS};
     const struct mu__answer *answer;
-    struct mu__requester_uv *requester;
-    struct mu__requests *requests;
-    bool closed = false;
-    uv_loop_t loop;
+    struct asking a;
     int result;
 
-    assert_int_equal(uv_loop_init(&loop), 0);
-    assert_int_equal(mu__requester_uv_open(&loop, &requester), 0);
-    assert_int_equal(
-        mu__requests_new(mu__requester_uv_base(requester), NULL, NULL, &requests), 0);
-    while ((answer = mu__requests_get(requests, &request)) == NULL)
-        (void)uv_run(&loop, UV_RUN_ONCE);
+    asking_begin(&a);
+    answer = asking_get(&a, &request);
     result = answer->code != 0 ? answer->code : answer->status;
     (void)snprintf(words, TEXT_BYTES, "%s", answer->error.message);
-    mu__requests_free(requests);
-    mu__requester_uv_close(requester, on_closed, &closed);
-    (void)uv_run(&loop, UV_RUN_DEFAULT);
-    assert_true(closed);
-    assert_int_equal(uv_loop_close(&loop), 0);
+    asking_end(&a);
     return result;
 }
 
