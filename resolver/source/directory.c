@@ -10,7 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { PATH, TASKS, TTL, TASK_TYPE, TASK_INDEX, SOURCE_BYTES = 320, WATCH_MS = 5000 };
+enum { PATH, TASKS, TTL, TASK_TYPE, TASK_INDEX, SOURCE_BYTES = 320, WATCH_MS = 5000,
+       FILES_AT_A_TIME = 64 };
 
 static const struct mu__setting_spec settings_of[] = {
     MU__SETTING(PATH, "path", "MUSTER_CLUSTER_DIRECTORY", NULL,
@@ -88,17 +89,23 @@ static void file_path(const struct look *look, const char *name, size_t size, ch
     (void)snprintf(out, SOURCE_BYTES, "%s/%.*s", look->path, (int)size, name);
 }
 
-static const struct mu__answer *request_file(const struct look *look, const char *name,
-                                             size_t size)
+static struct mu__request request_of(const struct look *look, const char *name,
+                                     size_t size, char *path)
 {
-    char path[SOURCE_BYTES];
-    const struct mu__request request = {
+    file_path(look, name, size, path);
+    return (struct mu__request){
         .kind = MU__REQUEST_FILE,
         .name = path,
         .bytes_max = MU__ENTRY_BYTES_MAX,
     };
+}
 
-    file_path(look, name, size, path);
+static const struct mu__answer *request_file(const struct look *look, const char *name,
+                                             size_t size)
+{
+    char path[SOURCE_BYTES];
+    const struct mu__request request = request_of(look, name, size, path);
+
     return mu__requests_get(look->pass->requests, &request);
 }
 
@@ -175,6 +182,25 @@ static const char *next_name(const char *at, const char **ret_name, size_t *ret_
     return NULL;
 }
 
+/* Read many files at a time: those from `at` on. Returns where the next ones begin. */
+static const char *read_some(const struct look *look, const char *at)
+{
+    char paths[FILES_AT_A_TIME][SOURCE_BYTES];
+    struct mu__request list[FILES_AT_A_TIME];
+    const char *next = at;
+    const char *name;
+    size_t count = 0;
+    size_t size;
+
+    while (count < FILES_AT_A_TIME && (next = next_name(at, &name, &size)) != NULL) {
+        list[count] = request_of(look, name, size, paths[count]);
+        count++;
+        at = next;
+    }
+    mu__requests_get_all(look->pass->requests, list, count);
+    return next;
+}
+
 static int read_tasks(struct look *look, const char *names, mu_resolution *resolution)
 {
     const char *name;
@@ -191,6 +217,8 @@ static int read_tasks(struct look *look, const char *names, mu_resolution *resol
                                 "%s: expected at most %d files", look->source,
                                 MU_CLUSTER_TASKS_MAX);
     }
+    for (const char *at = names; at != NULL;)
+        at = read_some(look, at);
     for (const char *at = names; rv == 0 && (at = next_name(at, &name, &size)) != NULL;)
         rv = read_task(look, name, size, resolution);
     return rv;
