@@ -1,13 +1,13 @@
 /* `muster store ls` and `muster store clear`: the runs of a job in a store. They send
  * requests to the coordination service; with --store to a private service over that
  * store, hosted by a node in this process that accepts no other task. */
-#include "api/internal.h"
 #include "cli/output/log.h"
 #include "cli/output/print_json.h"
 #include "cli/output/table.h"
 #include "cli/service_client.h"
 #include "cli/verbs.h"
 #include "node/node.h"
+#include "node/run_end.h"
 
 #include "actors/messages.h"
 
