@@ -2,6 +2,7 @@
 #include "resolver/engine/resolver.h"
 #include "node/discovery/run_query.h"
 #include "node/discovery/resolver_kinds.h"
+#include "resolver/kinds.h"
 #include "resolver/spec/cluster.h"
 #include "runtime/base/text.h"
 
@@ -56,7 +57,7 @@ int mu_resolver_new(const char *name, mu_error *ret_error, mu_resolver **ret_res
         return mu_error_set(ret_error, -MU_EINVALID,
                             "expected room for the resolver, got NULL");
     if (name == NULL || strcmp(name, "auto") == 0)
-        return mu__resolver_new_auto(ret_error, ret_resolver);
+        return mu__resolver_new_auto(mu__resolver_kinds, ret_error, ret_resolver);
     kind = mu__resolver_kind_find(name);
     if (kind != NULL)
         return mu__resolver_new_kind(kind, ret_error, ret_resolver);

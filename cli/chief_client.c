@@ -7,7 +7,7 @@
 #include "node/node.h"
 #include "node/options.h"
 #include "resolver/spec/cluster.h"
-#include "runtime/base/json.h"
+#include "runtime/document/json.h"
 
 #include <inttypes.h>
 #include <stdio.h>

@@ -5,8 +5,8 @@
 #include "node/files/files.h"
 #include "resolver/engine/resolver.h"
 #include "resolver/spec/cluster.h"
-#include "runtime/base/json.h"
 #include "runtime/base/text.h"
+#include "runtime/document/json.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -5,6 +5,7 @@
 #include "cli/output/table.h"
 #include "cli/verbs.h"
 #include "resolver/engine/kind.h"
+#include "resolver/kinds.h"
 
 #include <stdio.h>
 

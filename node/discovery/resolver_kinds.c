@@ -1,5 +1,6 @@
 #include "node/discovery/resolver_kinds.h"
 
+#include "resolver/kinds.h"
 #include "runtime/base/text.h"
 #include "runtime/message/arguments.h"
 

@@ -1,8 +1,8 @@
 #include "node/member/session_config.h"
 
 #include "resolver/spec/cluster.h"
-#include "runtime/base/json.h"
 #include "runtime/base/text.h"
+#include "runtime/document/json.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,7 +1,7 @@
 #include "resolver/cloud/token_command.h"
 
 #include "runtime/base/build.h"
-#include "runtime/base/json.h"
+#include "runtime/document/json.h"
 
 #include <string.h>
 

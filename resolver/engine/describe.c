@@ -1,9 +1,9 @@
 /* Descriptions of requests and their results for people, and the errors of answers. */
 #include "resolver/engine/exchange.h"
 
-#include "runtime/base/json.h"
 #include "runtime/base/retry.h"
 #include "runtime/base/text.h"
+#include "runtime/document/json.h"
 
 #include <limits.h>
 #include <stddef.h>

@@ -58,27 +58,6 @@ struct mu__resolver_kind {
     const char *(*watched_path)(const struct mu__pass *pass);
 };
 
-/* In the order of auto-detection; a NULL name ends it. */
-extern const struct mu__resolver_kind *const mu__resolver_kinds[];
-
-extern const struct mu__resolver_kind mu__resolver_tf_config;
-extern const struct mu__resolver_kind mu__resolver_file;
-extern const struct mu__resolver_kind mu__resolver_directory;
-extern const struct mu__resolver_kind mu__resolver_environment;
-extern const struct mu__resolver_kind mu__resolver_etcd;
-extern const struct mu__resolver_kind mu__resolver_dns;
-extern const struct mu__resolver_kind mu__resolver_sagemaker;
-extern const struct mu__resolver_kind mu__resolver_slurm;
-extern const struct mu__resolver_kind mu__resolver_open_mpi;
-extern const struct mu__resolver_kind mu__resolver_mpich;
-extern const struct mu__resolver_kind mu__resolver_kubernetes;
-extern const struct mu__resolver_kind mu__resolver_kubernetes_job;
-extern const struct mu__resolver_kind mu__resolver_tpu;
-extern const struct mu__resolver_kind mu__resolver_gce;
-
-/* By name; NULL when there is none. */
-const struct mu__resolver_kind *mu__resolver_kind_find(const char *name);
-
 /* Add a task to the resolution's cluster. The address may come from anywhere, and is
  * checked; messages begin with `source` ("SM_HOSTS[2]"). */
 int mu__resolution_add(mu_resolution *resolution, const char *source, const char *type,

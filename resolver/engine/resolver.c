@@ -3,6 +3,7 @@
 
 #include "resolver/spec/cluster.h"
 #include "runtime/base/text.h"
+#include "runtime/document/refuse.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -127,16 +128,17 @@ int mu__resolver_new_own(struct mu__own_kind *own, mu_error *ret_error,
     return 0;
 }
 
-int mu__resolver_new_auto(mu_error *ret_error, mu_resolver **ret_resolver)
+int mu__resolver_new_auto(const struct mu__resolver_kind *const *kinds,
+                          mu_error *ret_error, mu_resolver **ret_resolver)
 {
     mu_resolver *resolver;
     size_t count = 0;
 
-    while (mu__resolver_kinds[count] != NULL)
+    while (kinds[count] != NULL)
         count++;
     resolver = new_shape(MU__SHAPE_AUTO, count);
     for (size_t i = 0; resolver != NULL && i < count; i++) {
-        if (add_kind(resolver, mu__resolver_kinds[i]) == 0)
+        if (add_kind(resolver, kinds[i]) == 0)
             continue;
         mu_resolver_free(resolver);
         resolver = NULL;

@@ -87,7 +87,8 @@ int mu__resolver_new_kind(const struct mu__resolver_kind *kind, mu_error *ret_er
 /* References `own`. */
 int mu__resolver_new_own(struct mu__own_kind *own, mu_error *ret_error,
                          mu_resolver **ret_resolver);
-int mu__resolver_new_auto(mu_error *ret_error, mu_resolver **ret_resolver);
+int mu__resolver_new_auto(const struct mu__resolver_kind *const *kinds,
+                          mu_error *ret_error, mu_resolver **ret_resolver);
 
 /* ---- Parsing ---- */
 

@@ -1,6 +1,7 @@
 /* Running a tree. */
 #include "resolver/engine/internal.h"
 #include "runtime/base/text.h"
+#include "runtime/document/refuse.h"
 
 #include <stdio.h>
 #include <stdlib.h>

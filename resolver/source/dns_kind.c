@@ -4,8 +4,9 @@
  * All names of the plan are requested at once; a list of tasks is made of the answers,
  * and this machine is looked for in it. */
 #include "resolver/source/dns_plan.h"
-#include "runtime/base/text.h"
 #include "runtime/base/array.h"
+#include "runtime/base/text.h"
+#include "runtime/document/refuse.h"
 
 #include <ctype.h>
 #include <stdio.h>

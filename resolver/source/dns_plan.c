@@ -1,6 +1,7 @@
 #include "resolver/source/dns_plan.h"
 
 #include "runtime/base/text.h"
+#include "runtime/document/refuse.h"
 
 #include <stdio.h>
 #include <string.h>

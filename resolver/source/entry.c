@@ -1,8 +1,9 @@
 #include "resolver/source/entry.h"
 
 #include "resolver/spec/cluster.h"
-#include "runtime/base/json.h"
 #include "runtime/base/text.h"
+#include "runtime/document/json.h"
+#include "runtime/document/refuse.h"
 
 #include <inttypes.h>
 #include <stdio.h>

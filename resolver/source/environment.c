@@ -2,6 +2,7 @@
  * hosts, or give the address of process 0 alone. */
 #include "resolver/source/ranks.h"
 #include "runtime/base/text.h"
+#include "runtime/document/refuse.h"
 
 #include <muster/cluster.h>
 

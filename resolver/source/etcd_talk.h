@@ -4,7 +4,7 @@
 #define MU_RESOLVER_ETCD_TALK_H
 
 #include "resolver/engine/settings.h"
-#include "runtime/base/etcd.h"
+#include "runtime/document/etcd.h"
 
 /* The settings with which the table of a resolver that talks to etcd begins. */
 enum mu__etcd_setting {

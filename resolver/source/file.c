@@ -2,7 +2,7 @@
 #include "resolver/engine/expected.h"
 #include "resolver/engine/resolver.h"
 #include "resolver/spec/cluster.h"
-#include "runtime/base/json.h"
+#include "runtime/document/json.h"
 
 #include <stdio.h>
 #include <string.h>

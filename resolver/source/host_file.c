@@ -2,6 +2,7 @@
 #include "resolver/source/mpi.h"
 
 #include "runtime/base/text.h"
+#include "runtime/document/refuse.h"
 
 #include <muster/cluster.h>
 

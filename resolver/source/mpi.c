@@ -1,6 +1,7 @@
 #include "resolver/source/mpi.h"
 
 #include "runtime/base/text.h"
+#include "runtime/document/refuse.h"
 
 #include <muster/cluster.h>
 

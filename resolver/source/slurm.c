@@ -5,6 +5,7 @@
 #include "resolver/source/slurm.h"
 
 #include "runtime/base/text.h"
+#include "runtime/document/refuse.h"
 
 #include <muster/cluster.h>
 

@@ -1,7 +1,7 @@
 /* Cluster specs from JSON and to JSON. */
 #include "resolver/spec/cluster.h"
-#include "runtime/base/json.h"
 #include "runtime/base/text.h"
+#include "runtime/document/json.h"
 #include "runtime/message/arguments.h"
 
 #include <stdio.h>

@@ -1,7 +1,7 @@
 #include "resolver/spec/problems.h"
 
 #include "resolver/spec/cluster.h"
-#include "runtime/base/json.h"
+#include "runtime/document/json.h"
 
 #include <stdarg.h>
 #include <stdio.h>

@@ -1,7 +1,8 @@
 /* TF_CONFIG: the cluster and the task of this process, as TensorFlow's tools write it. */
 #include "resolver/spec/cluster.h"
-#include "runtime/base/json.h"
 #include "runtime/base/text.h"
+#include "runtime/document/json.h"
+#include "runtime/document/refuse.h"
 #include "runtime/message/arguments.h"
 
 #include <stdio.h>

@@ -2,7 +2,6 @@
 
 #include <assert.h>
 #include <limits.h>
-#include <stdarg.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -163,20 +162,6 @@ void mu__quote(char *out, size_t size, const char *text, size_t length)
         to += strlen(shown);
     }
     memcpy(to, "\"", sizeof "\"");
-}
-
-int mu__refuse(mu_error *ret_error, const char *text, size_t size, const char *format,
-               ...)
-{
-    char shown[MU__QUOTE_BYTES];
-    mu_error expected;
-    va_list arguments;
-
-    va_start(arguments, format);
-    (void)vsnprintf(expected.message, sizeof expected.message, format, arguments);
-    va_end(arguments);
-    mu__quote(shown, sizeof shown, text, size);
-    return mu_error_set(ret_error, -MU_EINVALID, "%s, got %s", expected.message, shown);
 }
 
 int64_t mu__decimal(const char *text, size_t size, int64_t high)

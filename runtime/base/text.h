@@ -32,11 +32,6 @@ void mu__make_utf8(char *text);
  * become \xHH, and what does not fit becomes "...". `size` is at least 16. */
 void mu__quote(char *out, size_t size, const char *text, size_t length);
 
-/* Return -MU_EINVALID, with a message of the formatted text, which ends with what was
- * expected, and ", got" with the quoted `text`. */
-int mu__refuse(mu_error *ret_error, const char *text, size_t size, const char *format,
-               ...) MU_PRINTF(4, 5);
-
 /* Copy a text into an array, as much as there is room for. */
 #define MU__COPY_TEXT(array, text) \
     ((void)snprintf((array), sizeof(array), "%s", (text)))

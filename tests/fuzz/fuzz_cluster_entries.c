@@ -1,6 +1,7 @@
 /* Any bytes as what tasks write about themselves: names of files and keys, and entries.
  * An error in words, or something that is read the same when it is written again; and a
  * folder with any names and contents gives a cluster or an error. */
+#include "resolver/kinds.h"
 #include "resolver/source/entry.h"
 #include "tests/support/script.h"
 

@@ -1,5 +1,6 @@
 /* Any bytes as what Google's metadata server, token servers and APIs answer, and as files
  * of credentials: an error in words, or a cluster. The first byte says which. */
+#include "resolver/kinds.h"
 #include "tests/fuzz/fuzz_requester.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

@@ -1,8 +1,8 @@
 /* Any bytes as JSON: an error in words of UTF-8 and with its place, or a tree of bounded
  * depth in UTF-8, which is written and read again the same. Read item by item, the same
  * texts are refused, and the items are those of the tree. */
-#include "runtime/base/json.h"
 #include "runtime/base/text.h"
+#include "runtime/document/json.h"
 
 #include <muster/error.h>
 

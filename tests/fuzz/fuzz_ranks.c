@@ -1,6 +1,7 @@
 /* Any bytes as an environment, "NAME=VALUE" lines, for the resolvers that read nothing
  * else: an error in words, or a cluster that has this task or that it may join. */
 #include "resolver/engine/kind.h"
+#include "resolver/kinds.h"
 #include "resolver/spec/cluster.h"
 #include "tests/support/fake_sources.h"
 

@@ -1,6 +1,7 @@
 /* Any bytes as names, addresses and configurations of TPUs, and as their dates and types:
  * an error in words, or what they mean. The first byte says which. */
 #include "resolver/cloud/google/tpu.h"
+#include "resolver/kinds.h"
 #include "runtime/base/date.h"
 #include "tests/fuzz/fuzz_requester.h"
 

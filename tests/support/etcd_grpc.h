@@ -5,7 +5,7 @@
 
 #include "tests/sim/etcd_data.h"
 
-#include "runtime/base/etcd.h"
+#include "runtime/document/etcd.h"
 
 #include <assert.h>
 #include <stdlib.h>

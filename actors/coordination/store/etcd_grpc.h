@@ -3,11 +3,11 @@
  * HTTP/2. Pure: runtime/kernel/http.h carries them.
  *
  * Only the answer "all comparisons held" is read here. Whoever gets another one sends the
- * transaction to the gateway (runtime/base/etcd.h), whose answer says why. */
+ * transaction to the gateway (runtime/document/etcd.h), whose answer says why. */
 #ifndef MU_ACTORS_STORE_ETCD_GRPC_H
 #define MU_ACTORS_STORE_ETCD_GRPC_H
 
-#include "runtime/base/etcd.h"
+#include "runtime/document/etcd.h"
 
 #define MU__ETCD_GRPC_TXN "/etcdserverpb.KV/Txn"
 

@@ -9,10 +9,10 @@
 #ifndef MU_ACTORS_STORE_ETCD_INTERNAL_H
 #define MU_ACTORS_STORE_ETCD_INTERNAL_H
 
-#include "actors/coordination/store/etcd_store.h"
 #include "actors/coordination/store/etcd_queue.h"
+#include "actors/coordination/store/etcd_store.h"
 #include "actors/messages.h"
-#include "runtime/base/etcd.h"
+#include "runtime/document/etcd.h"
 #include "runtime/message/codec.h"
 
 enum {

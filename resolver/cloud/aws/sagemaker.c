@@ -1,11 +1,12 @@
 /* The resolver sagemaker: SM_HOSTS and SM_CURRENT_HOST, or the file that they are
  * from. */
-#include "resolver/cloud/resolvers.h"
 #include "resolver/cloud/aws/aws.h"
+#include "resolver/cloud/resolvers.h"
 
 #include "resolver/source/ranks.h"
-#include "runtime/base/json.h"
 #include "runtime/base/text.h"
+#include "runtime/document/json.h"
+#include "runtime/document/refuse.h"
 
 #include <muster/cluster.h>
 

@@ -3,8 +3,9 @@
 
 #include "resolver/spec/address.h"
 #include "resolver/spec/cluster.h"
-#include "runtime/base/json.h"
 #include "runtime/base/text.h"
+#include "runtime/document/json.h"
+#include "runtime/document/refuse.h"
 
 #include <stdio.h>
 #include <stdlib.h>

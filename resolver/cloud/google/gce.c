@@ -1,12 +1,13 @@
 /* The resolver gce: the running instances of an instance group of Google Compute
  * Engine. */
-#include "resolver/cloud/resolvers.h"
 #include "resolver/cloud/google/gce.h"
+#include "resolver/cloud/resolvers.h"
 
-#include "runtime/base/build.h"
 #include "resolver/engine/kind.h"
-#include "runtime/base/json.h"
+#include "runtime/base/build.h"
 #include "runtime/base/text.h"
+#include "runtime/document/json.h"
+#include "runtime/document/refuse.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,8 +1,9 @@
 #include "resolver/cloud/google/metadata.h"
 
 #include "runtime/base/build.h"
-#include "runtime/base/json.h"
 #include "runtime/base/text.h"
+#include "runtime/document/json.h"
+#include "runtime/document/refuse.h"
 
 #include <stdio.h>
 #include <stdlib.h>

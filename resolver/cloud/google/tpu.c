@@ -1,10 +1,11 @@
 /* Parsing of Cloud TPUs' names, addresses and descriptions. */
 #include "resolver/cloud/google/tpu.h"
 
-#include "runtime/base/date.h"
-#include "runtime/base/json.h"
-#include "runtime/base/text.h"
 #include "runtime/base/array.h"
+#include "runtime/base/date.h"
+#include "runtime/base/text.h"
+#include "runtime/document/json.h"
+#include "runtime/document/refuse.h"
 
 #include <stdio.h>
 #include <stdlib.h>

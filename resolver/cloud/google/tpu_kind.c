@@ -1,9 +1,10 @@
 /* The resolver tpu: the hosts of Cloud TPUs. */
-#include "resolver/cloud/resolvers.h"
 #include "resolver/cloud/google/tpu.h"
+#include "resolver/cloud/resolvers.h"
 #include "resolver/engine/kind.h"
-#include "runtime/base/json.h"
 #include "runtime/base/text.h"
+#include "runtime/document/json.h"
+#include "runtime/document/refuse.h"
 
 #include <stdio.h>
 #include <string.h>

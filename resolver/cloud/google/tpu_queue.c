@@ -2,8 +2,8 @@
  * capacity. */
 #include "resolver/cloud/google/tpu.h"
 #include "runtime/base/build.h"
-#include "runtime/base/json.h"
 #include "runtime/base/text.h"
+#include "runtime/document/json.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,8 +1,9 @@
 /* The choice of TPUs, and requests to their API. */
 #include "resolver/cloud/google/tpu.h"
 #include "runtime/base/build.h"
-#include "runtime/base/json.h"
 #include "runtime/base/text.h"
+#include "runtime/document/json.h"
+#include "runtime/document/refuse.h"
 
 #include <stdio.h>
 #include <string.h>

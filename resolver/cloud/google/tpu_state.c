@@ -1,6 +1,7 @@
 #include "resolver/cloud/google/tpu.h"
 
 #include "runtime/base/text.h"
+#include "runtime/document/refuse.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -4,6 +4,7 @@
 #include "resolver/cloud/kubernetes/job_kind.h"
 #include "resolver/engine/cloud.h"
 #include "runtime/base/text.h"
+#include "runtime/document/refuse.h"
 
 #include <string.h>
 

@@ -2,6 +2,7 @@
 
 #include "resolver/cloud/token_command.h"
 #include "runtime/base/text.h"
+#include "runtime/document/refuse.h"
 
 #include <stdio.h>
 #include <stdlib.h>

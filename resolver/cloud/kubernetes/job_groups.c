@@ -2,7 +2,7 @@
 #include "resolver/cloud/kubernetes/job_kind.h"
 
 #include "resolver/spec/cluster.h"
-#include "runtime/base/json.h"
+#include "runtime/document/json.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -1,8 +1,8 @@
 /* Reads the settings of the resolver kubernetes_job into a plan. */
 #include "resolver/cloud/kubernetes/job_kind.h"
 
-#include "runtime/base/json.h"
 #include "runtime/base/text.h"
+#include "runtime/document/json.h"
 
 #include <stdio.h>
 #include <string.h>

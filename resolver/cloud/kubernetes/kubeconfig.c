@@ -3,8 +3,9 @@
 #include "resolver/cloud/kubernetes/yaml.h"
 #include "resolver/spec/address.h"
 #include "runtime/base/base64.h"
-#include "runtime/base/json.h"
 #include "runtime/base/text.h"
+#include "runtime/document/json.h"
+#include "runtime/document/refuse.h"
 
 #include <stdint.h>
 #include <stdio.h>

@@ -1,7 +1,7 @@
 #include "resolver/cloud/kubernetes/pods.h"
 
 #include "runtime/base/array.h"
-#include "runtime/base/json.h"
+#include "runtime/document/json.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,11 +1,12 @@
 /* The resolver kubernetes: pods by label, from the cluster's API. */
-#include "resolver/cloud/resolvers.h"
 #include "resolver/cloud/kubernetes/access.h"
 #include "resolver/cloud/kubernetes/pods.h"
+#include "resolver/cloud/resolvers.h"
 #include "resolver/engine/kind.h"
 #include "resolver/spec/cluster.h"
-#include "runtime/base/json.h"
 #include "runtime/base/text.h"
+#include "runtime/document/json.h"
+#include "runtime/document/refuse.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,7 +1,7 @@
 #include "resolver/cloud/kubernetes/yaml.h"
 
-#include "runtime/base/json.h"
 #include "runtime/base/text.h"
+#include "runtime/document/json.h"
 
 #include <math.h>
 #include <stdbool.h>

@@ -2,6 +2,7 @@
 #ifndef MU_TESTS_KUBERNETES_FIXTURE_H
 #define MU_TESTS_KUBERNETES_FIXTURE_H
 
+#include "resolver/kinds.h"
 #include "tests/support/script.h"
 
 #include <setjmp.h>

@@ -2,6 +2,7 @@
  * leaked. The answers are there from a script that keeps its own memory. */
 #include "resolver/engine/exchange.h"
 #include "resolver/engine/kind.h"
+#include "resolver/kinds.h"
 #include "tests/support/fake_sources.h"
 #include "tests/support/fault.h"
 

@@ -1,6 +1,7 @@
 /* The manifests of docs/resolvers/: what stands there is YAML, has what the text around
  * it says, and its variables lead to the cluster that the page shows. */
 #include "resolver/cloud/kubernetes/yaml.h"
+#include "resolver/kinds.h"
 #include "tests/support/script.h"
 
 #include <setjmp.h>

@@ -1,4 +1,5 @@
 /* The resolver kubernetes_job, by rows: variables and names in, cluster and task out. */
+#include "resolver/kinds.h"
 #include "tests/support/script.h"
 
 #include <setjmp.h>

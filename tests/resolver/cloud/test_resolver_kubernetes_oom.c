@@ -3,6 +3,7 @@
 #include "resolver/cloud/kubernetes/kubeconfig.h"
 #include "resolver/cloud/kubernetes/pods.h"
 #include "resolver/cloud/kubernetes/yaml.h"
+#include "resolver/kinds.h"
 #include "tests/support/fault.h"
 #include "tests/support/script.h"
 

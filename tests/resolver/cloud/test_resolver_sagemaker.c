@@ -1,4 +1,5 @@
 /* The resolver sagemaker, by rows. */
+#include "resolver/kinds.h"
 #include "tests/support/script.h"
 
 #include <muster/cluster.h>

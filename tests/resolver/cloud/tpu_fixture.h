@@ -3,6 +3,7 @@
 #define MU_TESTS_TPU_FIXTURE_H
 
 #include "resolver/cloud/google/tpu.h"
+#include "resolver/kinds.h"
 #include "tests/support/script.h"
 
 #include <setjmp.h>

@@ -3,6 +3,7 @@
 #define MU_TESTS_RESOLVER_FIXTURE_H
 
 #include "resolver/engine/resolver.h"
+#include "resolver/kinds.h"
 #include "tests/support/script.h"
 
 #include <setjmp.h>
@@ -73,7 +74,7 @@ static inline mu_resolver *first_that_fits(void)
 {
     mu_resolver *resolver;
 
-    assert_int_equal(mu__resolver_new_auto(&error, &resolver), 0);
+    assert_int_equal(mu__resolver_new_auto(mu__resolver_kinds, &error, &resolver), 0);
     return resolver;
 }
 

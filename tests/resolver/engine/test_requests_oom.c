@@ -1,5 +1,6 @@
 /* No memory for a request: what comes of the run is nothing, or the whole. */
 #include "resolver/engine/resolver.h"
+#include "resolver/kinds.h"
 #include "tests/support/fault.h"
 #include "tests/support/script.h"
 
@@ -37,7 +38,7 @@ static int resolve(struct script *script, mu_resolution *resolution)
 {
     mu_resolver *resolver = NULL;
     struct mu__requests *requests = NULL;
-    int rv = mu__resolver_new_auto(NULL, &resolver);
+    int rv = mu__resolver_new_auto(mu__resolver_kinds, NULL, &resolver);
 
     if (rv == 0)
         rv = mu__requests_new(&script->sources.base, NULL, &requests);
@@ -123,7 +124,7 @@ static int resolve_own(struct mu__own_kind *own, mu_resolution *resolution)
     mu_resolver *resolver = NULL;
     struct mu__requests *requests = NULL;
     struct script script;
-    int rv = mu__resolver_new_auto(NULL, &resolver);
+    int rv = mu__resolver_new_auto(mu__resolver_kinds, NULL, &resolver);
 
     script_init(&script, NULL);
     if (rv == 0)

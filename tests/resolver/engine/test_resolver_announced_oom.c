@@ -1,5 +1,6 @@
 /* Memory that is missing anywhere while the resolvers file, directory and etcd find out
  * who is there, or tell where this task is: an error, and nothing leaks or breaks. */
+#include "resolver/kinds.h"
 #include "tests/support/fault.h"
 #include "tests/support/script.h"
 

@@ -1,4 +1,5 @@
 /* The first resolver that fits, and resolvers of the program's own. */
+#include "resolver/kinds.h"
 #include "tests/resolver/engine/resolver_fixture.h"
 
 #include <stdint.h>

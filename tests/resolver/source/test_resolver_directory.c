@@ -1,4 +1,5 @@
 /* The resolver directory, by rows. The clock says 1700000000. */
+#include "resolver/kinds.h"
 #include "tests/support/script.h"
 
 #include <setjmp.h>

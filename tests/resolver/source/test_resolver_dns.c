@@ -1,4 +1,5 @@
 /* The resolver dns, by rows. tests/real/resolver/test_dns.c has a real server. */
+#include "resolver/kinds.h"
 #include "tests/support/script.h"
 
 #include <setjmp.h>

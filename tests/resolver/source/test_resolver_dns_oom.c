@@ -1,5 +1,6 @@
 /* Every allocation of the resolver dns and of the text of records fails once. */
 #include "resolver/engine/dns_records.h"
+#include "resolver/kinds.h"
 #include "tests/support/fault.h"
 #include "tests/support/script.h"
 

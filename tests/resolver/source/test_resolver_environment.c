@@ -1,4 +1,5 @@
 /* The resolvers environment and aws, by rows. */
+#include "resolver/kinds.h"
 #include "tests/support/script.h"
 
 #include <muster/cluster.h>

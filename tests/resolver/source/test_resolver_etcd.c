@@ -1,4 +1,5 @@
 /* The resolver etcd, by rows. The answers have the form that etcd 3.4 gives. */
+#include "resolver/kinds.h"
 #include "tests/support/script.h"
 
 #include "runtime/base/base64.h"

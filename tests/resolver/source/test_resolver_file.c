@@ -1,4 +1,5 @@
 /* The resolver file, by rows. */
+#include "resolver/kinds.h"
 #include "tests/support/script.h"
 
 #include <setjmp.h>

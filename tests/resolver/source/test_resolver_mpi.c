@@ -3,6 +3,7 @@
  * does not matter left out. */
 #include "tests/support/script.h"
 
+#include "resolver/kinds.h"
 #include "resolver/source/mpi.h"
 
 #include <muster/cluster.h>

@@ -1,6 +1,7 @@
 /* Every allocation of the resolvers of launchers fails once: an error in words or the
  * same as without, nothing leaked. */
 #include "resolver/engine/kind.h"
+#include "resolver/kinds.h"
 #include "tests/support/fault.h"
 #include "tests/support/script.h"
 

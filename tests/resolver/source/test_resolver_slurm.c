@@ -1,5 +1,6 @@
 /* The resolver slurm, by rows; their environments are what srun of Slurm 22.05 gave, with
  * what does not matter left out. */
+#include "resolver/kinds.h"
 #include "tests/support/script.h"
 
 #include <muster/cluster.h>

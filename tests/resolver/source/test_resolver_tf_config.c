@@ -1,5 +1,6 @@
 /* The resolver tf_config, by rows; tests/resolver/spec/test_tf_config.c has the text
  * itself. */
+#include "resolver/kinds.h"
 #include "tests/support/script.h"
 
 #include <setjmp.h>

@@ -1,5 +1,6 @@
 /* Text from outside: what of it may be shown. */
 #include "runtime/base/text.h"
+#include "runtime/document/refuse.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

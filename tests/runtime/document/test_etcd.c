@@ -1,5 +1,5 @@
 /* What is said to etcd's gateway, letter by letter, and what its answers mean. */
-#include "runtime/base/etcd.h"
+#include "runtime/document/etcd.h"
 #include "tests/support/etcd_rows.h"
 
 #include <setjmp.h>

@@ -1,8 +1,9 @@
 /* The jobs of tasks that only have ranks. */
 #include "resolver/engine/kind.h"
 #include "resolver/spec/cluster.h"
-#include "runtime/base/json.h"
 #include "runtime/base/text.h"
+#include "runtime/document/json.h"
+#include "runtime/document/refuse.h"
 
 #include <stdio.h>
 #include <string.h>

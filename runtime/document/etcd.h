@@ -4,8 +4,8 @@
  * Every request is a POST of a JSON object to one of the paths below. Keys and values are
  * base64, 64-bit numbers are text, and what is zero, false or empty is left out of
  * answers. docs/decisions/0010-etcd.md has what was measured. */
-#ifndef MU_RUNTIME_BASE_ETCD_H
-#define MU_RUNTIME_BASE_ETCD_H
+#ifndef MU_RUNTIME_DOCUMENT_ETCD_H
+#define MU_RUNTIME_DOCUMENT_ETCD_H
 
 #include "muster/error.h"
 #include "runtime/base/build.h"

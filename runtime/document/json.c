@@ -1,4 +1,4 @@
-#include "runtime/base/json.h"
+#include "runtime/document/json.h"
 
 #include "runtime/base/text.h"
 

@@ -1,5 +1,5 @@
 /* JSON with one large list, which is read item by item. */
-#include "runtime/base/json.h"
+#include "runtime/document/json.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

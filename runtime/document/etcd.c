@@ -1,8 +1,8 @@
-#include "runtime/base/etcd.h"
+#include "runtime/document/etcd.h"
 
 #include "runtime/base/base64.h"
-#include "runtime/base/json.h"
 #include "runtime/base/text.h"
+#include "runtime/document/json.h"
 
 #include <inttypes.h>
 #include <stdio.h>

@@ -5,8 +5,8 @@
  * accepted beyond strict JSON.
  *
  * Thread: any; cJSON_GetErrorPtr(), which belongs to the process, is not used. */
-#ifndef MU_RUNTIME_BASE_JSON_H
-#define MU_RUNTIME_BASE_JSON_H
+#ifndef MU_RUNTIME_DOCUMENT_JSON_H
+#define MU_RUNTIME_DOCUMENT_JSON_H
 
 #include <muster/error.h>
 
