@@ -18,6 +18,7 @@ struct slow_sources {
     struct mu__sources base;        /* first: operations cast */
     const struct slow_row *rows;    /* ended by a NULL name */
     unsigned requested;
+    unsigned pauses;
     unsigned cut_off;               /* requests that the end came before */
     uint64_t now_ms;
     char lines[4096];               /* of progress, "[NOW] LINE\n" */

@@ -242,6 +242,8 @@ static void test_taken_back(void **state)
 static void test_pinned(void **state)
 {
     char path[] = "/tmp/muster-program-XXXXXX";
+    struct mu__requests *requests;
+    struct mu__sources_uv *other;
     struct mu__request request;
     struct asking a;
     char script[160];
@@ -263,6 +265,13 @@ static void test_pinned(void **state)
     }
     request.again = 0;
     assert_string_equal(asking_get(&a, &request)->data, "2\n");
+
+    /* Those that use its cache need not run it either. */
+    assert_int_equal(mu__sources_uv_new(a.sources, &other), 0);
+    assert_int_equal(mu__requests_new(mu__sources_uv_base(other), NULL, &requests), 0);
+    assert_string_equal(mu__requests_get(requests, &request)->data, "2\n");
+    mu__requests_free(requests);
+    mu__sources_uv_free(other);
     end(&a);
     assert_int_equal(unlink(path), 0);
 }
