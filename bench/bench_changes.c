@@ -26,7 +26,6 @@ struct place {
     uint64_t drawn;
     bool wanted;
     uint64_t heard;         /* frames that the chief has said */
-    uint32_t epoch;         /* in its last HELLO */
     uint64_t incarnations;  /* of peers, so far */
     uint32_t *outs;         /* of each worker's last dial */
     uint32_t workers;
@@ -104,30 +103,10 @@ static void forget(struct mu__wire *wire, uint32_t number)
     (void)number;
 }
 
-static uint32_t epoch_in(struct place *p, struct mu__buf *hello)
+static int swallow(struct mu__wire *wire, uint32_t connection, struct mu__buf *frame)
 {
-    size_t offset = MU__FRAME_HEADER_BYTES;
-    struct mu__pool *pool = mu__kernel_pool(p->member.kernel);
-    struct mu__msg *msg = NULL;
-    uint32_t epoch;
-
-    if (mu__decode(&mu__frame_messages, pool, hello, &offset, NULL, 0, &msg) != 0 ||
-        msg == NULL)
-        abort();
-    epoch = ((struct mu__hello *)mu__body(msg))->epoch;
-    mu__pool_put(pool, msg);
-    return epoch;
-}
-
-static int swallow(struct mu__wire *wire, uint32_t out, struct mu__buf *frame)
-{
-    struct place *p = place_of(wire);
-    struct mu__frame_header header;
-
-    (void)out;
-    p->heard++;
-    if (mu__frame_read(frame, &header) == 0 && header.type == MU__FRAME_HELLO)
-        p->epoch = epoch_in(p, frame);
+    (void)connection;
+    place_of(wire)->heard++;
     mu__buf_unref(frame);
     return 0;
 }
@@ -140,7 +119,7 @@ static const char *last_error(struct mu__wire *wire, uint32_t out)
 }
 
 static const struct mu__wire_ops wire_ops = {
-    .buffer = buffer, .dial = dial, .hangup = forget, .send = swallow, .drop = forget,
+    .buffer = buffer, .dial = dial, .hangup = forget, .send = swallow,
     .last_error = last_error};
 
 static void run_turns(struct place *p)
@@ -153,11 +132,9 @@ static void run_turns(struct place *p)
 
 /* ---- Peers ---- */
 
-static struct mu__buf *frame_of(const struct place *p, uint8_t type, uint64_t from,
-                                uint64_t to)
+static struct mu__buf *frame_of(uint8_t type, uint64_t from, uint64_t to)
 {
-    const struct mu__frame_header header = {MU__FRAME_VERSION, type, from, to, 1,
-                                            p->epoch};
+    const struct mu__frame_header header = {MU__FRAME_VERSION, type, from, to, 1};
     struct mu__buf *frame = need(mu__buf_new(512));
 
     mu__frame_write(frame, &header);
@@ -185,7 +162,7 @@ static void say_hello(struct place *p, uint32_t in, uint64_t incarnation, uint32
         .index = worker,
         .address = mu__view_str(url),
     };
-    say(p, in, &mu__frame_messages, msg, frame_of(p, MU__FRAME_HELLO, incarnation, 0));
+    say(p, in, &mu__frame_messages, msg, frame_of(MU__FRAME_HELLO, incarnation, p->member.incarnation));
     free(msg);
 }
 
@@ -196,7 +173,7 @@ static void say_register(struct place *p, uint32_t in, uint64_t incarnation)
     msg->to.actor = MU__SUPERVISOR;
     ((struct mu__register *)mu__body(msg))->threads = 1;
     say(p, in, &mu__messages, msg,
-        frame_of(p, MU__FRAME_DATA, incarnation, p->member.incarnation));
+        frame_of(MU__FRAME_DATA, incarnation, p->member.incarnation));
     free(msg);
 }
 
@@ -205,7 +182,7 @@ static void name_url(char *out, size_t size, uint32_t worker, uint32_t port)
     (void)snprintf(out, size, "tcp://w%u:%u", worker, port);
 }
 
-/* Each of them dials back. */
+/* Each of them answers. */
 static void answer_all(struct place *p, uint32_t port)
 {
     char url[64];
@@ -214,11 +191,11 @@ static void answer_all(struct place *p, uint32_t port)
         uint64_t incarnation = ++p->incarnations + 1000;
 
         name_url(url, sizeof url, i, port);
-        mu__member_events.out_up(&p->member, p->outs[i]);
+        mu__member_events.up(&p->member, p->outs[i]);
         run_turns(p);
-        say_hello(p, (uint32_t)incarnation, incarnation, i, url);
+        say_hello(p, p->outs[i], incarnation, i, url);
         run_turns(p);
-        say_register(p, (uint32_t)incarnation, incarnation);
+        say_register(p, p->outs[i], incarnation);
         run_turns(p);
     }
     if (mu__links_count_up(p->member.links) != p->workers)

@@ -212,8 +212,8 @@ static void carry(struct mu__tls *from, struct mu__tls *to)
 
 static void shake_hands(struct mu__tls_identity *identity)
 {
-    struct mu__tls *client = mu__tls_new(identity, false, MU__RIGHT_ALL);
-    struct mu__tls *server = mu__tls_new(identity, true, MU__RIGHT_ALL);
+    struct mu__tls *client = mu__tls_new(identity, false);
+    struct mu__tls *server = mu__tls_new(identity, true);
 
     if (client == NULL || server == NULL || mu__tls_begin(client) != 0)
         cluster_die("handshake", "cannot begin");

@@ -3,7 +3,6 @@
 #include "cli/output/log.h"
 #include "cli/resolve/cluster_flags.h"
 #include "cli/verbs.h"
-#include "node/discovery/own_address.h"
 #include "node/node.h"
 #include "node/options.h"
 #include "resolver/spec/cluster.h"
@@ -183,9 +182,8 @@ static int read_targets(struct cmd_client *client, cmd_target_fn target, mu_erro
 }
 
 mu_node_options cmd_client_options(const struct cmd_options *options, struct cmd_log *log,
-                                   const mu_cluster *cluster, const char *route)
+                                   const mu_cluster *cluster)
 {
-    const char *bind = cmd_text(options, CMD_FLAG_BIND);
     mu_node_options made;
 
     mu_node_options_init(&made);
@@ -194,8 +192,6 @@ mu_node_options cmd_client_options(const struct cmd_options *options, struct cmd
     made.service_hosts = "none";
     made.task_type = "client";
     made.task_index = INDEX_FIRST + (int)(getpid() % INDEX_COUNT);
-    made.bind_address = bind != NULL ? bind : route[0] == '\0' ? NULL : route;
-    made.advertise_address = cmd_text(options, CMD_FLAG_ADVERTISE);
     made.log = cmd_log_line;
     made.log_user = log;
     made.log_level = log->level;
@@ -224,14 +220,12 @@ static int open_any(struct cmd_client *client, mu_node_options *options, mu_erro
 static int request_as_client(struct cmd_client *client, cmd_target_fn target,
                              cmd_request_fn request, mu_error *error)
 {
-    char route[MU__ROUTE_BYTES];
     mu_node_options options;
     int rv;
 
     if (read_targets(client, target, error) != 0)
         return CMD_USAGE;
-    mu__route(client->address, route);
-    options = cmd_client_options(client->options, &client->log, client->targets, route);
+    options = cmd_client_options(client->options, &client->log, client->targets);
     mu__options_name_cluster(&options, client->cluster_name);
     if (client->hosts != NULL)
         options.service_hosts = client->hosts;

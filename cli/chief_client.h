@@ -56,10 +56,9 @@ int64_t cmd_timeout_ms(const struct cmd_client *client);
 int64_t cmd_wait_timeout_ms(const struct cmd_client *client);
 
 /* The options of a client node with a task index of its own, without coordination
- * service. `route` is the address to bind to unless --bind is given; "": any. The texts
- * are borrowed. */
+ * service. The texts are borrowed. */
 mu_node_options cmd_client_options(const struct cmd_options *options, struct cmd_log *log,
-                                   const mu_cluster *cluster, const char *route);
+                                   const mu_cluster *cluster);
 
 /* Parse "worker:1" or "/job:worker/task:1". False: neither, or the type is too long. */
 enum { CMD_TYPE_BYTES = 16 };

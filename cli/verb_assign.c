@@ -5,7 +5,6 @@
 #include "cli/output/print_json.h"
 #include "cli/resolve/cluster_flags.h"
 #include "cli/verbs.h"
-#include "node/discovery/own_address.h"
 #include "resolver/spec/cluster.h"
 
 #include "muster/compat/server.h"
@@ -106,15 +105,12 @@ static int64_t left_ms(const struct assigning *o)
 static void assign_one(struct assigning *o, const char *type, int index)
 {
     const char *url = mu__cluster_url(o->cluster, type, index);
-    const char *bind = cmd_text(o->options, CMD_FLAG_BIND);
-    char route[MU__ROUTE_BYTES];
     mu_server_assignment offer;
     mu_node_options peer;
     mu_error error = {0};
     char task[64];
     int rv;
 
-    mu__route(url, route);
     mu__task_name(task, sizeof task, type, index);
     mu_server_assignment_init(&offer);
     offer.cluster = o->cluster;
@@ -124,7 +120,6 @@ static void assign_one(struct assigning *o, const char *type, int index)
     offer.tls = peer.tls;
     offer.task_type = type;
     offer.task_index = index;
-    offer.bind_address = bind != NULL ? bind : route[0] == '\0' ? NULL : route;
     offer.log = cmd_log_line;
     offer.log_user = &o->log;
     offer.log_level = o->log.level;

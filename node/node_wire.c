@@ -34,11 +34,22 @@ static bool has_task_of_nng(const mu_cluster *cluster)
     return false;
 }
 
-int mu__node_wire_choose(const mu_node_options *options, const char *bind_url,
-                         mu_error *ret_error, bool *ret_is_nng)
+static bool dials_nng(const struct mu__node_wire_urls *urls)
 {
-    bool is_of_nng = mu__url_is_of_nng(bind_url);
-    bool is_nng = is_of_nng || has_task_of_nng(options->cluster);
+    const char *const *url = urls->dials_each;
+
+    for (; url != NULL && *url != NULL; url++)
+        if (mu__url_is_of_nng(*url))
+            return true;
+    return urls->dials_any != NULL && mu__url_is_of_nng(urls->dials_any);
+}
+
+int mu__node_wire_choose(const mu_node_options *options,
+                         const struct mu__node_wire_urls *urls, mu_error *ret_error,
+                         bool *ret_is_nng)
+{
+    bool is_of_nng = urls->bind != NULL && mu__url_is_of_nng(urls->bind);
+    bool is_nng = is_of_nng || dials_nng(urls) || has_task_of_nng(options->cluster);
 
     if (is_given(options->wire)) {
         is_nng = strcmp(options->wire, "nng") == 0;
@@ -49,7 +60,7 @@ int mu__node_wire_choose(const mu_node_options *options, const char *bind_url,
         return mu_error_set(ret_error, -MU_EINVALID,
                             "cannot listen at %s: the wire \"uv\" has tcp:// and ipc://; "
                             "leave the option wire out, or set it to \"nng\"",
-                            bind_url);
+                            urls->bind);
     if (is_nng && options->tls.insecure == 0 && !is_given(options->tls.ca))
         return mu_error_set(ret_error, -MU_EINVALID,
                             "the wire of nng's sockets proves itself by certificates, "
@@ -73,30 +84,29 @@ static int open_nng(const char *bind_url, struct mu__listening *listening,
                     mu_error *ret_error, struct mu__wire_nng **ret_wire)
 {
     char url[sizeof listening->text];
+    bool listens = listening->fd >= 0 || bind_url != NULL;
 
     (void)snprintf(url, sizeof url, "%s",
-                   listening->fd >= 0 ? listening->text : bind_url);
+                   listening->fd >= 0 ? listening->text : listens ? bind_url : "");
     mu__listening_close(listening);
-    return mu__wire_nng_open(loop, url, pem, events, owner, ret_error, ret_wire);
+    return mu__wire_nng_open(loop, listens ? url : NULL, pem, events, owner, ret_error,
+                             ret_wire);
 }
 
-int mu__node_wire_open(const mu_node_options *options, const char *bind_url,
-                       struct mu__listening *listening, const struct mu__tls_pem *pem,
-                       uv_loop_t *loop, const struct mu__wire_events *events, void *owner,
+int mu__node_wire_open(bool is_nng, const char *bind_url, struct mu__listening *listening,
+                       const struct mu__tls_pem *pem, uv_loop_t *loop,
+                       const struct mu__wire_events *events, void *owner,
                        mu_error *ret_error, struct mu__node_wire *ret_wire)
 {
-    bool is_nng;
-    int rv = mu__node_wire_choose(options, bind_url, ret_error, &is_nng);
-
     *ret_wire = (struct mu__node_wire){NULL, NULL};
-    if (rv != 0)
-        return rv;
     if (is_nng)
         return open_nng(bind_url, listening, pem, loop, events, owner, ret_error,
                         &ret_wire->nng);
     if (listening->fd >= 0)
         return mu__wire_uv_adopt(loop, listening, events, owner, ret_error,
                                  &ret_wire->uv);
+    if (bind_url == NULL)
+        return mu__wire_uv_open_deaf(loop, events, owner, ret_error, &ret_wire->uv);
     return mu__wire_uv_open(loop, bind_url, events, owner, ret_error, &ret_wire->uv);
 }
 

@@ -21,17 +21,14 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/un.h>
-#include <unistd.h>
 
 enum {
     LOG_TEXT_BYTES = 1536,
     VERIFIED_BYTES = 8 << 20,   /* of a journal, before the node begins: some ms */
-    JOURNAL_STILL_S = 60,       /* no more of it was read for so long: that is an error */
-    NAME_BYTES_MAX = 48         /* of a socket beside those of peers */
+    JOURNAL_STILL_S = 60        /* no more of it was read for so long: that is an error */
 };
 
-static const char default_bind[] = "tcp://127.0.0.1:0";
+static const char bind_none[] = "none";
 
 /* ---- log ---- */
 
@@ -89,8 +86,8 @@ static void on_log(void *owner, enum mu__log_level level, const char *who,
 
 /* ---- options ---- */
 
-/* A worker that the cluster does not list says where it listens: one without an address
- * of its own is more likely one with a wrong index. */
+/* A worker that the cluster does not list says where it listens, or that it does not: one
+ * that says nothing is more likely one with a wrong index. */
 static int check_task(const mu_node_options *o, mu_error *ret_error)
 {
     struct mu__worker_types types;
@@ -140,55 +137,32 @@ static const char *own_url(const mu_node_options *o)
     return mu__cluster_url(o->cluster, o->task_type, o->task_index);
 }
 
-/* How many bytes of a socket's url, "ipc:///FOLDER/NAME", lead to its folder, where this
- * process may make another one; 0: it may not, or the url is of tcp. */
-static int folder_of(const char *url)
+/* Where to listen; NULL: nowhere. Who has no address is dialled by nobody, and only
+ * dials. */
+static const char *bind_url(const mu_node_options *o)
 {
-    char folder[sizeof((struct sockaddr_un *)NULL)->sun_path];
-    int length = is_ipc(url) ? (int)(strrchr(url, '/') - url) : 0;
+    const char *url = o->bind_address != NULL ? o->bind_address : own_url(o);
 
-    if (length <= (int)strlen("ipc://") || length > (int)sizeof folder - NAME_BYTES_MAX)
-        return 0;
-    (void)snprintf(folder, sizeof folder, "%.*s", length - (int)strlen("ipc://"),
-                   url + strlen("ipc://"));
-    return access(folder, W_OK | X_OK) == 0 ? length : 0;
+    return url == NULL || strcmp(url, bind_none) == 0 ? NULL : url;
 }
 
-/* The first of the nodes that are dialled, if unix sockets lead to all of them. */
-static const char *unix_peer(const mu_node_options *o, const struct mu__node_extra *extra)
+/* Whether unix sockets lead to all nodes that are known, and to this one. */
+static bool is_on_one_machine(const mu_node_options *o,
+                              const struct mu__node_wire_urls *urls)
 {
-    const char *first = extra == NULL ? NULL : extra->dials_any;
+    const char *const *each = urls->dials_each;
+    bool is_so = urls->dials_any == NULL || is_ipc(urls->dials_any);
     const char *type;
     const char *url;
     int index;
 
-    for (size_t i = 0;
-         mu_cluster_task_at(o->cluster, i, &type, &index, &url) == 0; i++) {
-        if (!is_ipc(url))
-            return NULL;
-        first = first == NULL ? url : first;
-    }
-    return first;
-}
-
-/* Where to listen. A node without an address of its own does so beside its peers, where
- * these have unix sockets, and else at a free port of loopback. */
-static const char *bind_url(const mu_node_options *o, const struct mu__node_extra *extra,
-                            char own[MU__OWN_ADDRESS_BYTES])
-{
-    const char *url = own_url(o);
-    const char *peer;
-    int folder;
-
-    if (o->bind_address != NULL || url != NULL)
-        return o->bind_address != NULL ? o->bind_address : url;
-    peer = unix_peer(o, extra);
-    folder = peer == NULL ? 0 : folder_of(peer);
-    if (folder == 0)
-        return default_bind;
-    (void)snprintf(own, MU__OWN_ADDRESS_BYTES, "%.*s/%.15s-%d-%" PRIx64, folder, peer,
-                   o->task_type, (int)getpid(), uv_hrtime());
-    return own;
+    if (urls->bind != NULL)
+        return is_ipc(urls->bind);
+    for (; each != NULL && *each != NULL; each++)
+        is_so = is_so && is_ipc(*each);
+    for (size_t i = 0; mu_cluster_task_at(o->cluster, i, &type, &index, &url) == 0; i++)
+        is_so = is_so && is_ipc(url);
+    return is_so;
 }
 
 static bool has_free_port(const char *url)
@@ -203,6 +177,8 @@ static void set_address(mu_node *node, const mu_node_options *o)
     const char *url = own_url(o);
     const char *words = NULL;
 
+    if (mu__node_wire_url(&node->network.wire)[0] == '\0')
+        return;     /* it has none */
     if (o->advertise_address != NULL || url == NULL || has_free_port(url))
         words = mu__advertised(mu__node_wire_url(&node->network.wire),
                                o->advertise_address, node->address);
@@ -214,38 +190,14 @@ static void set_address(mu_node *node, const mu_node_options *o)
                                                  node->address};
 }
 
-/* What peers are told of this process. */
-struct process_names {
-    char host[UV_MAXHOSTNAMESIZE];
-    char listens[MU__OWN_ADDRESS_BYTES];
-};
-
-/* The socket's url; when it listens at any address, with the host of the node's
- * address. */
-static void write_listens(const mu_node *node, char *out)
+/* What peers are told of this process; "": nothing. */
+static void name_host(char out[UV_MAXHOSTNAMESIZE])
 {
-    const char *url = mu__node_wire_url(&node->network.wire);
-    const char *colon = strrchr(node->address, ':');
-    bool is_any = strstr(url, "//0.0.0.0:") != NULL || strstr(url, "//[::]:") != NULL ||
-                  strstr(url, "//*:") != NULL;
-    char host[MU__OWN_ADDRESS_BYTES];
+    size_t size = UV_MAXHOSTNAMESIZE;
 
-    (void)snprintf(host, sizeof host, "%.*s:0",
-                   colon == NULL ? 0 : (int)(colon - node->address), node->address);
-    if (is_any)
-        (void)mu__advertised(url, host, out);
-    else
-        (void)snprintf(out, MU__OWN_ADDRESS_BYTES, "%s", url);
-}
-
-static void name_process(const mu_node *node, struct process_names *names)
-{
-    size_t size = sizeof names->host;
-
-    if (uv_os_gethostname(names->host, &size) != 0)
-        names->host[0] = '\0';
-    names->host[63] = '\0';
-    write_listens(node, names->listens);
+    if (uv_os_gethostname(out, &size) != 0)
+        out[0] = '\0';
+    out[63] = '\0';
 }
 
 /* Of the machine's memory, or of what the container may use. */
@@ -280,13 +232,12 @@ static void on_journal(void *owner, uint64_t bytes, uint64_t bytes_all,
 static int start_member(mu_node *node, const mu_node_options *o,
                         const struct mu__node_extra *extra, mu_error *ret_error)
 {
-    struct process_names names;
+    char host[UV_MAXHOSTNAMESIZE];
     struct mu__member_config config = {
         .options = o,
         .address = node->address,
-        .listens = names.listens,
         .software = mu_version(),
-        .host = names.host,
+        .host = host,
         .pid = (uint64_t)uv_os_getpid(),
         .journal = node->journal.storage,
         .journal_news = on_journal,
@@ -299,7 +250,7 @@ static int start_member(mu_node *node, const mu_node_options *o,
         .upcalls = {mu__node_cluster_news, node, mu__node_superseded, node},
     };
 
-    name_process(node, &names);
+    name_host(host);
     mu__service_host_config(&node->service_host, o, &config);
     if (extra != NULL) {
         config.hosts = extra->hosts != NULL ? extra->hosts : config.hosts;
@@ -380,11 +331,17 @@ static void log_proof(void *owner, const char *line)
 /* Said by tasks; a client is gone before anybody could make use of it. */
 static void warn_if_insecure(mu_node *node, const mu_node_options *o)
 {
-    if (node->network.proof == NULL && strcmp(o->task_type, "client") != 0)
+    const char *url = mu__node_wire_url(&node->network.wire);
+
+    if (node->network.proof != NULL || strcmp(o->task_type, "client") == 0)
+        return;
+    if (url[0] == '\0')
+        mu__node_log(node, MU_LOG_WARN, "wire", "insecure: nothing is encrypted");
+    else
         mu__node_log(node, MU_LOG_WARN, "wire",
                      "insecure: nothing is encrypted, and whoever reaches %s may do "
                      "everything",
-                     mu__node_wire_url(&node->network.wire));
+                     url);
 }
 
 static int open_wire(mu_node *node, const mu_node_options *o,
@@ -394,19 +351,21 @@ static int open_wire(mu_node *node, const mu_node_options *o,
     const struct mu__own_proof_log log = {log_proof, node};
     struct mu__own_proof_texts texts = {{NULL}, {0}};
     struct mu__tls_pem pem = {NULL, NULL, NULL, false};
-    char own[MU__OWN_ADDRESS_BYTES];
-    const char *bind = bind_url(o, extra, own);
-    bool late = found->listening.fd >= 0 ? found->listening.url.ipc : is_ipc(bind);
+    const struct mu__node_wire_urls urls = {
+        bind_url(o), extra == NULL ? NULL : extra->dials_any,
+        extra == NULL ? NULL : extra->dials_each};
+    bool late = found->listening.fd >= 0 ? found->listening.url.ipc
+                                         : is_on_one_machine(o, &urls);
     bool is_nng;
-    int rv = mu__node_wire_choose(o, bind, ret_error, &is_nng);
+    int rv = mu__node_wire_choose(o, &urls, ret_error, &is_nng);
 
     if (rv == 0)
         rv = mu__own_proof_open(&o->tls, late, &log, ret_error, &node->network.proof);
     if (rv == 0 && is_nng && node->network.proof != NULL)
         rv = mu__own_proof_pem(node->network.proof, ret_error, &texts, &pem);
     if (rv == 0)
-        rv = mu__node_wire_open(o, bind, &found->listening, pem.ca == NULL ? NULL : &pem,
-                                node->loop,
+        rv = mu__node_wire_open(is_nng, urls.bind, &found->listening,
+                                pem.ca == NULL ? NULL : &pem, node->loop,
                                 &mu__member_events, &node->member, ret_error,
                                 &node->network.wire);
     mu__own_proof_texts_free(&texts);

@@ -7,7 +7,6 @@
 
 #include "actors/packing.h"
 #include "api/compat/compat.h"
-#include "node/discovery/own_address.h"
 #include "node/member/session_config.h"
 #include "node/node.h"
 #include "resolver/spec/cluster.h"
@@ -161,14 +160,12 @@ static int open_offering(const mu_server_assignment *assignment, const char *url
                          mu_error *ret_error, mu_node **ret_node)
 {
     const struct mu__node_extra extra = {.dials_any = url};
-    char route[MU__ROUTE_BYTES];
     mu_cluster *none = mu_cluster_new();
     mu_node_options options;
     int rv;
 
     if (none == NULL)
         return mu_error_set(ret_error, -MU_ENOMEM, "no memory for an offer");
-    mu__route(url, route);
     mu_node_options_init(&options);
     options.cluster = none;
     options.cluster_name = assignment->cluster_name;
@@ -176,9 +173,6 @@ static int open_offering(const mu_server_assignment *assignment, const char *url
     options.task_type = MU__OFFER_TYPE;
     options.task_index = random_index();
     options.service_hosts = "none";
-    options.bind_address = assignment->bind_address != NULL ? assignment->bind_address
-                           : route[0] == '\0'          ? NULL
-                                                       : route;
     options.log = assignment->log;
     options.log_user = assignment->log_user;
     options.log_level = assignment->log_level;

@@ -68,11 +68,11 @@ const struct cmd_flag_spec cmd_flags[CMD_FLAGS_COUNT] = {
            "most unless it is given"),
     OPTION(CLUSTER_NAME, "cluster-name", TEXT, NODES | CLIENTS | CMD_ASSIGN | CMD_CHECK,
            "NAME", "nodes of a cluster with another name are refused"),
-    TEXT(BIND, "bind", "MUSTER_BIND", CMD_NODE | CLIENTS | CMD_ASSIGN | CMD_CHECK, "URL",
-         NULL,
-         "where to listen, \"tcp://0.0.0.0:4000\"; without it the task's own address"),
-    TEXT(ADVERTISE, "advertise", "MUSTER_ADVERTISE", CMD_NODE | CLIENTS | CMD_CHECK,
-         "URL", NULL, "where the others reach this task, if that is not its own address"),
+    TEXT(BIND, "bind", "MUSTER_BIND", CMD_NODE, "URL", NULL,
+         "where to listen, \"tcp://0.0.0.0:4000\"; without it the task's own address; "
+         "\"none\": nowhere, this task only dials"),
+    TEXT(ADVERTISE, "advertise", "MUSTER_ADVERTISE", CMD_NODE, "URL", NULL,
+         "where the others dial this task, if that is not its own address"),
     OPTION(KEY_FILE, "key-file", TEXT, PEERS | CMD_KEY, "FILE",
            "the file of the cluster's key, or of one derived from it (`muster key`), the "
            "same key for all nodes; without it the key is the user's own, which is made "

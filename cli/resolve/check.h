@@ -66,7 +66,6 @@ struct check {
     size_t links_count;
     mu_value *peers;                /* what the answering tasks reported: see
                                        actors/agent/peers.h */
-    char own_address[300];          /* where this client listens */
 };
 
 /* ---- check_node.c ---- */

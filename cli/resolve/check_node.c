@@ -5,7 +5,6 @@
 
 #include "actors/messages.h"
 #include "cli/chief_client.h"
-#include "node/discovery/own_address.h"
 #include "node/node.h"
 #include "resolver/spec/cluster.h"
 
@@ -16,41 +15,16 @@
 
 enum {
     CLOSE_MS = 500,
-    LOOK_MS = 5,            /* between polls of the links */
-    ROUTES_MAX = 32,        /* addresses whose route is looked up */
-    ROUTES_MS = 2000        /* after which no other route is looked up */
+    LOOK_MS = 5             /* between polls of the links */
 };
 
 /* ---- opening ---- */
-
-/* Find an address of this machine that the tasks can dial: a non-loopback one if a task
- * is on another machine. */
-static void find_route(const struct check *check, char *ret_route)
-{
-    uint64_t until_ms = uv_hrtime() / 1000000 + ROUTES_MS;
-
-    ret_route[0] = '\0';
-    for (size_t i = 0; i < check->links_count && i < ROUTES_MAX &&
-                       uv_hrtime() / 1000000 < until_ms;
-         i++) {
-        char route[MU__ROUTE_BYTES];
-
-        mu__route(check->links[i].url, route);
-        if (route[0] == '\0')
-            continue;
-        memcpy(ret_route, route, sizeof route);
-        if (strncmp(route, "tcp://127.", 10) != 0 &&
-            strncmp(route, "tcp://[::1]", 11) != 0)
-            return;
-    }
-}
 
 static int open_node(struct check *check, mu_error *error, mu_node **ret_node)
 {
     const char **urls = calloc(check->links_count + 1, sizeof *urls);
     const struct mu__node_extra extra = {.dials_each = urls};
     mu_cluster *none = mu_cluster_new();
-    char route[MU__ROUTE_BYTES];
     mu_node_options options;
     int rv = -MU_ENOMEM;
 
@@ -58,8 +32,7 @@ static int open_node(struct check *check, mu_error *error, mu_node **ret_node)
     if (urls != NULL && none != NULL) {
         for (size_t i = 0; i < check->links_count; i++)
             urls[i] = check->links[i].url;
-        find_route(check, route);
-        options = cmd_client_options(check->options, &check->log, none, route);
+        options = cmd_client_options(check->options, &check->log, none);
         rv = mu__node_open(&options, &extra, NULL, error, ret_node);
     }
     mu_cluster_free(none);
@@ -136,10 +109,7 @@ static void await_links(struct check *check, mu_node *node)
             continue;
         link->took_ms = ms_since(begin);
         (void)snprintf(link->why, sizeof link->why,
-                       "a node of muster answers, but it does not connect back to "
-                       "%.200s, where this program waits: can it reach that? --bind and "
-                       "--advertise set another address",
-                       check->own_address);
+                       "a node of muster answers, but does not say which task it is");
     }
 }
 
@@ -175,8 +145,6 @@ void check_links(struct check *check)
                          error.message);
         return;
     }
-    (void)snprintf(check->own_address, sizeof check->own_address, "%s",
-                   mu_node_address(node));
     await_links(check, node);
     request_peers(check, node);
     (void)mu_node_close(node, CLOSE_MS, NULL);

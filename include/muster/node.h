@@ -70,14 +70,14 @@ typedef struct mu_node_options {
     int task_index;             /* -1, with a task_type and a resolver that can choose: a
                                    free index */
     const char *bind_address;   /* where to listen; default: the task's own address in the
-                                   cluster; if it has none, a unix socket beside those of
-                                   the others, or a free port on loopback.
+                                   cluster; if it has none (a client), nowhere: the node
+                                   only dials. "none": nowhere, though it has one.
                                    Required for a worker that joins without being listed
-                                   in the cluster ("tcp://host:0": a free port) */
-    const char *advertise_address; /* where peers reach this node; default: the task's own
-                                      address in the cluster, or else where it listens.
-                                      "HOST" and "HOST:0": that host, with the port it
-                                      listens on */
+                                   in the cluster ("tcp://host:0": a free port; "none") */
+    const char *advertise_address; /* where peers dial this node, if it listens; default:
+                                      the task's own address in the cluster, or else where
+                                      it listens. "HOST" and "HOST:0": that host, with the
+                                      port it listens on */
     struct mu_resolver *resolver; /* used when `cluster` is NULL: finds the cluster and
                                      this task (task_type and task_index above take
                                      precedence; resolver.h), announces this task's
@@ -281,7 +281,8 @@ MU_EXPORT void mu_node_unref(mu_node *node);
  * loop once the node is freed. On the loop's thread only. */
 MU_EXPORT void mu_node_close_async(mu_node *node, void (*closed)(void *user), void *user);
 
-/* Where the node listens ("tcp://127.0.0.1:40123"), valid until it is closed. */
+/* Where peers dial the node ("tcp://127.0.0.1:40123"), valid until it is closed; "": it
+ * listens nowhere. */
 MU_EXPORT const char *mu_node_address(const mu_node *node);
 
 /* "/job:worker/task:1", valid until the node is closed. */

@@ -8,9 +8,7 @@
 enum {
     MU__OWN_HOST_BYTES = 64,
     MU__OWN_ADDRESS_BYTES = 288,
-    MU__OWN_LOOK_UP_MS = 2000,  /* of the host's own name */
-    MU__ROUTE_BYTES = 80,
-    MU__ROUTE_LOOK_UP_MS = 2000
+    MU__OWN_LOOK_UP_MS = 2000   /* of the host's own name */
 };
 
 /* A numeric address: what the host's own name stands for, if it is one of an interface's;
@@ -25,11 +23,5 @@ const char *mu__own_host(char ret_host[MU__OWN_HOST_BYTES]);
  * address in place of "any". `out` has MU__OWN_ADDRESS_BYTES. Returns what
  * mu__own_host does. */
 const char *mu__advertised(const char *url, const char *advertise, char *out);
-
-/* Write the url to listen at, on a free port, so that the host of `url`
- * ("tcp://host:port") can dial back: "tcp://10.0.0.7:0". "" when that is not known, or
- * for another kind of url. No packet is sent; a name may be looked up, for
- * MU__ROUTE_LOOK_UP_MS at most. `ret_url` has MU__ROUTE_BYTES. */
-void mu__route(const char *url, char *ret_url);
 
 #endif

@@ -12,9 +12,9 @@
 /* Stands for any type but "worker" whose tasks run closures. */
 #define OWN_TYPE "(own)"
 
-/* Which types a task dials. The other side dials back, so one of two is enough; a task
- * dials those without which it cannot do its work. A task of a type of its own dials the
- * chief, which may not know that the type runs closures, and says so then. */
+/* Which types a task dials. One of two is enough, since a connection goes both ways; a
+ * task dials those without which it cannot do its work. A task of a type of its own dials
+ * the chief, which may not know that the type runs closures, and says so then. */
 static const struct {
     const char *type;
     const char *dials[4];
@@ -136,34 +136,29 @@ struct mu__world_hooks mu__member_hooks(struct mu__member *member)
 
 /* ---- events of the wire ---- */
 
-static void out_up(void *owner, uint32_t out)
+static void up(void *owner, uint32_t connection)
 {
-    mu__links_out_up(((struct mu__member *)owner)->links, out);
+    mu__links_connected(((struct mu__member *)owner)->links, connection);
 }
 
-static void out_down(void *owner, uint32_t out, const char *reason)
+static void down(void *owner, uint32_t connection, const char *reason)
 {
-    mu__links_out_down(((struct mu__member *)owner)->links, out, reason);
+    mu__links_disconnected(((struct mu__member *)owner)->links, connection, reason);
 }
 
-static void writable(void *owner, uint32_t out)
+static void writable(void *owner, uint32_t connection)
 {
-    mu__links_writable(((struct mu__member *)owner)->links, out);
+    mu__links_writable(((struct mu__member *)owner)->links, connection);
 }
 
-static bool frame(void *owner, uint32_t in, struct mu__buf *buf)
+static bool frame(void *owner, uint32_t connection, struct mu__buf *buf)
 {
     struct mu__member *member = owner;
     struct mu__kernel_counters counters;
 
-    mu__links_frame(member->links, in, buf);
+    mu__links_frame(member->links, connection, buf);
     mu__kernel_counters(member->kernel, &counters);
     return counters.queued < MU__QUEUED_PAUSE;
-}
-
-static void in_down(void *owner, uint32_t in, const char *reason)
-{
-    mu__links_in_down(((struct mu__member *)owner)->links, in, reason);
 }
 
 static void refused(void *owner, const char *address, const char *reason)
@@ -177,11 +172,10 @@ static void short_of(void *owner, const char *words)
 }
 
 const struct mu__wire_events mu__member_events = {
-    .out_up = out_up,
-    .out_down = out_down,
+    .up = up,
+    .down = down,
     .writable = writable,
     .frame = frame,
-    .in_down = in_down,
     .burst_end = turn,
     .refused = refused,
     .short_of = short_of,
@@ -245,7 +239,6 @@ static int make_links(struct mu__member *member, const struct mu__member_config 
         .software = config->software,
         .host = config->host,
         .pid = config->pid,
-        .listens = config->listens,
         .claim_ms = MU__CLAIM_SILENCES * config->options->silence_ms + MU__CLAIM_MS,
         .heartbeat_ms = config->options->heartbeat_ms,
         .silence_ms = config->options->silence_ms,

@@ -53,8 +53,7 @@ struct mu__member_config {
                                    default. `run` and task_type outlive the member. Of the
                                    service and its store only `run` and coordinated_jobs
                                    are read: the rest is in `hosts` and `coordination` */
-    const char *address;        /* where peers reach this node */
-    const char *listens;        /* where it listens; NULL: there */
+    const char *address;        /* where peers can dial this node; "": nowhere */
     const char *software;       /* its version; NULL: not said. Outlives the member */
     const char *host;           /* of this process, for messages; NULL: not said */
     uint64_t pid;               /* the same */

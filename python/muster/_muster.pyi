@@ -449,7 +449,7 @@ class BaseServer:
 
 def stop_remote(node: Node, task: str, reason: str, timeout: Optional[float]) -> None: ...
 def offer_cluster(cluster: Any, type: str, index: int, name: Optional[str],
-                  bind_address: Optional[str], config: Tuple[int, int, Tuple[str, ...]],
+                  config: Tuple[int, int, Tuple[str, ...]],
                   timeout: Optional[float]) -> None: ...
 
 class Context:

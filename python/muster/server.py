@@ -145,8 +145,7 @@ def _only_task(cluster: ClusterSpec, job: Optional[str], index: Optional[int]
 
 def offer_cluster(cluster: ClusterSpecLike, task_type: str, task_index: int,
                   timeout: Optional[float] = None, *, config: Any = None,
-                  cluster_name: Optional[str] = None,
-                  bind_address: Optional[str] = None) -> None:
+                  cluster_name: Optional[str] = None) -> None:
     """Assign cluster and task to a server that waits at the address of this task. Returns
     once the server has accepted.
 
@@ -157,4 +156,4 @@ def offer_cluster(cluster: ClusterSpecLike, task_type: str, task_index: int,
     spec = ClusterSpec(cluster)
     spec.validate(task_type, task_index)
     _muster.offer_cluster(spec, task_type, task_index, cluster_name,
-                          bind_address, _config(config), timeout)
+                          _config(config), timeout)

@@ -48,9 +48,9 @@ static void test_up(void **state)
     cluster_start_all(cluster);
     sim_run_until(cluster->sim, 1000);
     expect_trace(cluster,
-        "[   60] chief/0 links: /job:worker/task:0 is up at tcp://worker-0:1\n"
-        "[   70] worker/0 links: /job:chief/task:0 is up at tcp://chief-0:1\n"
-        "[   80] chief/0 supervisor: /job:worker/task:0 takes closures (1 threads, "
+        "[   30] worker/0 links: /job:chief/task:0 is up at tcp://chief-0:1\n"
+        "[   40] chief/0 links: /job:worker/task:0 is up at tcp://worker-0:1\n"
+        "[   40] chief/0 supervisor: /job:worker/task:0 takes closures (1 threads, "
           "window 4)\n");
     end(cluster);
 }
@@ -132,10 +132,9 @@ static void test_other_cluster(void **state)
     cluster_start_all(cluster);
     sim_run_until(cluster->sim, 1000);
     expect_trace(cluster,
-        "[   30] worker/0 links: refused /job:chief/task:0 at tcp://chief-0:1: "
-          "cluster name \"test\", but /job:worker/task:0 belongs to cluster "
-          "\"other\"\n"
-        "[   60] chief/0 links: /job:worker/task:0: it refused us: cluster name "
+        "[   30] worker/0 links: refused /job:chief/task:0 at tcp://chief-0:1: cluster "
+          "name \"test\", but /job:worker/task:0 belongs to cluster \"other\"\n"
+        "[   40] chief/0 links: /job:worker/task:0: it refused us: cluster name "
           "\"test\", but /job:worker/task:0 belongs to cluster \"other\"\n");
     cluster_free(cluster);
 }
@@ -170,11 +169,11 @@ static void test_same_task(void **state)
     sim_run_until(cluster->sim, 100);
     trace = without_incarnations(sim_trace(cluster->sim));
     assert_string_equal(trace,
-        "[   30] worker/0 links: refused /job:chief/task:0 at tcp://chief-0:1: "
-          "task /job:chief/task:0 is already played by tcp://worker-0:1\n"
-        "[   60] chief/0 links: /job:worker/task:0: it refused us: task "
+        "[   30] worker/0 links: refused /job:chief/task:0 at tcp://chief-0:1: task "
           "/job:chief/task:0 is already played by tcp://worker-0:1\n"
-        "[   60] worker/0 links: /job:worker/task:0: it refused us: task "
+        "[   40] chief/0 links: /job:worker/task:0: it refused us: task "
+          "/job:chief/task:0 is already played by tcp://worker-0:1\n"
+        "[   40] worker/0 links: /job:worker/task:0: it refused us: task "
           "/job:chief/task:0 is already played by tcp://worker-0:1\n");
     free(trace);
     cluster_free(cluster);
@@ -196,12 +195,12 @@ static void test_two_workers(void **state)
     sim_run_until(cluster->sim, 2500);
     trace = without_incarnations(sim_trace(cluster->sim));
     assert_string_equal(trace,
-        "[   60] worker/0 links: /job:ps/task:0 is up at tcp://ps-0:1\n"
-        "[   70] ps/0 links: /job:worker/task:0 is up at tcp://worker-0:1\n"
+        "[   30] ps/0 links: /job:worker/task:0 is up at tcp://worker-0:1\n"
+        "[   40] worker/0 links: /job:ps/task:0 is up at tcp://ps-0:1\n"
         "[ 1030] ps/0 links: refused /job:worker/task:0 at tcp://twin:1: task "
           "/job:worker/task:0 is already played by tcp://worker-0:1\n"
-        "[ 1060] twin links: /job:ps/task:0: it refused us: task "
-          "/job:worker/task:0 is already played by tcp://worker-0:1\n");
+        "[ 1040] twin links: /job:ps/task:0: it refused us: task /job:worker/task:0 is "
+          "already played by tcp://worker-0:1\n");
     free(trace);
     sim_crash(cluster->workers[0]->node);
     sim_run_until(cluster->sim, 4000);

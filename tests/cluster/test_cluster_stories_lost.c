@@ -21,8 +21,8 @@ static void test_worker_crash(void **state)
     expect_trace(cluster,
         "[ 1170] sim note: worker/0 runs square 1\n"
         "[ 1170] sim note: worker/1 runs square 0\n"
-        "[ 1510] chief/0 links: /job:worker/task:0 is lost: connection to it "
-          "broke: connection reset by the peer\n"
+        "[ 1510] chief/0 links: /job:worker/task:0 is lost: its "
+          "connection broke: closed by the peer\n"
         "[ 1510] chief/0 supervisor: /job:worker/task:0 is lost with 4 closures "
           "in flight: they run again elsewhere\n"
         "[ 2170] sim note: worker/1 runs square 3\n"
@@ -31,14 +31,14 @@ static void test_worker_crash(void **state)
     expect_trace(cluster,
         "[ 4170] sim note: worker/1 runs square 7\n"
         "[ 4534] chief/0 links: waiting for /job:worker/task:0 at "
-          "tcp://worker-0:1 for 3 s (dialling; connection to it broke: "
-          "connection reset by the peer)\n"
+          "tcp://worker-0:1 for 3 s (dialling; its connection broke: "
+          "closed by the peer)\n"
         "[ 5170] sim note: worker/1 runs square 9\n"
         "[ 6170] sim note: worker/1 runs square 2\n"
         "[ 7170] sim note: worker/1 runs square 5\n"
         "[ 7534] chief/0 links: waiting for /job:worker/task:0 at "
-          "tcp://worker-0:1 for 6 s (dialling; connection to it broke: "
-          "connection reset by the peer)\n"
+          "tcp://worker-0:1 for 6 s (dialling; its connection broke: "
+          "closed by the peer)\n"
         "[ 8170] sim note: worker/1 runs square 6\n"
         "[ 9170] sim note: worker/1 runs square 8\n"
         "[10170] sim note: worker/1 runs square 10\n"
@@ -62,16 +62,16 @@ static void test_worker_restart(void **state)
     assert_int_equal(sim_restart(cluster->workers[0]->node), 0);
     assert_int_equal(join(cluster->chief), 0);
     expect_trace(cluster,
-        "[  510] chief/0 links: /job:worker/task:0 is lost: connection to it broke: "
-          "connection reset by the peer\n"
+        "[  510] chief/0 links: /job:worker/task:0 is lost: its connection broke: "
+          "closed by the peer\n"
         "[  510] chief/0 supervisor: /job:worker/task:0 is lost with 2 closures in "
           "flight: they run again elsewhere\n"
-        "[  644] chief/0 links: /job:worker/task:0 is up at tcp://worker-0:1\n"
-        "[  654] worker/0 links: /job:chief/task:0 is up at tcp://chief-0:1\n"
-        "[  664] chief/0 supervisor: /job:worker/task:0 takes closures (1 threads, "
+        "[  614] worker/0 links: /job:chief/task:0 is up at tcp://chief-0:1\n"
+        "[  624] chief/0 links: /job:worker/task:0 is up at tcp://worker-0:1\n"
+        "[  624] chief/0 supervisor: /job:worker/task:0 takes closures (1 threads, "
           "window 4)\n"
-        "[ 1674] sim note: worker/0 runs square 0\n"
-        "[ 2674] sim note: worker/0 runs square 1\n");
+        "[ 1634] sim note: worker/0 runs square 0\n"
+        "[ 2634] sim note: worker/0 runs square 1\n");
     expect_squares(closures, 2);
     assert_int_equal(cluster->runs[0], 1);
     end(cluster);
@@ -92,15 +92,15 @@ static void test_cut(void **state)
     sim_cut(cluster->sim, cluster->chief->node, cluster->workers[0]->node);
     assert_int_equal(join(cluster->chief), 0);
     expect_trace(cluster,
-        "[  510] chief/0 links: /job:worker/task:0 is lost: connection to it broke: "
+        "[  510] worker/0 links: /job:chief/task:0 is lost: its connection broke: "
+          "connection broken\n"
+        "[  510] chief/0 links: /job:worker/task:0 is lost: its connection broke: "
           "connection broken\n"
         "[  510] chief/0 supervisor: /job:worker/task:0 is lost with 1 closure in "
           "flight: it runs again elsewhere\n"
-        "[  510] worker/0 links: /job:chief/task:0 is lost: its connection broke: "
-          "connection broken\n"
-        "[  644] chief/0 links: /job:worker/task:0 is up at tcp://worker-0:1\n"
-        "[  654] worker/0 links: /job:chief/task:0 is up at tcp://chief-0:1\n"
-        "[  664] chief/0 supervisor: /job:worker/task:0 takes closures (1 threads, "
+        "[  614] worker/0 links: /job:chief/task:0 is up at tcp://chief-0:1\n"
+        "[  624] chief/0 links: /job:worker/task:0 is up at tcp://worker-0:1\n"
+        "[  624] chief/0 supervisor: /job:worker/task:0 takes closures (1 threads, "
           "window 4)\n"
         "[ 1170] sim note: worker/0 runs square 0\n"
         "[ 2170] sim note: worker/0 runs square 0\n");
@@ -151,12 +151,12 @@ static void test_silence(void **state)
     sim_heal(cluster->sim);
     run_until(cluster, 5000);
     expect_trace(cluster,
-        "[  700] chief/0 links: /job:worker/task:0 is lost: silent for 540 ms\n"
-        "[  700] chief/0 supervisor: /job:worker/task:0 is lost; nothing was in flight\n"
-        "[  700] worker/0 links: /job:chief/task:0 is lost: silent for 540 ms\n"
-        "[ 2094] chief/0 links: /job:worker/task:0 is up at tcp://worker-0:1\n"
-        "[ 2104] worker/0 links: /job:chief/task:0 is up at tcp://chief-0:1\n"
-        "[ 2114] chief/0 supervisor: /job:worker/task:0 takes closures (1 threads, "
+        "[  650] chief/0 links: /job:worker/task:0 is lost: silent for 540 ms\n"
+        "[  650] chief/0 supervisor: /job:worker/task:0 is lost; nothing was in flight\n"
+        "[  650] worker/0 links: /job:chief/task:0 is lost: silent for 540 ms\n"
+        "[ 2014] worker/0 links: /job:chief/task:0 is up at tcp://chief-0:1\n"
+        "[ 2024] chief/0 links: /job:worker/task:0 is up at tcp://worker-0:1\n"
+        "[ 2024] chief/0 supervisor: /job:worker/task:0 takes closures (1 threads, "
           "window 4)\n");
     end(cluster);
 }
@@ -198,7 +198,7 @@ static void test_chief_pause(void **state)
     assert_int_equal(join(cluster->chief), 0);
     run_for(cluster, 3000);
     expect_trace(cluster,
-        "[ 3170] chief/0 links: this process stood still for 3020 ms\n");
+        "[ 3165] chief/0 links: this process stood still for 3015 ms\n");
     expect_squares(closures, 2);
     assert_int_equal(cluster_count(&cluster->chief->session->shared.retried), 0);
     end(cluster);
@@ -222,15 +222,15 @@ static void test_long_chief_pause(void **state)
         "[  700] worker/0 links: /job:chief/task:0 is lost: silent for 530 ms\n"
         "[ 1170] sim note: worker/0 runs square 0\n"
         "[ 3165] chief/0 links: this process stood still for 3015 ms\n"
-        "[ 3165] chief/0 links: /job:worker/task:0 is lost: connection to it broke: "
-          "connection reset by the peer\n"
+        "[ 3165] chief/0 links: /job:worker/task:0 is lost: its connection broke: "
+          "closed by the peer\n"
         "[ 3165] chief/0 supervisor: /job:worker/task:0 is lost with 1 closure in "
           "flight: it runs again elsewhere\n"
-        "[ 3299] chief/0 links: /job:worker/task:0 is up at tcp://worker-0:1\n"
-        "[ 3309] worker/0 links: /job:chief/task:0 is up at tcp://chief-0:1\n"
-        "[ 3319] chief/0 supervisor: /job:worker/task:0 takes closures (1 threads, "
+        "[ 3269] worker/0 links: /job:chief/task:0 is up at tcp://chief-0:1\n"
+        "[ 3279] chief/0 links: /job:worker/task:0 is up at tcp://worker-0:1\n"
+        "[ 3279] chief/0 supervisor: /job:worker/task:0 takes closures (1 threads, "
           "window 4)\n"
-        "[ 4329] sim note: worker/0 runs square 0\n");
+        "[ 4289] sim note: worker/0 runs square 0\n");
     expect_squares(&closure, 1);
     end(cluster);
 }
@@ -354,8 +354,8 @@ static void test_chief_lost(void **state)
         assert_int_equal(mu_remote_value_state(closures[i]->future), MU_REMOTE_ABORTED);
         assert_int_equal(closures[i]->future->error->code, -MU_EUNAVAILABLE);
         assert_string_equal(closures[i]->future->error->message,
-            "/job:chief/task:0 at tcp://chief-0:1 is lost: connection to it "
-              "broke: connection broken");
+            "/job:chief/task:0 at tcp://chief-0:1 is lost: its "
+              "connection broke: connection broken");
     }
     call = cluster_ask(client, MU__CLIENT_JOIN, -1);
     assert_int_equal(cluster_wait(call), -MU_EUNAVAILABLE);

@@ -22,22 +22,22 @@ struct listener {
     uint64_t bytes;
 };
 
-static bool on_frame(void *owner, uint32_t in, struct mu__buf *frame)
+static bool on_frame(void *owner, uint32_t connection, struct mu__buf *frame)
 {
     struct listener *listener = owner;
     struct mu__wire *wire = mu__wire_uv_wire(listener->wire);
 
     if (listener->lets_in && listener->frames == 0)
-        wire->ops->member(wire, in);
+        wire->ops->member(wire, connection);
     listener->frames++;
     listener->bytes += frame->size;
     return !listener->pauses;
 }
 
-static void on_in_down(void *owner, uint32_t in, const char *reason)
+static void on_down(void *owner, uint32_t connection, const char *reason)
 {
     (void)owner;
-    (void)in;
+    (void)connection;
     must(reason[0] != '\0', "a reason");
 }
 
@@ -59,7 +59,7 @@ static void make_listener(struct listener *listener, bool is_secured)
 {
     static const struct mu__tls_source source = {identity_now, NULL};
     static const struct mu__wire_events events = {
-        .frame = on_frame, .in_down = on_in_down, .burst_end = on_burst_end};
+        .frame = on_frame, .down = on_down, .burst_end = on_burst_end};
 
     if (listener->wire != NULL)
         return;
@@ -83,14 +83,21 @@ static void spell(const struct stream *stream, bool lets_in, struct listener *re
     size_t at = MU__SP_GREETING_BYTES;
 
     *ret_all = (struct listener){.frames = 0};
-    if (stream->size < at || !mu__greeting_is(stream->bytes, MU__SP_PUSH))
+    if (stream->size < at || !mu__sp_is_greeting(stream->bytes, MU__SP_DIALS))
         return;
-    while (stream->size - at >= 8) {
+    while (stream->size - at >= 8 + MU__SP_PREFACE_BYTES) {
+        struct mu__sp_preface preface;
         uint64_t size = 0;
 
         for (int i = 0; i < 8; i++)
             size = size << 8 | stream->bytes[at++];
-        if (size > most || size > stream->size - at)
+        if (size < MU__SP_PREFACE_BYTES || !mu__sp_read(stream->bytes + at, &preface))
+            return;
+        at += MU__SP_PREFACE_BYTES;
+        size -= MU__SP_PREFACE_BYTES;
+        if (preface.is_note && size == 0)
+            continue;
+        if (preface.is_note || size > most || size > stream->size - at)
             return;
         at += (size_t)size;
         ret_all->frames++;
@@ -104,7 +111,7 @@ static void spell(const struct stream *stream, bool lets_in, struct listener *re
 
 static void run_until_over(const struct listener *listener)
 {
-    for (int turn = 0; listener->wire->ins.count > 0; turn++) {
+    for (int turn = 0; listener->wire->connections.count > 0; turn++) {
         must(turn < TURNS_MAX, "the connection ends");
         (void)uv_run(&loop, UV_RUN_NOWAIT);
     }
@@ -114,7 +121,7 @@ static void run_until_over(const struct listener *listener)
 /* Pieces that nobody reads any more are left out. */
 static void say(int fd, const struct listener *listener, const uint8_t *data, size_t size)
 {
-    if (listener->wire->ins.count > 0)
+    if (listener->wire->connections.count > 0)
         (void)send(fd, data, size, MSG_NOSIGNAL | MSG_DONTWAIT);
     (void)uv_run(&loop, UV_RUN_NOWAIT);
 }
@@ -143,7 +150,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     stream.size = 0;
     must(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, ends) == 0,
          "a connection");
-    mu__in_accept(listener->wire, ends[0], &near);
+    mu__connection_accept(listener->wire, ends[0], &near);
     for (size_t at = 1; at < size;) {
         size_t part = data[at] == 0 ? 256 : data[at];
 

@@ -22,6 +22,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 enum {
     OUTS_MAX = 64,
     INS_MAX = 64,
+    DIALLED = 4,
     NODES_MAX = 256,
     OPERATION_BYTES = 4,
     OPERATIONS_MAX = 200,
@@ -52,7 +53,6 @@ struct net {
     bool nodes[NODES_MAX]; /* that are up, by number */
     uint32_t ups;
     struct mu__buf *heard; /* the last frame that went out */
-    uint32_t epoch;        /* of the last HELLO that went out */
 };
 
 /* ---- the wire ---- */
@@ -85,54 +85,52 @@ static int wire_dial(struct mu__wire *wire, uint32_t out, const char *url)
     return -MU_ENOMEM;
 }
 
-static void wire_hangup(struct mu__wire *wire, uint32_t out)
+/* Where a connection that was dialled stands; OUTS_MAX: it is not there. */
+static unsigned place_of(const struct net *net, uint32_t connection)
 {
-    struct net *net = net_of(wire);
+    unsigned at = 0;
 
-    for (unsigned i = 0; i < OUTS_MAX; i++)
-        if (net->outs[i] == out)
-            net->outs[i] = 0;
+    while (at < OUTS_MAX && (net->outs[at] != connection || connection == 0))
+        at++;
+    return at;
 }
 
-static void note_epoch(struct net *net, struct mu__buf *frame)
+static bool is_there(const struct net *net, uint32_t connection)
 {
-    size_t offset = MU__FRAME_HEADER_BYTES;
+    unsigned at = place_of(net, connection);
+
+    return mu__wire_is_accepted(connection) ? net->ins[connection & ~MU__WIRE_ACCEPTED]
+                                            : at < OUTS_MAX && net->is_up[at];
+}
+
+static void wire_hangup(struct mu__wire *wire, uint32_t connection)
+{
+    struct net *net = net_of(wire);
+    unsigned at = place_of(net, connection);
+
+    if (mu__wire_is_accepted(connection))
+        net->ins[connection & ~MU__WIRE_ACCEPTED] = false;
+    else if (at < OUTS_MAX)
+        net->outs[at] = 0;
+}
+
+static int wire_send(struct mu__wire *wire, uint32_t connection, struct mu__buf *frame)
+{
+    struct net *net = net_of(wire);
     struct mu__frame_header header;
-    struct mu__msg *msg = NULL;
 
+    if (!is_there(net, connection))
+        return -MU_EUNAVAILABLE;
     must(mu__frame_read(frame, &header) == 0, "what goes out is a frame");
-    if (header.type != MU__FRAME_HELLO)
-        return;
-    must(mu__decode(&mu__frame_messages, &net->pool, frame, &offset, NULL, 0, &msg) == 0,
-         "and its record is one");
-    net->epoch = ((const struct mu__hello *)(void *)msg->body)->epoch;
-    mu__pool_put(&net->pool, msg);
+    mu__buf_unref(net->heard);
+    net->heard = frame;
+    return 0;
 }
 
-static int wire_send(struct mu__wire *wire, uint32_t out, struct mu__buf *frame)
+static void wire_proof(struct mu__wire *wire, uint32_t connection,
+                       struct mu__proof *ret_proof)
 {
-    struct net *net = net_of(wire);
-
-    for (unsigned i = 0; i < OUTS_MAX; i++) {
-        if (net->outs[i] != out || !net->is_up[i])
-            continue;
-        note_epoch(net, frame);
-        mu__buf_unref(net->heard);
-        net->heard = frame;
-        return 0;
-    }
-    return -MU_EUNAVAILABLE;
-}
-
-static void wire_drop(struct mu__wire *wire, uint32_t in)
-{
-    must(in < INS_MAX, "a connection that was there");
-    net_of(wire)->ins[in] = false;
-}
-
-static void wire_proof(struct mu__wire *wire, uint32_t in, struct mu__proof *ret_proof)
-{
-    must(in < INS_MAX && net_of(wire)->ins[in], "of a connection that is there");
+    must(is_there(net_of(wire), connection), "of a connection that is there");
     *ret_proof = net_of(wire)->proof;
 }
 
@@ -148,7 +146,6 @@ static const struct mu__wire_ops wire_ops = {
     .dial = wire_dial,
     .hangup = wire_hangup,
     .send = wire_send,
-    .drop = wire_drop,
     .proof = wire_proof,
     .last_error = wire_last_error,
 };
@@ -161,7 +158,7 @@ static void note_up(void *owner, uint32_t node, const char *type, uint32_t index
     struct net *net = owner;
     bool is_client = strcmp(type, "client") == 0;
 
-    must(incarnation != 0 && address[0] != '\0', "a process somewhere");
+    must(incarnation != 0 && address != NULL, "a process somewhere");
     must(is_client || net->proof.right >= MU__RIGHT_TASK, "a task has proven it");
     must(is_client || !net->proof.names_task ||
              (strcmp(type, net->proof.task_type) == 0 && index == net->proof.task_index),
@@ -243,11 +240,16 @@ static void open_links(struct net *net)
 
 /* ---- frames ---- */
 
-/* Borrowed by whom it is given to. */
+/* Borrowed by whom it is given to. Low numbers are those of connections that were
+ * dialled. */
 static void give(struct net *net, uint32_t in, struct mu__buf *frame)
 {
-    if (net->ins[in])
-        mu__links_frame(net->links, in, frame);
+    uint32_t connection = MU__WIRE_ACCEPTED | in;
+
+    if (in < DIALLED)
+        connection = net->outs[in];
+    if (connection != 0 && is_there(net, connection))
+        mu__links_frame(net->links, connection, frame);
     mu__buf_unref(frame);
 }
 
@@ -268,8 +270,7 @@ static struct mu__buf *frame_of(const struct mu__frame_header *header,
 }
 
 /* Bits of `how`: what is as it should be, and what is not. */
-static struct mu__frame_header header_of(const struct net *net, uint8_t type,
-                                         const uint8_t how[3])
+static struct mu__frame_header header_of(uint8_t type, const uint8_t how[3])
 {
     return (struct mu__frame_header){
         .version = (how[0] & 0xe0) == 0xe0 ? 2 : MU__FRAME_VERSION,
@@ -277,7 +278,6 @@ static struct mu__frame_header header_of(const struct net *net, uint8_t type,
         .from = 20U + how[1] % PEERS,
         .to = (how[0] & 1) != 0 ? US : 0,
         .count = 1,
-        .epoch = (how[0] & 2) != 0 ? net->epoch : how[0] & 4,
     };
 }
 
@@ -287,14 +287,13 @@ static void say_hello(struct net *net, uint32_t in, const uint8_t how[3])
                                         "server", "evaluator", "client", "worker"};
     static const char *const urls[] = {"tcp://chief:1", "tcp://any:1", "tcp://a:1",
                                        "tcp://us:1"};
-    const struct mu__frame_header header = header_of(net, MU__FRAME_HELLO, how);
+    const struct mu__frame_header header = header_of(MU__FRAME_HELLO, how);
     const char *expected = (how[2] & 0x20) != 0 ? types[how[2] >> 6] : "";
     const struct mu__hello hello = {
         .cluster = mu__view_str((how[0] & 0x18) == 0x18 ? "other" : "test"),
         .type = mu__view_str(types[how[2] & 7]),
         .index = how[2] >> 3 & 3,
         .address = mu__view_str(urls[how[1] >> 2 & 3]),
-        .epoch = how[1] >> 4,
         .expected_type = mu__view_str(expected),
     };
 
@@ -311,7 +310,7 @@ static void say_other(struct net *net, uint32_t in, const uint8_t how[3])
     bool is_piece = (how[2] & 0x40) != 0;
     bool is_bye = (how[2] & 0x80) != 0;
     uint8_t type = is_bye ? MU__FRAME_BYE : is_piece ? MU__FRAME_PIECE : MU__FRAME_REFUSE;
-    const struct mu__frame_header header = header_of(net, type, how);
+    const struct mu__frame_header header = header_of(type, how);
 
     if (is_bye)
         give(net, in, frame_of(&header, &mu__frame_messages, type, &bye, sizeof bye));
@@ -324,7 +323,7 @@ static void say_other(struct net *net, uint32_t in, const uint8_t how[3])
 
 static void say_data(struct net *net, uint32_t in, const uint8_t how[3])
 {
-    const struct mu__frame_header header = header_of(net, MU__FRAME_DATA, how);
+    const struct mu__frame_header header = header_of(MU__FRAME_DATA, how);
     const struct mu__cancel cancel = {how[2], 1};
 
     give(net, in, frame_of(&header, &mu__messages, MU__CANCEL, &cancel, sizeof cancel));
@@ -335,7 +334,7 @@ static void say_bytes(struct net *net, uint32_t in, const uint8_t how[3],
                       const uint8_t *bytes, size_t size)
 {
     struct mu__buf *frame = mu__buf_new(MU__FRAME_HEADER_BYTES + size);
-    struct mu__frame_header header = header_of(net, how[2] & 7, how);
+    struct mu__frame_header header = header_of(how[2] & 7, how);
 
     must(frame != NULL, "memory");
     if ((how[2] & 0x80) == 0) {
@@ -354,7 +353,7 @@ static void say_bytes(struct net *net, uint32_t in, const uint8_t how[3],
 static void come_or_go(struct net *net, uint32_t in)
 {
     if (net->ins[in])
-        mu__links_in_down(net->links, in, "gone");
+        mu__links_disconnected(net->links, MU__WIRE_ACCEPTED | in, "gone");
     net->ins[in] = !net->ins[in];
 }
 
@@ -365,10 +364,12 @@ static void reach_or_lose(struct net *net, unsigned at)
     if (out == 0)
         return;
     net->is_up[at] = !net->is_up[at];
-    if (net->is_up[at])
-        mu__links_out_up(net->links, out);
-    else
-        mu__links_out_down(net->links, out, "lost");
+    if (net->is_up[at]) {
+        mu__links_connected(net->links, out);
+    } else {
+        net->outs[at] = 0;
+        mu__links_disconnected(net->links, out, "lost");
+    }
 }
 
 static void reach_all(struct net *net)
@@ -396,7 +397,7 @@ static void mirror(struct net *net, uint32_t in)
 /* How many bytes of `rest` it has used. */
 static size_t operate(struct net *net, const uint8_t *o, const uint8_t *rest, size_t left)
 {
-    uint32_t in = 1 + (o[0] >> 3);
+    uint32_t in = o[0] >> 3;
     size_t size = o[3] < left ? o[3] : left;
 
     switch (o[0] & 7) {

@@ -43,7 +43,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     make_identities();
     if (size == 0)
         return 0;
-    end_open(&end, identities[data[0] % IDENTITIES], (data[0] & 8) != 0, MU__RIGHT_ALL);
+    end_open(&end, identities[data[0] % IDENTITIES], (data[0] & 8) != 0);
     end.pauses = (data[0] & 16) != 0;
     for (size_t at = 1; at < size;) {
         size_t part = data[at] < size - at - 1 ? data[at] : size - at - 1;

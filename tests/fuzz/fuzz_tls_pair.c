@@ -246,8 +246,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
     m = (struct meeting){.step = 100000};
     make_identities();
-    end_open(&m.ends[0], identities[meetings[which].client], false, MU__RIGHT_ALL);
-    end_open(&m.ends[1], identities[meetings[which].server], true, MU__RIGHT_ALL);
+    end_open(&m.ends[0], identities[meetings[which].client], false);
+    end_open(&m.ends[1], identities[meetings[which].server], true);
     for (size_t at = 1, i = 0; at < size && i < OPERATIONS_MAX; i++) {
         uint8_t what = data[at++];
 

@@ -135,11 +135,11 @@ static inline uint8_t word(bool listens, uint32_t n)
 }
 
 static inline void end_open(struct end *end, struct mu__tls_identity *identity,
-                            bool listens, enum mu__right right)
+                            bool listens)
 {
     *end = (struct end){.chance = listens ? 22 : 11, .listens = listens};
     chance_of_now = &end->chance;
-    end->tls = mu__tls_new(identity, listens, right);
+    end->tls = mu__tls_new(identity, listens);
     must(end->tls != NULL, "memory");
     if (!listens)
         must(mu__tls_begin(end->tls) == 0, "begun");

@@ -3,17 +3,23 @@
 
 #include <string.h>
 
+static void cut_way(struct sim_conn *conn)
+{
+    struct sim *sim = conn->to->sim;
+
+    conn->cut = true;
+    sim_conn_end(conn, sim_draw_range(sim, sim->settings.notice), "connection broken");
+    if (conn->held)
+        sim_conn_arm(conn);
+}
+
 void sim_cut(struct sim *sim, struct sim_node *a, struct sim_node *b)
 {
     for (struct sim_conn *conn = sim->conns; conn != NULL; conn = conn->next) {
-        if (conn->from != a || conn->to != b || conn->out == NULL)
+        if (conn->from != a || conn->to != b || !conn->open || !conn->back->open)
             continue;
-        sim_out_lose(conn->out, NULL, "connection broken");
-        conn->cut = true;
-        sim_conn_end(conn, sim_draw_range(sim, sim->settings.notice),
-                     "connection broken");
-        if (conn->held)
-            sim_conn_arm(conn);
+        cut_way(conn->back);
+        cut_way(conn);
     }
 }
 
@@ -23,9 +29,9 @@ void sim_cut_half(struct sim *sim, struct sim_node *a, struct sim_node *b,
     for (struct sim_conn *conn = sim->conns; conn != NULL; conn = conn->next) {
         uint64_t later_us = sim_between(&sim->random, 0, notice_ms * 1000);
 
-        if (conn->from != a || conn->to != b || conn->out == NULL)
+        if (conn->from != a || conn->to != b || !conn->open || !conn->back->open)
             continue;
-        sim_out_lose(conn->out, NULL, "connection broken");
+        cut_way(conn->back);
         for (struct sim_frame *frame = conn->first; frame != NULL; frame = frame->next)
             frame->due_us += later_us;
         conn->last_due_us += later_us;
@@ -55,26 +61,12 @@ static void release_conn(struct sim_conn *conn)
     sim_conn_arm(conn);
 }
 
-static void release_outs(struct sim_node *node)
-{
-    struct sim *sim = node->sim;
-
-    for (struct sim_out *out = node->outs; out != NULL; out = out->next) {
-        if (!out->held || sim_is_blocked(out->lost_to, node))
-            continue;
-        out->held = false;
-        sim_event_at(sim, &out->event, sim->now_us + sim_latency_us(out->lost_to, node));
-    }
-}
-
 /* Those who hear each other again: what a block held goes on. */
 static void release(struct sim *sim)
 {
     for (struct sim_conn *conn = sim->conns; conn != NULL; conn = conn->next)
         if (conn->held && !sim_is_blocked(conn->from, conn->to))
             release_conn(conn);
-    for (uint32_t i = 0; i < sim->nodes_count; i++)
-        release_outs(sim->nodes[i]);
 }
 
 void sim_unblock_later(struct sim_node *a, struct sim_node *b)

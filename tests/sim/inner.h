@@ -27,21 +27,25 @@ uint64_t sim_digest_bytes(uint64_t digest, const void *bytes, size_t size);
 
 /* ---- credentials.c ---- */
 
+/* What one end of a connection knows by the meeting. */
+struct sim_met {
+    struct mu__proof proof;     /* of the other end */
+    enum mu__right own_right;   /* that this one has proven */
+};
+
 /* What came of two that have met. */
 struct sim_meeting {
     bool refused;
-    struct mu__proof proof;     /* of who has dialled */
-    enum mu__right own_right;   /* that this one has proven */
+    struct sim_met dialler;     /* what is known of the dialler, to the listener */
+    struct sim_met listener;    /* the other way round */
     const char *dialler_why;    /* refused: what it sees */
     char why[160];              /* and what is said of it */
 };
 
-/* `shows`: the key of this right, if the dialler can derive it. */
-void sim_meet(const struct sim_node *dialler, enum mu__right shows,
-              const struct sim_node *to, struct sim_meeting *ret_meeting);
+void sim_meet(const struct sim_node *dialler, const struct sim_node *to,
+              struct sim_meeting *ret_meeting);
 
-void sim_wire_proof(struct mu__wire *wire, uint32_t in, struct mu__proof *ret_proof);
-void sim_wire_show(struct mu__wire *wire, uint32_t number, enum mu__right right);
+void sim_wire_proof(struct mu__wire *wire, uint32_t number, struct mu__proof *ret_proof);
 enum mu__right sim_wire_own_right(struct mu__wire *wire, uint32_t number);
 
 /* ---- network.c ---- */
@@ -53,13 +57,16 @@ struct sim_frame {
     uint64_t order;
 };
 
-/* One connection that was made, until both ends are done with it. */
+/* One way of a connection that was made, until both ends are done with it. */
 struct sim_conn {
     struct sim_conn *next;
     struct sim_conn **link;         /* what points here */
+    struct sim_conn *next_end;      /* of those that end at `to` */
+    struct sim_conn *back;          /* the other way */
     struct sim_node *from;
     struct sim_node *to;
-    struct sim_out *out;            /* NULL once the sender's end is closed */
+    uint32_t number;                /* of the connection, as `to` knows it */
+    uint32_t age;                   /* later ones have higher numbers */
     struct sim_frame *first;        /* under way, in order */
     struct sim_frame **last;
     uint32_t frames;
@@ -67,54 +74,47 @@ struct sim_conn {
     uint64_t busy_us;               /* the line is taken by earlier frames until then */
     uint64_t last_due_us;
     struct sim_event arrive;        /* of the first frame, or of the end */
+    struct sim_event writable;      /* for `from` */
     const char *end_reason;         /* NULL while it may carry more */
-    uint32_t in;
     unsigned from_life;             /* of the sender, when it was made */
-    bool open;                      /* the receiver's end */
+    unsigned addresses;             /* of the name that `to` has dialled */
+    bool open;                      /* `to` has not heard of the end, nor hung up */
+    bool full;                      /* has answered EAGAIN */
     bool held;                      /* by a block: not queued */
     bool cut;                       /* its end is told in spite of blocks */
-    struct sim_meeting meeting;
+    bool refused;                   /* the two did not accept each other: `why` */
+    struct sim_met met;             /* what `to` knows */
+    char why[160];
 };
 
-/* One outgoing connection that the process has asked for, until it hangs up. */
-struct sim_out {
-    struct sim_out *next;
+/* A connection that the process has asked for, until it is there or hung up. */
+struct sim_dial {
+    struct sim_dial *next;
     struct sim_node *node;
     char *url;
     const struct mu__dial_tried *tried; /* borrowed; NULL: none */
-    enum mu__right shows;
     const char *refused;            /* why the last attempt was; NULL: it was not */
-    struct sim_conn *conn;          /* NULL: dialling, or lost and not yet told */
-    struct sim_event event;         /* the next try to dial, or the news of the loss */
-    struct sim_event writable;
+    struct sim_event event;         /* the next try */
     uint64_t redial_us;             /* the wait after the next failure */
-    const char *lost_reason;        /* NULL unless lost and not yet told */
-    struct sim_node *lost_to;       /* whose silence holds the news back; NULL: told */
     uint32_t number;
-    bool full;                      /* has answered EAGAIN */
-    bool held;
 };
 
 extern const struct mu__wire_ops sim_wire_ops;
 
 struct sim_node *sim_node_of_wire(struct mu__wire *wire);
 
-/* What points to this outgoing connection of the node, or would. */
-struct sim_out **sim_out_find(struct sim_node *node, uint32_t number);
+/* The way to the node of a connection that its process has open; NULL: there is none. */
+struct sim_conn *sim_conn_find(const struct sim_node *node, uint32_t number);
 
 /* One way, from a to b, for one frame. */
 uint64_t sim_latency_us(const struct sim_node *from, const struct sim_node *to);
 
-/* Queue what comes next at the receiver's end: a frame, or the end. */
+/* Queue what comes next at the end of a way: a frame, or the end. */
 void sim_conn_arm(struct sim_conn *conn);
 
-/* No more frames: the receiver's end hears that after the last one, `after_us` from now
+/* No more frames: the end of the way hears that after the last one, `after_us` from now
  * at the earliest. */
 void sim_conn_end(struct sim_conn *conn, uint64_t after_us, const char *reason);
-
-/* The sender's end of its connection is gone; the news takes a while. `to` is the process
- * whose silence would hold the news back, NULL when it comes from nearby. */
-void sim_out_lose(struct sim_out *out, struct sim_node *to, const char *reason);
 
 /* The process of `node` has gone: close its ends of all connections. */
 void sim_network_leave(struct sim_node *node);
@@ -155,8 +155,9 @@ struct sim_node {
     struct sim_slot slots[SIM_EXECUTORS_MAX];
     struct mu__list work_queue;     /* works that wait for a slot */
     unsigned works;
-    struct sim_out *outs;
-    uint32_t ins;                   /* incoming connections so far */
+    struct sim_dial *dials;
+    struct sim_conn *ends;          /* ways that end here */
+    uint32_t ins;                   /* accepted connections so far */
     uint32_t youngest[SIM_NODES_MAX];       /* by sender: of these, the last one that
                                                has brought a frame */
     struct sim_event burst;         /* queued while a burst is open */
@@ -231,6 +232,7 @@ struct sim {
     struct sim_name names[SIM_NAMES_MAX];
     unsigned names_count;
     struct sim_conn *conns;
+    uint32_t conns_made;
     struct sim_frame *frames_free;
     struct sim_call *calls;
     struct sim_node *current;       /* whose event this is */

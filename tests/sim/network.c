@@ -1,16 +1,17 @@
-/* The network: one-way connections that keep their order, and everything that happens to
- * them.
+/* The network: connections that go both ways and keep their order, and everything that
+ * happens to them.
  *
- * A connection has two ends that close one by one. The sender's end is an `out`, which
- * lives from dial to hangup over many connections; the receiver's end is open until it
- * has been told of the last frame and of the end. A dead process has no ends.
+ * A connection has two ways, each of them a struct sim_conn, from one process to the
+ * other. The process at the end of a way has it open until it has been told of the last
+ * frame and of the end, or hangs up; a dead process has no ways. Both ways of a
+ * connection end together, but for a cut that one side alone notices.
  *
  * One connection neither repeats nor reorders its frames: a wire is a byte stream, and
  * whoever sends on it again makes another connection first. What is left of "duplicated"
  * and "reordered" happens here between connections:
- *   - a connection that was cut for its sender only still brings what was under way,
- *     while the next one between the same two has begun: frames of a link's former life
- *     come between those of its present one (sim_counters.frames_overtaken);
+ *   - a connection that was cut for one side only still brings the other what was under
+ *     way, while the next one between the same two has begun: frames of a link's former
+ *     life come between those of its present one (sim_counters.frames_overtaken);
  *   - what a process sent before it died still comes, also to peers that hear its next
  *     life already (frames_of_dead);
  *   - connections of different senders, and the two ways between two nodes, overtake each
@@ -23,7 +24,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-static void out_try(void *owner);
+static void dial_try(void *owner);
+static void writable(void *owner);
 static void conn_arrive(void *owner);
 
 struct sim_node *sim_node_of_wire(struct mu__wire *wire)
@@ -99,34 +101,65 @@ static void lose_some(struct sim_conn *conn)
 
 /* ---- Connections ---- */
 
-static struct sim_conn *conn_new(struct sim_out *out, struct sim_node *to)
+static void enlist(struct sim_conn *conn)
 {
-    struct sim *sim = to->sim;
-    struct sim_conn *conn = sim_alloc(sizeof *conn);
+    struct sim *sim = conn->to->sim;
 
-    conn->from = out->node;
-    conn->to = to;
-    conn->out = out;
-    conn->last = &conn->first;
-    conn->in = ++to->ins;
-    conn->from_life = out->node->lives;
-    conn->open = true;
-    sim_event_init(&conn->arrive, to, SIM_CONTEXT_WIRE, conn_arrive, conn);
     conn->next = sim->conns;
     conn->link = &sim->conns;
     if (conn->next != NULL)
         conn->next->link = &conn->next;
     sim->conns = conn;
+    conn->next_end = conn->to->ends;
+    conn->to->ends = conn;
+}
+
+static struct sim_conn *way_new(struct sim_node *from, struct sim_node *to,
+                                uint32_t number)
+{
+    struct sim_conn *conn = sim_alloc(sizeof *conn);
+
+    conn->from = from;
+    conn->to = to;
+    conn->last = &conn->first;
+    conn->number = number;
+    conn->age = to->sim->conns_made;
+    conn->from_life = from->lives;
+    conn->open = true;
+    sim_event_init(&conn->arrive, to, SIM_CONTEXT_WIRE, conn_arrive, conn);
+    sim_event_init(&conn->writable, from, SIM_CONTEXT_WIRE, writable, conn);
+    enlist(conn);
     return conn;
 }
 
-static void conn_free(struct sim_conn *conn)
+/* Returns the way to the dialler. */
+static struct sim_conn *conn_new(struct sim_node *dialler, uint32_t number,
+                                 struct sim_node *to)
 {
+    struct sim_conn *there;
+    struct sim_conn *back;
+
+    to->sim->conns_made++;
+    there = way_new(dialler, to, MU__WIRE_ACCEPTED | ++to->ins);
+    back = way_new(to, dialler, number);
+    there->back = back;
+    back->back = there;
+    return back;
+}
+
+static void way_free(struct sim_conn *conn)
+{
+    struct sim_conn **end = &conn->to->ends;
+
     assert(conn->arrive.place == SIM_EVENT_IDLE);
+    sim_event_cancel(conn->to->sim, &conn->writable);
     lose_after(conn, 0);
     *conn->link = conn->next;
     if (conn->next != NULL)
         conn->next->link = conn->link;
+    while (*end != conn)
+        end = &(*end)->next_end;
+    *end = conn->next_end;
     free(conn);
 }
 
@@ -141,10 +174,11 @@ void sim_conn_arm(struct sim_conn *conn)
         sim_event_at(sim, &conn->arrive, conn->last_due_us);
 }
 
-/* The receiver's end is closed without a word to it. */
+/* The process at the end of this way hears nothing more of the connection. */
 static void conn_shut(struct sim_conn *conn)
 {
     sim_event_cancel(conn->to->sim, &conn->arrive);
+    sim_event_cancel(conn->to->sim, &conn->back->writable);
     lose_after(conn, 0);
     conn->open = false;
     conn->held = false;
@@ -165,66 +199,44 @@ void sim_conn_end(struct sim_conn *conn, uint64_t after_us, const char *reason)
         sim_conn_arm(conn);
 }
 
+/* The process at the end of this way hangs up. */
+static void conn_hangup(struct sim_conn *conn)
+{
+    conn_shut(conn);
+    sim_conn_end(conn->back, sim_latency_us(conn->to, conn->from), "closed by the peer");
+}
+
 void sim_network_sweep(struct sim *sim)
 {
-    struct sim_conn *next;
+    struct sim_conn *conn = sim->conns;
 
     sim->sweep = false;
-    for (struct sim_conn *conn = sim->conns; conn != NULL; conn = next) {
-        next = conn->next;
-        if (conn->out == NULL && !conn->open)
-            conn_free(conn);
+    while (conn != NULL) {
+        struct sim_conn *next = conn->next;
+
+        if (!conn->open && !conn->back->open) {
+            if (next == conn->back)
+                next = next->next;
+            way_free(conn->back);
+            way_free(conn);
+        }
+        conn = next;
     }
 }
 
-/* ---- The sender's end ---- */
+/* ---- Dialling ---- */
 
-static void out_lost(void *owner);
-
-void sim_out_lose(struct sim_out *out, struct sim_node *to, const char *reason)
+static void dial_again(struct sim_dial *dial)
 {
-    struct sim *sim = out->node->sim;
-
-    out->conn->out = NULL;
-    out->conn = NULL;
-    out->lost_reason = reason;
-    out->lost_to = to;
-    sim->sweep = true;
-    sim_event_cancel(sim, &out->writable);
-    sim_event_init(&out->event, out->node, SIM_CONTEXT_WIRE, out_lost, out);
-    sim_event_in(sim, &out->event, sim->settings.notice);
-}
-
-static void out_redial(struct sim_out *out)
-{
-    struct sim *sim = out->node->sim;
-    uint64_t wait_us = out->redial_us;
+    struct sim *sim = dial->node->sim;
+    uint64_t wait_us = dial->redial_us;
 
     if (sim->settings.redial_drawn)
         wait_us = sim_between(&sim->random, wait_us / 2, wait_us);
-    out->redial_us *= 2;
-    if (out->redial_us > sim->settings.redial.max_us)
-        out->redial_us = sim->settings.redial.max_us;
-    sim_event_init(&out->event, out->node, SIM_CONTEXT_WIRE, out_try, out);
-    sim_event_at(sim, &out->event, sim->now_us + wait_us);
-}
-
-static void out_lost(void *owner)
-{
-    struct sim_out *out = owner;
-    struct sim_node *node = out->node;
-    const char *reason = out->lost_reason;
-
-    if (out->lost_to != NULL && sim_is_blocked(out->lost_to, node)) {
-        out->held = true;
-        return;
-    }
-    out->lost_reason = NULL;
-    out->full = false;
-    out_redial(out);
-    if (node->events.out_down != NULL)
-        node->events.out_down(node->events_owner, out->number, reason);
-    sim_burst_after(node);
+    dial->redial_us *= 2;
+    if (dial->redial_us > sim->settings.redial.max_us)
+        dial->redial_us = sim->settings.redial.max_us;
+    sim_event_at(sim, &dial->event, sim->now_us + wait_us);
 }
 
 static struct sim_node *find_listener(struct sim *sim, const char *url)
@@ -260,16 +272,16 @@ static struct sim_name *find_name(struct sim *sim, const char *url)
     return NULL;
 }
 
-static struct sim_node *reach_by_name(const struct sim_out *out,
+static struct sim_node *reach_by_name(const struct sim_dial *dial,
                                       const struct sim_name *name)
 {
     struct sim_node *last = NULL;
 
     for (unsigned i = 0; i < name->count; i++) {
-        struct sim_node *to = reach(out->node, name->addresses[i]);
+        struct sim_node *to = reach(dial->node, name->addresses[i]);
 
         if (to != NULL &&
-            (out->tried == NULL || !mu__dial_tried_has(out->tried, place_of(to))))
+            (dial->tried == NULL || !mu__dial_tried_has(dial->tried, place_of(to))))
             return to;
         if (last == NULL)
             last = to;
@@ -277,95 +289,106 @@ static struct sim_node *reach_by_name(const struct sim_out *out,
     return last;
 }
 
-/* The other side hears of it, and who has dialled tries again. */
-static void out_refused(struct sim_out *out, struct sim_conn *conn)
+static struct sim_dial **dial_find(struct sim_node *node, uint32_t number)
 {
-    struct sim *sim = out->node->sim;
+    struct sim_dial **link = &node->dials;
 
-    sim->counters.refused++;
-    sim->sweep = true;
-    conn->out = NULL;
-    out->refused = conn->meeting.dialler_why;
-    sim_conn_end(conn, sim_latency_us(out->node, conn->to), conn->meeting.why);
-    out_redial(out);
+    while (*link != NULL && (*link)->number != number)
+        link = &(*link)->next;
+    return link;
 }
 
-static void out_try(void *owner)
+static void dial_free(struct sim_node *node, uint32_t number)
 {
-    struct sim_out *out = owner;
-    struct sim_node *node = out->node;
-    const struct sim_name *name = find_name(node->sim, out->url);
-    struct sim_node *to = name == NULL ? reach(node, out->url) : reach_by_name(out, name);
+    struct sim_dial **link = dial_find(node, number);
+    struct sim_dial *dial = *link;
+
+    *link = dial->next;
+    sim_event_cancel(node->sim, &dial->event);
+    free(dial->url);
+    free(dial);
+}
+
+/* The other side hears of it, and who has dialled tries again. */
+static void dial_refused(struct sim_dial *dial, struct sim_conn *conn,
+                         const struct sim_meeting *meeting)
+{
+    struct sim_conn *there = conn->back;
+
+    dial->node->sim->counters.refused++;
+    dial->refused = meeting->dialler_why;
+    there->refused = true;
+    memcpy(there->why, meeting->why, sizeof there->why);
+    conn_shut(conn);
+    sim_conn_end(there, sim_latency_us(dial->node, there->to), there->why);
+    dial_again(dial);
+}
+
+static void dial_try(void *owner)
+{
+    struct sim_dial *dial = owner;
+    struct sim_node *node = dial->node;
+    uint32_t number = dial->number;
+    const struct sim_name *name = find_name(node->sim, dial->url);
+    struct sim_node *to = name == NULL ? reach(node, dial->url)
+                                       : reach_by_name(dial, name);
+    struct sim_meeting meeting;
     struct sim_conn *conn;
 
     if (to == NULL) {
-        out_redial(out);
+        dial_again(dial);
         return;
     }
-    conn = conn_new(out, to);
-    sim_meet(node, out->shows, to, &conn->meeting);
-    if (conn->meeting.refused) {
-        out_refused(out, conn);
+    conn = conn_new(node, number, to);
+    sim_meet(node, to, &meeting);
+    if (meeting.refused) {
+        dial_refused(dial, conn, &meeting);
         return;
     }
-    out->refused = NULL;
-    out->conn = conn;
-    out->redial_us = node->sim->settings.redial.min_us;
-    if (node->events.out_up != NULL)
-        node->events.out_up(node->events_owner, out->number);
+    conn->met = meeting.listener;
+    conn->back->met = meeting.dialler;
+    conn->addresses = name == NULL ? 1 : name->count;
+    dial_free(node, number);
+    if (node->events.up != NULL)
+        node->events.up(node->events_owner, number);
     sim_burst_after(node);
 }
 
-static void out_writable(void *owner)
-{
-    struct sim_out *out = owner;
-    struct sim_node *node = out->node;
+/* ---- Sending ---- */
 
-    out->full = false;
+static void writable(void *owner)
+{
+    struct sim_conn *conn = owner;
+    struct sim_node *node = conn->from;
+
+    conn->full = false;
     if (node->events.writable != NULL)
-        node->events.writable(node->events_owner, out->number);
+        node->events.writable(node->events_owner, conn->back->number);
     sim_burst_after(node);
 }
 
 /* Frames were taken at the other end: the sender may hear that there is room again. */
 static void tell_room(struct sim_conn *conn)
 {
-    struct sim_out *out = conn->out;
     struct sim *sim = conn->to->sim;
 
-    if (out == NULL || !out->full || out->writable.place != SIM_EVENT_IDLE ||
+    if (!conn->back->open || !conn->full || conn->writable.place != SIM_EVENT_IDLE ||
         conn->bytes > sim->settings.connection_bytes_max / 2)
         return;
-    sim_event_at(sim, &out->writable, sim->now_us + sim_latency_us(conn->to, conn->from));
+    sim_event_at(sim, &conn->writable, sim->now_us + sim_latency_us(conn->to, conn->from));
 }
 
-static void out_free(struct sim_out *out)
-{
-    struct sim *sim = out->node->sim;
-
-    sim_event_cancel(sim, &out->event);
-    sim_event_cancel(sim, &out->writable);
-    if (out->conn != NULL) {
-        out->conn->out = NULL;
-        sim->sweep = true;
-        sim_conn_end(out->conn, sim_latency_us(out->node, out->conn->to),
-                     "closed by the peer");
-    }
-    free(out->url);
-    free(out);
-}
-
-/* ---- The receiver's end ---- */
+/* ---- What arrives ---- */
 
 static void tell_end(struct sim_conn *conn)
 {
     struct sim_node *node = conn->to;
 
     conn_shut(conn);
-    if (conn->meeting.refused && node->events.refused != NULL)
+    if (conn->refused && node->events.refused != NULL)
         node->events.refused(node->events_owner, conn->from->name, conn->end_reason);
-    if (!conn->meeting.refused && node->events.in_down != NULL)
-        node->events.in_down(node->events_owner, conn->in, conn->end_reason);
+    if (!conn->refused && node->events.down != NULL)
+        node->events.down(node->events_owner, conn->number, conn->end_reason);
     sim_burst_after(node);
 }
 
@@ -374,8 +397,8 @@ static void refuse_frame(struct sim_conn *conn, struct mu__buf *buf)
     mu__buf_unref(buf);
     lose_after(conn, 0);
     conn->end_reason = "frame is too large";
-    if (conn->out != NULL)
-        sim_out_lose(conn->out, conn->to, "connection reset by the peer");
+    sim_conn_end(conn->back, sim_latency_us(conn->to, conn->from),
+                 "connection reset by the peer");
     tell_end(conn);
 }
 
@@ -385,11 +408,11 @@ static void count_frame(const struct sim_conn *conn)
     uint32_t *youngest = &conn->to->youngest[conn->from->number];
 
     counters->frames++;
-    counters->frames_overtaken += conn->in < *youngest;
+    counters->frames_overtaken += conn->age < *youngest;
     counters->frames_of_dead +=
         !conn->from->running || conn->from->lives != conn->from_life;
-    if (conn->in > *youngest)
-        *youngest = conn->in;
+    if (conn->age > *youngest)
+        *youngest = conn->age;
 }
 
 static void give_frame(struct sim_conn *conn)
@@ -408,7 +431,7 @@ static void give_frame(struct sim_conn *conn)
     count_frame(conn);
     sim->digest = sim_digest_bytes(sim->digest, buf->data, buf->size);
     if (node->events.frame != NULL)
-        more = node->events.frame(node->events_owner, conn->in, buf);
+        more = node->events.frame(node->events_owner, conn->number, buf);
     mu__buf_unref(buf);
     sim_burst_after(node);
     if (more)
@@ -439,13 +462,13 @@ static void conn_arrive(void *owner)
 
 /* ---- What the process asks for ---- */
 
-struct sim_out **sim_out_find(struct sim_node *node, uint32_t number)
+struct sim_conn *sim_conn_find(const struct sim_node *node, uint32_t number)
 {
-    struct sim_out **link = &node->outs;
+    struct sim_conn *conn = node->ends;
 
-    while (*link != NULL && (*link)->number != number)
-        link = &(*link)->next;
-    return link;
+    while (conn != NULL && (conn->number != number || !conn->open))
+        conn = conn->next_end;
+    return conn;
 }
 
 static bool is_url(const char *url)
@@ -468,38 +491,37 @@ static int wire_dial(struct mu__wire *wire, uint32_t number, const char *url)
 {
     struct sim_node *node = sim_node_of_wire(wire);
     struct sim *sim = node->sim;
-    struct sim_out *out;
+    struct sim_dial *dial;
 
+    assert(number != 0 && !mu__wire_is_accepted(number));
     if (!node->running)
         return -MU_ECLOSED;
     if (!is_url(url))
         return -MU_EINVALID;
-    if (*sim_out_find(node, number) != NULL)
+    if (*dial_find(node, number) != NULL || sim_conn_find(node, number) != NULL)
         return -MU_EEXISTS;
 
-    out = sim_alloc(sizeof *out);
-    out->node = node;
-    out->number = number;
-    out->url = sim_copy(url);
-    out->shows = MU__RIGHT_ALL;
-    out->redial_us = sim->settings.redial.min_us;
-    sim_event_init(&out->writable, node, SIM_CONTEXT_WIRE, out_writable, out);
-    sim_event_init(&out->event, node, SIM_CONTEXT_WIRE, out_try, out);
-    sim_event_in(sim, &out->event, sim->settings.connect);
-    out->next = node->outs;
-    node->outs = out;
+    dial = sim_alloc(sizeof *dial);
+    dial->node = node;
+    dial->number = number;
+    dial->url = sim_copy(url);
+    dial->redial_us = sim->settings.redial.min_us;
+    sim_event_init(&dial->event, node, SIM_CONTEXT_WIRE, dial_try, dial);
+    sim_event_in(sim, &dial->event, sim->settings.connect);
+    dial->next = node->dials;
+    node->dials = dial;
     return 0;
 }
 
 static void wire_hangup(struct mu__wire *wire, uint32_t number)
 {
-    struct sim_out **link = sim_out_find(sim_node_of_wire(wire), number);
-    struct sim_out *out = *link;
+    struct sim_node *node = sim_node_of_wire(wire);
+    struct sim_conn *conn = sim_conn_find(node, number);
 
-    if (out == NULL)
-        return;
-    *link = out->next;
-    out_free(out);
+    if (conn != NULL)
+        conn_hangup(conn);
+    else if (*dial_find(node, number) != NULL)
+        dial_free(node, number);
 }
 
 /* A process that dies midway has sent its last frame without knowing. */
@@ -512,23 +534,21 @@ static bool dies_midway(struct sim_node *node)
     return node->doomed && node->midway;
 }
 
-static bool refuses(struct sim_out *out, size_t size)
+static bool refuses(struct sim_conn *conn, size_t size)
 {
-    struct sim *sim = out->node->sim;
-    uint64_t bytes = out->conn->bytes;
+    struct sim *sim = conn->from->sim;
 
-    if (out->full)
+    if (conn->full)
         return true;
-    if (bytes > 0 && bytes + size > sim->settings.connection_bytes_max) {
-        out->full = true;
-        tell_room(out->conn);
+    if (conn->bytes > 0 && conn->bytes + size > sim->settings.connection_bytes_max) {
+        conn->full = true;
+        tell_room(conn);
         return true;
     }
     if (!sim_chance(&sim->random, sim->settings.again_percent))
         return false;
-    out->full = true;
-    sim_event_at(sim, &out->writable,
-                 sim->now_us + sim_latency_us(out->node, out->conn->to));
+    conn->full = true;
+    sim_event_at(sim, &conn->writable, sim->now_us + sim_latency_us(conn->from, conn->to));
     return true;
 }
 
@@ -571,68 +591,57 @@ static void put_frame(struct sim_conn *conn, struct mu__buf *buf)
     conn->bytes += frame->buf->size;
 }
 
+/* What is sent on a connection that has ended, whose end was not told yet, is lost. */
 static int wire_send(struct mu__wire *wire, uint32_t number, struct mu__buf *frame)
 {
     struct sim_node *node = sim_node_of_wire(wire);
-    struct sim_out *out = *sim_out_find(node, number);
+    struct sim_conn *end = sim_conn_find(node, number);
+    struct sim_conn *conn = end == NULL ? NULL : end->back;
+    bool is_over;
     bool first;
 
-    if (out == NULL || (out->conn == NULL && out->lost_reason == NULL))
+    if (end == NULL)
         return -MU_EUNAVAILABLE;
-    if (out->conn != NULL && refuses(out, frame->size))
+    is_over = !conn->open || conn->end_reason != NULL || end->end_reason != NULL;
+    if (!is_over && refuses(conn, frame->size))
         return -MU_EAGAIN;
-    if (dies_midway(node) || out->conn == NULL) {
+    if (dies_midway(node) || is_over) {
         node->sim->counters.frames_lost++;
         mu__buf_unref(frame);
         return 0;
     }
-    first = out->conn->first == NULL;
-    put_frame(out->conn, frame);
-    if (first && !out->conn->held)
-        sim_conn_arm(out->conn);
+    first = conn->first == NULL;
+    put_frame(conn, frame);
+    if (first && !conn->held)
+        sim_conn_arm(conn);
     return 0;
-}
-
-static void wire_drop(struct mu__wire *wire, uint32_t in)
-{
-    struct sim_node *node = sim_node_of_wire(wire);
-
-    for (struct sim_conn *conn = node->sim->conns; conn != NULL; conn = conn->next)
-        if (conn->to == node && conn->in == in && conn->open) {
-            conn_shut(conn);
-            if (conn->out != NULL)
-                sim_out_lose(conn->out, node, "connection reset by the peer");
-            return;
-        }
 }
 
 static void wire_avoid(struct mu__wire *wire, uint32_t number,
                        const struct mu__dial_tried *tried)
 {
-    struct sim_out *out = *sim_out_find(sim_node_of_wire(wire), number);
+    struct sim_dial *dial = *dial_find(sim_node_of_wire(wire), number);
 
-    if (out != NULL)
-        out->tried = tried;
+    if (dial != NULL)
+        dial->tried = tried;
 }
 
 static uint32_t wire_place(struct mu__wire *wire, uint32_t number, unsigned *ret_count)
 {
-    const struct sim_out *out = *sim_out_find(sim_node_of_wire(wire), number);
-    const struct sim_name *name;
+    const struct sim_conn *conn = sim_conn_find(sim_node_of_wire(wire), number);
 
-    if (out == NULL || out->conn == NULL)
+    if (conn == NULL || mu__wire_is_accepted(number))
         return 0;
-    name = find_name(out->node->sim, out->url);
-    *ret_count = name == NULL ? 1 : name->count;
-    return place_of(out->conn->to);
+    *ret_count = conn->addresses;
+    return place_of(conn->from);
 }
 
 /* Here nothing else ever fails for a reason. */
 static const char *wire_last_error(struct mu__wire *wire, uint32_t number)
 {
-    const struct sim_out *out = *sim_out_find(sim_node_of_wire(wire), number);
+    const struct sim_dial *dial = *dial_find(sim_node_of_wire(wire), number);
 
-    return out == NULL || out->conn != NULL ? NULL : out->refused;
+    return dial == NULL ? NULL : dial->refused;
 }
 
 const struct mu__wire_ops sim_wire_ops = {
@@ -643,9 +652,7 @@ const struct mu__wire_ops sim_wire_ops = {
     .dial = wire_dial,
     .hangup = wire_hangup,
     .send = wire_send,
-    .drop = wire_drop,
     .proof = sim_wire_proof,
-    .show = sim_wire_show,
     .own_right = sim_wire_own_right,
 };
 
@@ -667,19 +674,11 @@ void sim_network_leave(struct sim_node *node)
 {
     struct sim *sim = node->sim;
 
-    while (node->outs != NULL) {
-        struct sim_out *out = node->outs;
-
-        node->outs = out->next;
-        out_free(out);
-    }
-    for (struct sim_conn *conn = sim->conns; conn != NULL; conn = conn->next) {
-        if (conn->to != node || !conn->open)
-            continue;
-        conn_shut(conn);
-        if (conn->out != NULL)
-            sim_out_lose(conn->out, node, "connection reset by the peer");
-    }
+    while (node->dials != NULL)
+        dial_free(node, node->dials->number);
+    for (struct sim_conn *conn = node->ends; conn != NULL; conn = conn->next_end)
+        if (conn->open)
+            conn_hangup(conn);
     if (sim->current == NULL)
         sim_network_sweep(sim);
 }

@@ -65,7 +65,7 @@ struct sim_range {
 
 struct sim_settings {
     struct sim_range latency;       /* of a frame, one way */
-    struct sim_range connect;       /* from dial to out_up */
+    struct sim_range connect;       /* from dial to `up` */
     struct sim_range notice;        /* until a lost connection is noticed */
     struct sim_range work;          /* how long an executor needs, */
     uint64_t (*work_us)(const struct mu__work *work);   /* unless this says it: not 0 */
@@ -232,11 +232,11 @@ unsigned sim_works(const struct sim_node *node);
 
 /* ---- Faults ---- */
 
-/* Break the connections from a to b. Both sides notice. */
+/* Break the connections between a and b. Both sides notice. */
 void sim_cut(struct sim *sim, struct sim_node *a, struct sim_node *b);
 
-/* Break them for a only, which dials again, while b keeps them and still gets what was
- * under way: b hears of their end `notice_ms` later. */
+/* Break them for a at once, while b keeps them and still gets what was under way: b hears
+ * of their end `notice_ms` later. */
 void sim_cut_half(struct sim *sim, struct sim_node *a, struct sim_node *b,
                   uint64_t notice_ms);
 

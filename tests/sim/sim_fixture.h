@@ -78,42 +78,53 @@ static inline int on_transmit(void *owner, struct mu__msg *msg)
     return 0;
 }
 
-static inline void on_out_up(void *owner, uint32_t out)
+/* A connection as it is shown: of those that were accepted the first is "in 1". */
+static inline const char *kind_of(uint32_t connection)
 {
-    say(owner, "out %u up", out);
+    return mu__wire_is_accepted(connection) ? "in" : "out";
 }
 
-static inline void on_out_down(void *owner, uint32_t out, const char *reason)
+static inline unsigned number_of(uint32_t connection)
 {
-    say(owner, "out %u down: %s", out, reason);
+    return connection & ~MU__WIRE_ACCEPTED;
 }
 
-static inline void on_writable(void *owner, uint32_t out)
+static inline void on_up(void *owner, uint32_t connection)
 {
-    say(owner, "out %u writable", out);
+    say(owner, "out %u up", connection);
 }
 
-static inline bool on_frame(void *owner, uint32_t in, struct mu__buf *frame)
+/* What was dialled is dialled again. */
+static inline void on_down(void *owner, uint32_t connection, const char *reason)
+{
+    struct peer *peer = owner;
+
+    say(peer, "%s %u down: %s", kind_of(connection), number_of(connection), reason);
+    if (!mu__wire_is_accepted(connection))
+        assert_int_equal(peer->wire->ops->dial(peer->wire, connection,
+                                               peer->dials[connection - 1]), 0);
+}
+
+static inline void on_writable(void *owner, uint32_t connection)
+{
+    say(owner, "%s %u writable", kind_of(connection), number_of(connection));
+}
+
+static inline bool on_frame(void *owner, uint32_t connection, struct mu__buf *frame)
 {
     struct peer *peer = owner;
 
     assert_int_equal((uintptr_t)frame->data % 16, 0);
-    say(peer, "in %u: %.*s", in, (int)(frame->size < 20 ? frame->size : 20),
-        (const char *)frame->data);
+    say(peer, "%s %u: %.*s", kind_of(connection), number_of(connection),
+        (int)(frame->size < 20 ? frame->size : 20), (const char *)frame->data);
     return !peer->one_by_one;
 }
 
-static inline void on_in_down(void *owner, uint32_t in, const char *reason)
-{
-    say(owner, "in %u down: %s", in, reason);
-}
-
 static const struct mu__wire_events events = {
-    .out_up = on_out_up,
-    .out_down = on_out_down,
+    .up = on_up,
+    .down = on_down,
     .writable = on_writable,
     .frame = on_frame,
-    .in_down = on_in_down,
 };
 
 static inline int peer_start(void *arg, struct sim_node *node, struct mu__world *world,

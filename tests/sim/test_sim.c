@@ -207,7 +207,7 @@ static void test_dial_backs_off_until_somebody_listens(void **state)
     sim_settings(pair->sim)->redial = (struct sim_range){20000, 20000};
     sim_crash(pair->b.node);
     run_and_expect(pair->sim, 200, "[  110] a peer: out 1 down: "
-                                   "connection reset by the peer\n");
+                                   "closed by the peer\n");
     assert_int_equal(sim_restart(pair->b.node), 0);
     run_and_expect(pair->sim, 300, "[  210] a peer: out 1 up\n");
     assert_int_equal(sim_lives(pair->b.node), 2);
@@ -271,17 +271,17 @@ static void test_hangup_ends_after_the_last_frame(void **state)
                    "[  110] b peer: in 1 down: closed by the peer\n");
 }
 
-static void test_drop_is_silent_here_and_a_loss_there(void **state)
+static void test_hanging_up_is_silent_here_and_a_loss_there(void **state)
 {
     struct pair *pair = *state;
 
     assert_int_equal(send_text(&pair->a, 1, "lost"), 0);
-    pair->b.wire->ops->drop(pair->b.wire, 1);
-    pair->b.wire->ops->drop(pair->b.wire, 1);
-    pair->b.wire->ops->drop(pair->b.wire, 99);
+    pair->b.wire->ops->hangup(pair->b.wire, MU__WIRE_ACCEPTED | 1);
+    pair->b.wire->ops->hangup(pair->b.wire, MU__WIRE_ACCEPTED | 1);
+    pair->b.wire->ops->hangup(pair->b.wire, MU__WIRE_ACCEPTED | 99);
     assert_int_equal(send_text(&pair->a, 1, "lost without knowing"), 0);
     run_and_expect(pair->sim, 120, "[  110] a peer: out 1 down: "
-                                   "connection reset by the peer\n");
+                                   "closed by the peer\n");
     assert_int_equal(send_text(&pair->a, 1, "?"), -MU_EUNAVAILABLE);
     run_and_expect(pair->sim, 200, "[  130] a peer: out 1 up\n");
     assert_int_equal(send_text(&pair->a, 1, "a new one"), 0);
@@ -336,7 +336,7 @@ int main(void)
         STORY(test_a_line_takes_time_for_bytes),
         STORY(test_a_reader_may_pause),
         STORY(test_hangup_ends_after_the_last_frame),
-        STORY(test_drop_is_silent_here_and_a_loss_there),
+        STORY(test_hanging_up_is_silent_here_and_a_loss_there),
         STORY(test_a_frame_too_large_breaks_the_connection),
         STORY(test_a_kept_frame_is_copied),
     };

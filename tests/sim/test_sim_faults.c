@@ -19,7 +19,7 @@ static void test_a_crash_leaves_nothing_for_the_next_life(void **state)
     assert_false(sim_alive(pair->b.node));
     assert_int_equal(sim_restart(pair->b.node), 0);
     run_and_expect(pair->sim, 300,
-                   "[  110] a peer: out 1 down: connection reset by the peer\n"
+                   "[  110] a peer: out 1 down: closed by the peer\n"
                    "[  130] a peer: out 1 up\n");
     assert_int_equal(send_text(&pair->a, 1, "for the second"), 0);
     run_and_expect(pair->sim, 400, "[  310] b peer: in 1: for the second\n");
@@ -144,7 +144,7 @@ static void test_a_partition_is_silence(void **state)
     run_and_expect(pair->sim, 1000, "");
     sim_heal(pair->sim);
     run_and_expect(pair->sim, 1100,
-                   "[ 1010] a peer: out 1 down: connection reset by the peer\n"
+                   "[ 1010] a peer: out 1 down: closed by the peer\n"
                    "[ 1030] a peer: out 1 up\n");
 }
 

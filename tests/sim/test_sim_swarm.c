@@ -18,7 +18,8 @@
 enum { SWARM = 5, SWARM_MS = 3000 };
 
 /* Every process dials every other one and sends numbered frames as fast as its turns
- * come. Each connection must deliver them in order, whatever happens. */
+ * come; who has accepted a connection answers some of them. Each connection must deliver
+ * them in order, both ways, whatever happens. */
 struct swarm_peer {
     struct sim_node *node;
     struct mu__world *world;
@@ -34,6 +35,8 @@ struct swarm_peer {
     struct swarm_in {
         uint32_t in;
         uint64_t last;
+        uint64_t said;          /* answers */
+        bool full;
     } ins[512];
     size_t ins_count;
 };
@@ -79,6 +82,51 @@ static void swarm_send(struct swarm_peer *peer, uint32_t out)
     peer->full[out] = true;
 }
 
+static struct swarm_in *swarm_find(struct swarm_peer *peer, uint32_t in)
+{
+    for (size_t i = 0; i < peer->ins_count; i++)
+        if (peer->ins[i].in == in)
+            return &peer->ins[i];
+    return NULL;
+}
+
+static void swarm_forget(struct swarm_peer *peer, uint32_t in)
+{
+    struct swarm_in *entry = swarm_find(peer, in);
+
+    if (entry != NULL)
+        *entry = peer->ins[--peer->ins_count];
+}
+
+static void swarm_hangup_in(struct swarm_peer *peer, uint32_t in)
+{
+    peer->wire->ops->hangup(peer->wire, in);
+    swarm_forget(peer, in);
+}
+
+static void swarm_answer(struct swarm_peer *peer, struct swarm_in *entry)
+{
+    struct swarm_frame frame = {
+        .sender = strtoull(sim_node_name(peer->node) + 1, NULL, 10),
+        .life = peer->life,
+        .number = entry->said + 1,
+    };
+    struct mu__buf *buf;
+
+    if (entry->full)
+        return;
+    buf = peer->wire->ops->buffer(peer->wire, sizeof frame);
+    assert_non_null(buf);
+    memcpy(buf->data, &frame, sizeof frame);
+    buf->size = (uint32_t)sizeof frame;
+    if (peer->wire->ops->send(peer->wire, entry->in, buf) == 0) {
+        entry->said++;
+        return;
+    }
+    mu__buf_unref(buf);
+    entry->full = true;
+}
+
 static void swarm_turn(void *owner)
 {
     struct swarm_peer *peer = owner;
@@ -94,7 +142,7 @@ static void swarm_turn(void *owner)
         world->ops->submit(world, &peer->work);
     }
     if (chance % 97 == 0)
-        peer->wire->ops->drop(peer->wire, (uint32_t)(chance >> 40) % 20);
+        swarm_hangup_in(peer, MU__WIRE_ACCEPTED | (uint32_t)(chance >> 40) % 20);
     if (chance % 101 == 0) {
         uint32_t out = (uint32_t)(chance >> 40) % SWARM + 1;
 
@@ -102,6 +150,7 @@ static void swarm_turn(void *owner)
         assert_int_equal(peer->wire->ops->dial(peer->wire, out, swarm_urls[out - 1]), 0);
         peer->up[out] = false;
         peer->full[out] = false;
+        swarm_forget(peer, out);
     }
     world->ops->wake_at(world, world->ops->now_ms(world) + chance % 20);
 }
@@ -116,7 +165,7 @@ static void swarm_deliver(void *owner, struct mu__msg *msg)
     mu__pool_put(&peer->pool, msg);
 }
 
-static void swarm_out_up(void *owner, uint32_t out)
+static void swarm_up(void *owner, uint32_t out)
 {
     struct swarm_peer *peer = owner;
 
@@ -126,36 +175,39 @@ static void swarm_out_up(void *owner, uint32_t out)
     swarm_send(peer, out);
 }
 
-static void swarm_out_down(void *owner, uint32_t out, const char *reason)
+static void swarm_down(void *owner, uint32_t connection, const char *reason)
 {
     struct swarm_peer *peer = owner;
 
-    assert_true(peer->up[out]);
     assert_non_null(reason);
-    peer->up[out] = false;
-    peer->full[out] = false;
+    swarm_forget(peer, connection);
+    if (mu__wire_is_accepted(connection))
+        return;
+    assert_true(peer->up[connection]);
+    peer->up[connection] = false;
+    peer->full[connection] = false;
+    assert_int_equal(peer->wire->ops->dial(peer->wire, connection,
+                                           swarm_urls[connection - 1]), 0);
 }
 
-static void swarm_writable(void *owner, uint32_t out)
+static void swarm_writable(void *owner, uint32_t connection)
 {
     struct swarm_peer *peer = owner;
+    struct swarm_in *entry = swarm_find(peer, connection);
 
-    assert_true(peer->full[out]);
-    peer->full[out] = false;
+    if (mu__wire_is_accepted(connection)) {
+        assert_true(entry != NULL && entry->full);
+        entry->full = false;
+    } else {
+        assert_true(peer->full[connection]);
+        peer->full[connection] = false;
+    }
 }
 
-static struct swarm_in *swarm_find(struct swarm_peer *peer, uint32_t in)
-{
-    for (size_t i = 0; i < peer->ins_count; i++)
-        if (peer->ins[i].in == in)
-            return &peer->ins[i];
-    return NULL;
-}
-
-static bool swarm_frame(void *owner, uint32_t in, struct mu__buf *buf)
+static bool swarm_frame(void *owner, uint32_t connection, struct mu__buf *buf)
 {
     struct swarm_peer *peer = owner;
-    struct swarm_in *entry = swarm_find(peer, in);
+    struct swarm_in *entry = swarm_find(peer, connection);
     struct swarm_frame frame;
 
     assert_true(buf->size >= sizeof frame);
@@ -163,22 +215,14 @@ static bool swarm_frame(void *owner, uint32_t in, struct mu__buf *buf)
     if (entry == NULL) {
         assert_true(peer->ins_count < sizeof peer->ins / sizeof peer->ins[0]);
         entry = &peer->ins[peer->ins_count++];
-        *entry = (struct swarm_in){in, 0};
+        *entry = (struct swarm_in){.in = connection};
     }
     assert_int_equal(frame.number, entry->last + 1);
     entry->last = frame.number;
     peer->heard_life[frame.sender] = (uint32_t)frame.life;
+    if (mu__wire_is_accepted(connection) && frame.number % 3 == 0)
+        swarm_answer(peer, entry);
     return frame.number % 11 != 0;
-}
-
-static void swarm_in_down(void *owner, uint32_t in, const char *reason)
-{
-    struct swarm_peer *peer = owner;
-    struct swarm_in *entry = swarm_find(peer, in);
-
-    assert_non_null(reason);
-    if (entry != NULL)
-        *entry = peer->ins[--peer->ins_count];
 }
 
 static void swarm_burst_end(void *owner)
@@ -189,8 +233,7 @@ static void swarm_burst_end(void *owner)
 }
 
 static const struct mu__wire_events swarm_events = {
-    swarm_out_up, swarm_out_down, swarm_writable, swarm_frame, swarm_in_down,
-    swarm_burst_end, NULL, NULL};
+    swarm_up, swarm_down, swarm_writable, swarm_frame, swarm_burst_end, NULL, NULL};
 
 static void work_run(struct mu__work *work)
 {

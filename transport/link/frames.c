@@ -41,7 +41,7 @@ void mu__frame_write(struct mu__buf *frame, const struct mu__frame_header *heade
     put(at + 8, header->from, 8);
     put(at + 16, header->to, 8);
     put(at + 24, header->count, 4);
-    put(at + 28, header->epoch, 4);
+    put(at + 28, 0, 4);
 }
 
 int mu__frame_read(const struct mu__buf *frame, struct mu__frame_header *ret_header)
@@ -56,7 +56,6 @@ int mu__frame_read(const struct mu__buf *frame, struct mu__frame_header *ret_hea
     header.from = get(at + 8, 8);
     header.to = get(at + 16, 8);
     header.count = (uint32_t)get(at + 24, 4);
-    header.epoch = (uint32_t)get(at + 28, 4);
     if (header.from == 0)
         return -MU_EDATALOSS;
     if (header.version == MU__FRAME_VERSION) {

@@ -5,9 +5,9 @@
  *   u8  type        of the frame
  *   u8  zero
  *   u64 from        incarnation of the sender
- *   u64 to          incarnation of the receiver; 0: not known yet (in a HELLO)
+ *   u64 to          incarnation of the receiver; 0: not known yet (in a dialler's HELLO)
  *   u32 count       records that follow
- *   u32 epoch       of the receiver's side of the link, from its HELLO; 0: unknown
+ *   u32 zero
  *
  * All numbers are little-endian. HELLO, REFUSE, BYE and PIECE carry one record of the
  * table below, DATA records of the node's own table, PING none. HELLO and REFUSE keep
@@ -40,15 +40,13 @@ struct mu__frame_header {
     uint64_t from;
     uint64_t to;
     uint32_t count;
-    uint32_t epoch;
 };
 
 enum { MU__LINK_PIECE_BYTES = 1 << 20 };
 
-/* `expected_type` and `expected_index` are the task that was dialled, whose address may
- * have become another task's; none: any task. `host` and `pid` are the process's, for
- * messages; `listens` is where it listens if that is not `address`: two processes may
- * have the same address. */
+/* `address` is where peers can dial the task; "": nowhere. `expected_type` and
+ * `expected_index` are the task that was dialled, whose address may have become another
+ * task's; none: any task. `host` and `pid` are the process's, for messages. */
 #define MU__HELLO_FIELDS(F, S)                                              \
     F(S, REQUIRED, str, cluster, 63)                                        \
     F(S, REQUIRED, str, type, 15)                                           \
@@ -56,12 +54,10 @@ enum { MU__LINK_PIECE_BYTES = 1 << 20 };
     F(S, REQUIRED, str, address, 255)                                       \
     F(S, OPTIONAL, str, software, 63)                                       \
     F(S, OPTIONAL, u64, capabilities, 0)                                    \
-    F(S, OPTIONAL, u32, epoch, 0)                                            \
     F(S, OPTIONAL, str, expected_type, 15)                                    \
     F(S, OPTIONAL, u32, expected_index, 1 << 20)                              \
     F(S, OPTIONAL, str, host, 63)                                           \
-    F(S, OPTIONAL, u64, pid, 0)                                             \
-    F(S, OPTIONAL, str, listens, 255)
+    F(S, OPTIONAL, u64, pid, 0)
 
 /* `taken`: another process plays the refused process's task. */
 #define MU__REFUSE_FIELDS(F, S)                                             \

@@ -1,42 +1,29 @@
-/* How a link comes up, seen from one side:
+/* How a link comes up. Whoever needs the peer dials it, says HELLO, and is answered on
+ * the same connection:
  *
- *      DIALLING --out_up, say HELLO--> GREETING --HELLO with our epoch--> UP
+ *     who dials      DIALLING --connected, say HELLO--> GREETING --HELLO--> UP
+ *     who accepts        (no link) or RESTING, DIALLING --HELLO, say HELLO--> UP
  *
- * Each dial begins an epoch of the link. Its number is drawn so that nobody can guess it,
- * and goes out in our HELLO. A HELLO with our epoch in its header answers ours: who sent
- * it has heard us, at the address that was dialled. Only such a one brings a link up, and
- * frames without the epoch are dropped. So a peer that says to be at another's address,
- * or to be a process whose incarnation it knows, is heard by nobody; and with long
- * delays, what comes from a former epoch is not taken for the present one's.
+ * The epoch of a link is its connection: what comes over another one, or after its end,
+ * is not the link's.
  *
- * A HELLO without our epoch requests ours: we dial its sender, or say HELLO again if
- * that has happened, with the sender's epoch. A side that has heard an answer answers it,
- * unless it has said the peer's epoch before. So nodes do not answer for ever.
+ * Both may dial at once. The connection stays that was dialled by the node with the lower
+ * incarnation, and both know that by a HELLO of the other, before a link is up: the lower
+ * one, which waits for an answer to its own HELLO, hangs up on the other's; the higher
+ * one answers it, and gives up its own. Who has not said HELLO yet answers, whoever is
+ * lower: it may be that only the peer can reach it, and not the other way round.
  *
  * The process that is reached may be another task: the address was the peer's before, or
  * the name has several machines. A HELLO names the task that it is for, and another task
  * refuses it. After a refusal or no answer the link goes on with the next address of the
  * name, and it rests when all of them were tried.
  *
- * A task is one process. While a link to it is up, a HELLO of another incarnation is
- * refused, and both are named; the refused process tries again, and is accepted once the
- * former one has hung up or fallen silent. A HELLO of the same incarnation over another
- * connection is dropped, since anybody may say so; if it is that process, it comes again,
- * and is let in when the end of the former connection was seen. The second process of a
- * task that has the first one's address is refused at the URL where it listens. That URL
- * is also dialled when the process at the address fell silent and still holds its port (a
- * process that is stopped, say).
- *
- * Two nodes see the end of a link at different times. A dial of one in between may be a
- * new beginning for the other, which then ends its own side again; where frames take
- * about as long as the pause before a dial, that could go on for ever. So a link that
- * was lost soon after it came up, twice in a row or more often, rests longer each time,
- * and a HELLO does not cut that rest short: nothing of a former epoch is under way any
- * more then. Later rests, after dials in vain, can be cut short as always: of two nodes
- * that both rest for long, the first to dial wakes the other.
- *
- * A link that went down always begins with a new outgoing connection, because the old one
- * may lead to the peer's old process or its new one. */
+ * A task is one process, and two processes have one link. While a link to a task is up, a
+ * HELLO of another incarnation is refused, and both are named; the refused process tries
+ * again, and is accepted once the former one has hung up or fallen silent. A HELLO of the
+ * same incarnation is dropped, since anybody may say so; if it is that process, which has
+ * lost the link before this node has, it comes again, and is let in when the end of the
+ * former connection was seen. */
 #include "transport/link/proof.h"
 
 #include "runtime/kernel/peer_process.h"
@@ -45,80 +32,24 @@
 #include <stdio.h>
 #include <string.h>
 
-/* ---- coming up ---- */
-
-static void come_up(struct mu__links *links, struct mu__link *link)
+void mu__links_connected(struct mu__links *links, uint32_t connection)
 {
-    uint32_t node = links->next.node + 1;
+    struct mu__link *link = mu__map_get(&links->index.by_connection, connection);
 
-    if (mu__map_set(&links->index.by_node, node, link) != 0) {
-        mu__link_go_down(links, link, "out of memory");
-        return;
-    }
-    links->next.node = node;
-    link->node = node;
-    link->retry.backoff_ms = 0;
-    link->missing.taken_since_ms = 0;
-    link->left = false;
-    if (link->retry.detour == NULL)
-        mu__links_not_silent(links, link->url);
-    mu__link_keep_words(&link->why, "");
-    mu__link_keep_words(&link->reported_error, "");
-    if (link->retry.tried != NULL)
-        link->retry.tried->count = 0;
-    links->counters.links_up++;
-    mu__link_is_back(links, link);
-    mu__link_move(links, link, MU__LINK_UP);
-    mu__links_log(links, mu__link_news_level(link), "/job:%s/task:%" PRIu32 " is up at "
-                  "%s", link->type, link->index,
-                  link->retry.detour == NULL ? link->url : link->retry.detour);
-    links->upcalls.up(links->upcalls.owner, node, link->type, link->index,
-                      link->peer.incarnation, link->url);
-}
-
-void mu__links_out_up(struct mu__links *links, uint32_t out)
-{
-    struct mu__link *link = mu__map_get(&links->index.by_out, out);
-
-    if (link == NULL)
-        return;
-    if (link->state == MU__LINK_REFUSING) {
-        mu__link_say_refuse(links, link);
-        return;
-    }
-    if (link->state != MU__LINK_DIALLING)
+    if (link == NULL || link->state != MU__LINK_DIALLING)
         return;
     if (links->wire->ops->address_number != NULL)
         link->retry.address_number = links->wire->ops->address_number(
-            links->wire, out, &link->retry.addresses_count);
+            links->wire, connection, &link->retry.addresses_count);
     mu__link_move(links, link, MU__LINK_GREETING);
     mu__link_say_hello(links, link);
 }
 
-/* ---- which link a HELLO is for ---- */
-
-/* The link whose dial a frame answers, by the epoch in it; NULL: there is none. */
-static struct mu__link *answered(const struct mu__links *links,
-                             const struct mu__frame_header *header)
-{
-    return header->epoch == 0 ? NULL : mu__map_get(&links->index.by_epoch, header->epoch);
-}
+/* ---- what is known of the peer ---- */
 
 static bool is_to(const struct mu__link *link, const struct mu__hello *hello)
 {
     return link->index == hello->index && mu__view_is(hello->type, link->type);
-}
-
-struct mu__link *mu__link_answered(const struct mu__links *links,
-                                   const struct mu__greeting *greeting)
-{
-    struct mu__link *link = answered(links, greeting->header);
-
-    if (link == NULL ||
-        (link->state != MU__LINK_GREETING && link->state != MU__LINK_UP))
-        return NULL;
-    return link->origin == MU__LINK_RETAINED_ANY || is_to(link, greeting->hello) ? link
-                                                                                 : NULL;
 }
 
 /* Clients are not in the cluster spec, so several may share an index: they are
@@ -137,52 +68,29 @@ struct mu__link *mu__link_up_to(const struct mu__links *links,
     return link;
 }
 
-/* The link, not up, by which the sender of a HELLO is or will be dialled: a retained one,
- * or one to the address that it gives. */
-static struct mu__link *link_to_dial(const struct mu__links *links,
-                                     const struct mu__greeting *greeting)
-{
-    const struct mu__hello *hello = greeting->hello;
-    struct mu__link *link = mu__link_first(links, hello->type, hello->index);
-    struct mu__link *found = NULL;
-
-    for (; link != NULL; link = mu__link_next(link)) {
-        if (!is_to(link, hello))
-            continue;
-        if (mu__link_is_retained(link))
-            return link;
-        if (mu__view_is(hello->address, link->url) &&
-            link->handshake.requester == greeting->header->from)
-            found = link;
-    }
-    return found;
-}
-
-/* ---- answers ---- */
-
 /* Give a link of mu__links_dial_any the name of the task that has answered. */
-static bool name_task(struct mu__links *links, struct mu__link *link,
-                      const struct mu__hello *hello)
+static int name_task(struct mu__links *links, struct mu__link *link,
+                     const struct mu__hello *hello)
 {
     mu__link_unkey(links, link);
     mu__view_copy(hello->type, link->type, sizeof link->type);
     link->index = hello->index;
-    if (mu__hash_table_add(&links->index.by_key, mu__link_key(link), &link->hashed) == 0)
-        return true;
-    mu__link_go_down(links, link, "out of memory");
-    return false;
+    return mu__link_enkey(links, link);
 }
 
-static bool keep_address(struct mu__link *link, struct mu__view address)
+/* Of who has none it is where the peer was seen, for messages. */
+static int keep_address(struct mu__link *link, const struct mu__greeting *greeting)
 {
     char text[MU__LINK_URL_BYTES];
 
     mu__link_keep_words(&link->peer.url, "");
-    mu__view_copy(address, text, sizeof text);
+    mu__view_copy(greeting->hello->address, text, sizeof text);
+    if (text[0] == '\0')
+        (void)snprintf(text, sizeof text, "%s", greeting->seen_at);
     if (strcmp(text, link->url) == 0)
-        return true;
+        return 0;
     link->peer.url = mu__link_copy(text, sizeof text);
-    return link->peer.url != NULL;
+    return link->peer.url != NULL ? 0 : -MU_ENOMEM;
 }
 
 /* For messages and the status. What there is no memory for is not known. */
@@ -212,196 +120,154 @@ bool mu__links_process(const struct mu__links *links, uint32_t node,
     return true;
 }
 
-/* The peer has heard our HELLO: the connection is its one, and the link is up. */
-static void bind_in(struct mu__links *links, struct mu__link *link,
-                    const struct mu__greeting *greeting)
+/* ---- coming up ---- */
+
+static int keep_peer(struct mu__links *links, struct mu__link *link,
+                     const struct mu__greeting *greeting)
 {
-    if ((link->origin == MU__LINK_RETAINED_ANY &&
-         !name_task(links, link, greeting->hello)) ||
-        !keep_address(link, greeting->hello->address) ||
-        mu__map_set(&links->index.by_in, greeting->in, link) != 0) {
-        links->wire->ops->drop(links->wire, greeting->in);
-        return;
-    }
-    if (links->wire->ops->member != NULL)
-        links->wire->ops->member(links->wire, greeting->in);
+    int rv = keep_address(link, greeting);
+
+    if (rv != 0)
+        return rv;
     keep_process(link, greeting->hello);
-    link->in = greeting->in;
-    link->handshake.strays = 0;
     link->peer.incarnation = greeting->header->from;
-    link->peer.epoch = greeting->hello->epoch;
     mu__link_keep_proof(link, &greeting->proof);
+    if (links->wire->ops->member != NULL)
+        links->wire->ops->member(links->wire, greeting->connection);
     link->times.heard_ms = mu__links_now(links);
-    if (link->handshake.said_epoch != link->peer.epoch)
-        mu__link_say_hello(links, link);
-    come_up(links, link);
+    return 0;
 }
 
-/* Whether the task was adopted while this link was dialled back. */
-static bool is_needless(const struct mu__links *links, const struct mu__link *link,
-                        const struct mu__greeting *greeting)
+static void come_up(struct mu__links *links, struct mu__link *link)
 {
-    const struct mu__link *other = link_to_dial(links, greeting);
+    const char *at = mu__link_address(link);
+    uint32_t node = links->next.node + 1;
 
-    return !mu__link_is_retained(link) && !mu__link_is_client(greeting->hello->type) &&
-           other != NULL && mu__link_is_retained(other);
-}
-
-/* A link that is up gets another answer only from a peer that has begun again; its former
- * connection has ended, even though its end was not seen yet. It comes again. */
-static void take_answer(struct mu__links *links, struct mu__link *link,
-                        const struct mu__greeting *greeting)
-{
-    if (link->state == MU__LINK_UP) {
-        mu__link_go_down(links, link, "it connected anew");
-        links->wire->ops->drop(links->wire, greeting->in);
-    } else if (is_needless(links, link, greeting)) {
-        mu__link_free(links, link);
-        links->wire->ops->drop(links->wire, greeting->in);
-    } else {
-        bind_in(links, link, greeting);
-    }
-}
-
-/* ---- requests ---- */
-
-/* Dial a peer where it listens, if the former process at its address fell silent and may
- * still hold the port. */
-static void take_detour(struct mu__links *links, struct mu__link *link,
-                        const struct mu__greeting *greeting)
-{
-    char url[MU__LINK_URL_BYTES];
-
-    mu__view_copy(greeting->hello->listens, url, sizeof url);
-    if (url[0] == '\0' ||
-        !mu__links_is_silent(links, link->url, greeting->header->from) ||
-        !mu__link_may_dial_back(links, greeting, url))
+    if (mu__map_set(&links->index.by_node, node, link) != 0) {
+        mu__link_go_down(links, link, "out of memory");
         return;
-    if (link->out != 0)
-        mu__link_go_down(links, link, "the process at its address fell silent");
-    mu__link_keep_words(&link->retry.detour, url);
+    }
+    links->next.node = node;
+    link->node = node;
+    link->retry.backoff_ms = 0;
+    link->missing.taken_since_ms = 0;
+    link->left = false;
+    mu__link_keep_words(&link->why, "");
+    mu__link_keep_words(&link->reported_error, "");
+    if (link->retry.tried != NULL)
+        link->retry.tried->count = 0;
+    links->counters.links_up++;
+    mu__link_move(links, link, MU__LINK_UP);
+    if (mu__link_is_retained(link))
+        at = link->url;
+    mu__links_log(links, mu__link_news_level(link), "/job:%s/task:%" PRIu32 " is up%s%s",
+                  link->type, link->index, at[0] == '\0' ? "" : " at ", at);
+    links->upcalls.up(links->upcalls.owner, node, link->type, link->index,
+                      link->peer.incarnation, link->url);
 }
 
-static struct mu__link *new_link(struct mu__links *links,
-                                 const struct mu__greeting *greeting)
+/* ---- HELLO over a connection that was dialled ---- */
+
+static void take_answer(struct mu__links *links, const struct mu__greeting *greeting)
+{
+    struct mu__link *link = greeting->dialled;
+
+    if ((link->origin == MU__LINK_RETAINED_ANY &&
+         name_task(links, link, greeting->hello) != 0) ||
+        keep_peer(links, link, greeting) != 0)
+        mu__link_go_down(links, link, "out of memory");
+    else
+        come_up(links, link);
+}
+
+/* ---- HELLO over a connection that was accepted ---- */
+
+/* The retained link, not up, to the task of the sender. */
+static struct mu__link *retained_to(const struct mu__links *links,
+                                    const struct mu__hello *hello)
+{
+    struct mu__link *link = mu__link_first(links, hello->type, hello->index);
+
+    while (link != NULL &&
+           (!is_to(link, hello) || link->origin != MU__LINK_RETAINED ||
+            link->state == MU__LINK_UP))
+        link = mu__link_next(link);
+    return mu__link_is_client(hello->type) ? NULL : link;
+}
+
+/* Both have dialled: whether the connection stays that this node has dialled. */
+static bool keeps_own_dial(const struct mu__links *links, const struct mu__link *link,
+                           const struct mu__greeting *greeting)
+{
+    return link->state == MU__LINK_GREETING &&
+           links->config.incarnation < greeting->header->from;
+}
+
+static struct mu__link *new_link(struct mu__links *links, const struct mu__hello *hello)
 {
     char url[MU__LINK_URL_BYTES];
-    struct mu__link *link;
+    char type[16];
 
-    mu__view_copy(greeting->hello->address, url, sizeof url);
-    link = mu__link_new_back(links, greeting, url, MU__LINK_RESTING);
-    if (link == NULL)
-        return NULL;
-    take_detour(links, link, greeting);
-    if (mu__link_dial(links, link) == 0)
-        return link;
-    mu__links_log_limited(links, MU__LOG_WARN,
-                          "/job:%s/task:%" PRIu32
-                          " says its address is \"%s\", which cannot be dialled",
-                          link->type, link->index, url);
-    mu__link_free(links, link);
-    return NULL;
+    mu__view_copy(hello->address, url, sizeof url);
+    mu__view_copy(hello->type, type, sizeof type);
+    return mu__link_new(links, type, hello->index, url, MU__LINK_RESTING);
 }
 
-/* Keep a connection whose HELLO was no answer: the answer may come on it. Of many the
- * oldest is dropped. False: its HELLO was seen before. */
-static bool keep_request(struct mu__links *links, uint32_t in)
-{
-    uint32_t *slot = &links->requests[links->requests_next % MU__LINK_REQUESTS_MAX];
-
-    for (size_t i = 0; i < MU__LINK_REQUESTS_MAX; i++)
-        if (links->requests[i] == in)
-            return false;
-    if (*slot != 0 && mu__map_get(&links->index.by_in, *slot) == NULL)
-        links->wire->ops->drop(links->wire, *slot);
-    *slot = in;
-    links->requests_next++;
-    return true;
-}
-
-/* Say HELLO to the sender of one: now, or when it is dialled. */
 static void answer(struct mu__links *links, struct mu__link *link,
                    const struct mu__greeting *greeting)
 {
-    link->handshake.requester = greeting->header->from;
-    link->handshake.requester_epoch = greeting->hello->epoch;
-    if (link->state == MU__LINK_GREETING)
-        mu__link_say_hello(links, link);
-    else if (link->state == MU__LINK_RESTING && !mu__link_settles(links, link) &&
-             mu__link_dial(links, link) != 0)
-        mu__link_go_down(links, link, "cannot be dialled");
+    if (mu__link_connect(links, link, greeting->connection) != 0 ||
+        keep_peer(links, link, greeting) != 0) {
+        mu__link_go_down(links, link, "out of memory");
+        return;
+    }
+    mu__link_say_hello(links, link);
+    come_up(links, link);
 }
 
-static void take_request(struct mu__links *links, const struct mu__greeting *greeting)
+static void take_hello(struct mu__links *links, const struct mu__greeting *greeting)
 {
-    struct mu__link *link = link_to_dial(links, greeting);
+    struct mu__link *link = retained_to(links, greeting->hello);
 
-    if (!keep_request(links, greeting->in))
+    if (link != NULL && keeps_own_dial(links, link, greeting)) {
+        links->counters.crossed++;
+        links->wire->ops->hangup(links->wire, greeting->connection);
         return;
+    }
+    if (link != NULL)
+        mu__link_disconnect(links, link);
+    else
+        link = new_link(links, greeting->hello);
     if (link == NULL)
-        link = new_link(links, greeting);
-    else if (link->origin == MU__LINK_RETAINED)
-        take_detour(links, link, greeting);
-    if (link == NULL)
-        links->wire->ops->drop(links->wire, greeting->in);
+        links->wire->ops->hangup(links->wire, greeting->connection);
     else
         answer(links, link, greeting);
 }
 
-void mu__links_hello(struct mu__links *links, uint32_t in,
+void mu__links_hello(struct mu__links *links, uint32_t connection,
                      const struct mu__frame_header *header, struct mu__msg *msg)
 {
     struct mu__greeting greeting = {
-        .in = in, .header = header, .hello = (void *)msg->body};
-    struct mu__link *link;
+        .connection = connection, .header = header, .hello = (void *)msg->body};
 
-    if (mu__map_get(&links->index.by_in, in) != NULL)
-        return;     /* it was answered */
-    mu__link_read_proof(links, &greeting);
-    if (links->leaving || greeting.proof.right == MU__RIGHT_NONE) {
-        links->wire->ops->drop(links->wire, in);
-        return;
+    greeting.dialled = mu__map_get(&links->index.by_connection, connection);
+    if (greeting.dialled != NULL && (greeting.dialled->state != MU__LINK_GREETING ||
+                                     header->to != links->config.incarnation)) {
+        links->counters.stale_frames++;
+        return;     /* it was answered, or answers somebody else */
     }
-    if (mu__link_refuse_hello(links, &greeting))
+    mu__link_read_proof(links, &greeting);
+    if (links->leaving || greeting.proof.right == MU__RIGHT_NONE)
+        links->wire->ops->hangup(links->wire, connection);
+    else if (mu__link_refuse_hello(links, &greeting))
         return;
-    link = mu__link_answered(links, &greeting);
-    if (link != NULL)
-        take_answer(links, link, &greeting);
+    else if (greeting.dialled != NULL)
+        take_answer(links, &greeting);
     else
-        take_request(links, &greeting);
+        take_hello(links, &greeting);
 }
 
 /* ---- REFUSE ---- */
-
-/* Whether a link is to the task that refuses, and its HELLO of the former epoch was the
- * refused one. */
-static bool is_of_refuser(const struct mu__link *link,
-                          const struct mu__frame_header *header,
-                          const struct mu__refuse *refusal)
-{
-    return link->state != MU__LINK_UP && link->index == refusal->index &&
-           mu__view_is(refusal->type, link->type) &&
-           header->epoch != 0 && header->epoch == link->former_epoch;
-}
-
-/* The link that a REFUSE is for. Only who has heard our HELLO knows the epoch in it, so
- * nobody else can refuse us. The refusing task may be another one than we dialled: a
- * link may even be up by the peer's own HELLO when ours, of the same epoch, is refused by
- * somebody else. A REFUSE for the HELLO of the former epoch came late, and counts only if
- * the refusing task is the one that we dialled. */
-static struct mu__link *refused_link(struct mu__links *links,
-                                     const struct mu__frame_header *header,
-                                     const struct mu__refuse *refusal)
-{
-    struct mu__link *link = answered(links, header);
-
-    if (link != NULL && !mu__link_is_ending(link))
-        return link;
-    link = mu__link_first(links, refusal->type, refusal->index);
-    while (link != NULL && !is_of_refuser(link, header, refusal))
-        link = mu__link_next(link);
-    return link;
-}
 
 /* That peer says that another process plays this task; `taken` is called once it has said
  * so for claim_ms. */
@@ -443,33 +309,20 @@ static void report_refusal(struct mu__links *links, const struct mu__link *link,
         up->trouble(up->owner, link->type, link->index, why);
 }
 
-static bool is_for_another(const struct mu__links *links,
-                           const struct mu__frame_header *header)
-{
-    return header->to != 0 && header->to != links->config.incarnation;
-}
-
-void mu__links_refusal(struct mu__links *links, uint32_t in,
+/* Who has accepted a HELLO may be refused by the sender all the same, when that has heard
+ * the answer: a link that is up goes down then. */
+void mu__links_refusal(struct mu__links *links, struct mu__link *link,
                        const struct mu__frame_header *header, struct mu__msg *msg)
 {
     struct mu__refuse *refusal = (void *)msg->body;
-    struct mu__link *link = refused_link(links, header, refusal);
     char reason[MU__LINK_REASON_BYTES];
     char why[MU__LINK_REASON_BYTES];
 
-    if (is_for_another(links, header)) {
+    if (header->to != links->config.incarnation) {
         links->counters.stale_frames++;
-        return;     /* for another process with the same address */
-    }
-    mu__view_copy(refusal->reason, reason, sizeof reason);
-    if (link == NULL) {
-        mu__links_log_limited(links, MU__LOG_WARN,
-                              "refused by somebody who plays %.*s %" PRIu32 ": %s",
-                              (int)refusal->type.size, (const char *)refusal->type.data,
-                              refusal->index, reason);
-        links->wire->ops->drop(links->wire, in);
         return;
     }
+    mu__view_copy(refusal->reason, reason, sizeof reason);
     (void)snprintf(why, sizeof why, "it refused us: %.480s", reason);
     mu__links_log(links,
                   refusal->taken && link->missing.taken_since_ms != 0 ? MU__LOG_DEBUG

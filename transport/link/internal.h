@@ -1,7 +1,7 @@
 /* Shared by the files of the links: links.c has the calls of the owner, lifecycle.c the
- * states of one link, greeting.c the handshake, refusing.c and dial_back.c what is
- * refused then, proof.c what peers may say, sending.c and receiving.c its frames,
- * ticking.c its timers, and report.c logs and shows it. */
+ * states of one link, greeting.c the handshake, refusing.c what is refused then, proof.c
+ * what peers may say, sending.c and receiving.c its frames, ticking.c its timers, and
+ * report.c logs and shows it. */
 #ifndef MU_TRANSPORT_LINKS_INTERNAL_H
 #define MU_TRANSPORT_LINKS_INTERNAL_H
 
@@ -13,52 +13,39 @@
 #include "transport/link/link.h"
 #include "transport/link/log_limit.h"
 
-/* A process that fell silent without closing its connections. It may still hold its port;
- * another process of its task is dialled where that listens. */
-struct mu__silent {
-    uint64_t url_hash;
-    uint64_t incarnation;       /* 0: the entry is free */
-};
-
 /* The names and addresses of this task. */
 struct mu__links_own {
     char cluster_name[64];
     char task_type[16];
-    char address[MU__LINK_URL_BYTES];
-    char listens[MU__LINK_URL_BYTES];   /* "": `address` */
+    char address[MU__LINK_URL_BYTES];   /* "": nobody can dial it */
     char host[64];
 };
 
 /* The links, by each key by which they are searched. */
 struct mu__links_index {
-    struct mu__map by_out;
-    struct mu__map by_in;
+    struct mu__map by_connection;
     struct mu__map by_node;
-    struct mu__map by_epoch;
     struct mu__hash_table by_key;
 };
 
 /* The numbers given out last. */
 struct mu__links_numbers {
-    uint32_t out;
+    uint32_t connection;
     uint32_t node;
-    uint32_t epoch;
 };
 
 /* A HELLO, and the connection that it came on. */
 struct mu__greeting {
-    uint32_t in;
+    uint32_t connection;
     const struct mu__frame_header *header;
     const struct mu__hello *hello;
+    struct mu__link *dialled;   /* whose HELLO it answers; NULL: it was accepted */
     struct mu__proof proof;     /* of the other end */
-    char from[64];              /* its host: "10.0.0.7"; "": not known */
-    bool is_near;               /* that is this machine */
+    char seen_at[64];           /* its address: "10.0.0.7:5000"; "": not known */
 };
 
 struct mu__links {
     struct mu__links_own own;
-    struct mu__silent silent[MU__LINK_SILENT_MAX];
-    unsigned silent_next;
     uint64_t refused_twin;      /* the second process of a task that was logged last */
     struct mu__links_config config;
     struct mu__links_upcalls upcalls;
@@ -68,13 +55,9 @@ struct mu__links {
     struct mu__links_index index;
     struct mu__barred barred;
     struct mu__log_limit peers_log;
-    uint32_t links_count;       /* without those that are REFUSING or PARTING */
-    uint32_t refusing_count;    /* REFUSING and PARTING */
+    uint32_t links_count;       /* without those that are PARTING */
+    uint32_t parting_count;
     struct mu__links_numbers next;
-    uint64_t secret;            /* epochs are drawn with it */
-    uint32_t requests[MU__LINK_REQUESTS_MAX];   /* connections, of HELLOs unanswered */
-    uint32_t requests_next;
-    struct mu__map dialled_back;    /* how many links that never were up, by host */
     uint64_t tick_ms;           /* time of the last tick */
     bool leaving;
     struct mu__links_counters counters;
@@ -115,7 +98,7 @@ void mu__link_report_failing(struct mu__links *links, struct mu__link *link);
 
 /* ---- lifecycle.c ---- */
 
-/* A new link in `state`, in the index by key. NULL: out of memory, or
+/* A new link in `state`, RESTING or PARTING. NULL: out of memory, or
  * mu__links_are_too_many. */
 struct mu__link *mu__link_new(struct mu__links *links, const char *type, uint32_t index,
                               const char *url, enum mu__link_state state);
@@ -130,11 +113,9 @@ bool mu__links_are_too_many(struct mu__links *links, const char *type, const cha
 void mu__link_move(struct mu__links *links, struct mu__link *link,
                    enum mu__link_state state);
 
-/* The key of a link in by_key: its task, or for a REFUSING link the peer's URL, so that a
- * peer is refused by one link at a time. PARTING links are not in by_key. */
-uint64_t mu__link_key(const struct mu__link *link);
-
-/* Remove a link from by_key. */
+/* Put a link into by_key, by its task; remove it. PARTING links are not in there. Out of
+ * memory: not 0. */
+int mu__link_enkey(struct mu__links *links, struct mu__link *link);
 void mu__link_unkey(struct mu__links *links, struct mu__link *link);
 
 /* The first link with the key of this task; NULL: none. The caller compares the task. */
@@ -152,27 +133,21 @@ static inline struct mu__link *mu__links_next(const struct mu__link *link)
     return MU__LIST_NEXT(link, struct mu__link, listed);
 }
 
-/* Begin an epoch of the link, and dial. */
 int mu__link_dial(struct mu__links *links, struct mu__link *link);
 
-/* Whether a link rests because it was lost soon after it came up, more than once in a
- * row. Such a rest is not cut short. */
-bool mu__link_settles(struct mu__links *links, const struct mu__link *link);
+/* The connection is this link's from now on. Out of memory: not 0. */
+int mu__link_connect(struct mu__links *links, struct mu__link *link, uint32_t connection);
+
+/* The connection is no link's any more. */
+void mu__link_let_go(struct mu__links *links, struct mu__link *link);
+
+/* End the link's connection, and forget what has come of it. */
+void mu__link_disconnect(struct mu__links *links, struct mu__link *link);
 
 /* Rest for the back-off, after which the link is dialled again. */
 void mu__link_rest(struct mu__links *links, struct mu__link *link);
 
-/* mu__link_go_down, because nothing was heard of the peer. Its process counts as silent
- * until a link to its address is up. */
-void mu__link_go_silent(struct mu__links *links, struct mu__link *link,
-                        const char *reason);
-
-/* Whether the process at `url` fell silent, and is another one than `incarnation`. */
-bool mu__links_is_silent(const struct mu__links *links, const char *url,
-                         uint64_t incarnation);
-void mu__links_not_silent(struct mu__links *links, const char *url);
-
-/* Close both connections. A retained link will be dialled again, another one is freed. */
+/* End the connection. A retained link will be dialled again, another one is freed. */
 void mu__link_go_down(struct mu__links *links, struct mu__link *link, const char *reason);
 
 /* Go down because the process that was reached is not the peer. The next address of the
@@ -194,16 +169,13 @@ void mu__link_undirty(struct mu__links *links, struct mu__link *link);
 
 /* ---- greeting.c ---- */
 
-/* Handle a HELLO or a REFUSE that came on `in`. */
-void mu__links_hello(struct mu__links *links, uint32_t in,
+/* Handle a HELLO, or a REFUSE for `link`. */
+void mu__links_hello(struct mu__links *links, uint32_t connection,
                      const struct mu__frame_header *header, struct mu__msg *msg);
-void mu__links_refusal(struct mu__links *links, uint32_t in,
+void mu__links_refusal(struct mu__links *links, struct mu__link *link,
                        const struct mu__frame_header *header, struct mu__msg *msg);
 
-/* The link whose dial a HELLO answers: its sender has heard ours; and the one that is up
- * to the sender's task. NULL: there is none. */
-struct mu__link *mu__link_answered(const struct mu__links *links,
-                                   const struct mu__greeting *greeting);
+/* The link that is up to the sender's task; NULL: there is none. */
 struct mu__link *mu__link_up_to(const struct mu__links *links,
                                 const struct mu__greeting *greeting);
 
@@ -214,23 +186,8 @@ static inline bool mu__link_is_client(struct mu__view type)
 
 /* ---- refusing.c ---- */
 
-/* Refuse a HELLO if there is a reason to; true: it was refused, and its connection was
- * dropped. */
+/* Refuse a HELLO if there is a reason to; true: it was refused, and its connection is no
+ * link's any more. */
 bool mu__link_refuse_hello(struct mu__links *links, const struct mu__greeting *greeting);
-
-/* ---- dial_back.c ---- */
-
-/* Whether the sender of a HELLO may have this node dial `url`; a refusal is logged. */
-bool mu__link_may_dial_back(struct mu__links *links, const struct mu__greeting *greeting,
-                            const char *url);
-
-/* mu__link_new for the sender of a HELLO, to dial it back at `url`. NULL also when it may
- * not have that, or when too many are dialled back for its host. */
-struct mu__link *mu__link_new_back(struct mu__links *links,
-                                   const struct mu__greeting *greeting, const char *url,
-                                   enum mu__link_state state);
-
-/* A link that was dialled back is up, or ends. */
-void mu__link_is_back(struct mu__links *links, struct mu__link *link);
 
 #endif

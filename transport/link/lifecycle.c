@@ -2,8 +2,6 @@
  * again, or is freed. greeting.c has the handshake, by which it comes up. */
 #include "transport/link/internal.h"
 
-#include "runtime/base/sip_hash.h"
-
 #include <assert.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -21,22 +19,20 @@ enum {
 
 #define TO(state) (1U << MU__LINK_##state)
 
-/* From each state, those that may follow. A link is made RESTING or REFUSING; it may end
- * in any state. */
+/* From each state, those that may follow: UP by the peer's HELLO, in GREETING by one that
+ * answers ours or came over another connection. A link is made RESTING or PARTING; it may
+ * end in any state. */
 static const unsigned moves[MU__LINK_STATES_COUNT] = {
-    [MU__LINK_RESTING] = TO(RESTING) | TO(DIALLING),
-    [MU__LINK_DIALLING] = TO(GREETING) | TO(RESTING),
+    [MU__LINK_RESTING] = TO(RESTING) | TO(DIALLING) | TO(UP),
+    [MU__LINK_DIALLING] = TO(GREETING) | TO(UP) | TO(RESTING),
     [MU__LINK_GREETING] = TO(UP) | TO(RESTING),
     [MU__LINK_UP] = TO(PARTING) | TO(RESTING),
-    [MU__LINK_REFUSING] = TO(REFUSING),
     [MU__LINK_PARTING] = 0,
 };
 
 static uint32_t *counter_of(struct mu__links *links, enum mu__link_state state)
 {
-    return state == MU__LINK_REFUSING || state == MU__LINK_PARTING
-               ? &links->refusing_count
-               : &links->links_count;
+    return state == MU__LINK_PARTING ? &links->parting_count : &links->links_count;
 }
 
 void mu__link_move(struct mu__links *links, struct mu__link *link,
@@ -51,11 +47,11 @@ void mu__link_move(struct mu__links *links, struct mu__link *link,
 
 /* ---- the index by key ---- */
 
-uint64_t mu__link_key(const struct mu__link *link)
+int mu__link_enkey(struct mu__links *links, struct mu__link *link)
 {
-    if (link->state != MU__LINK_REFUSING)
-        return mu__task_key(mu__view_str(link->type), link->index);
-    return UINT64_C(1) << 63 | mu__view_hash(mu__view_str(link->url));
+    uint64_t key = mu__task_key(mu__view_str(link->type), link->index);
+
+    return mu__hash_table_add(&links->index.by_key, key, &link->hashed);
 }
 
 struct mu__link *mu__link_first(const struct mu__links *links, struct mu__view type,
@@ -104,7 +100,6 @@ static void link_free_memory(struct mu__link *link)
     free(link->reported_error);
     free(link->peer.software);
     free(link->peer.host);
-    free(link->retry.detour);
     free(link->retry.tried);
     free(link);
 }
@@ -132,8 +127,8 @@ struct mu__link *mu__link_new(struct mu__links *links, const char *type, uint32_
     link->index = index;
     link->state = state;
     begin_missing(links, link);
-    if (link->url == NULL || mu__hash_table_add(&links->index.by_key, mu__link_key(link),
-                                                &link->hashed) != 0) {
+    if (link->url == NULL ||
+        (state != MU__LINK_PARTING && mu__link_enkey(links, link) != 0)) {
         link_free_memory(link);
         return NULL;
     }
@@ -141,17 +136,29 @@ struct mu__link *mu__link_new(struct mu__links *links, const char *type, uint32_
     return link;
 }
 
-static void hang_up(struct mu__links *links, struct mu__link *link)
+int mu__link_connect(struct mu__links *links, struct mu__link *link, uint32_t connection)
 {
-    if (link->out != 0) {
-        (void)mu__map_remove(&links->index.by_out, link->out);
-        links->wire->ops->hangup(links->wire, link->out);
-        link->out = 0;
-    }
-    if (link->in != 0) {
-        (void)mu__map_remove(&links->index.by_in, link->in);
-        links->wire->ops->drop(links->wire, link->in);
-        link->in = 0;
+    int rv = mu__map_set(&links->index.by_connection, connection, link);
+
+    if (rv == 0)
+        link->connection = connection;
+    else
+        links->wire->ops->hangup(links->wire, connection);
+    return rv;
+}
+
+void mu__link_let_go(struct mu__links *links, struct mu__link *link)
+{
+    (void)mu__map_remove(&links->index.by_connection, link->connection);
+    link->connection = 0;
+}
+
+void mu__link_disconnect(struct mu__links *links, struct mu__link *link)
+{
+    if (link->connection != 0) {
+        (void)mu__map_remove(&links->index.by_connection, link->connection);
+        links->wire->ops->hangup(links->wire, link->connection);
+        link->connection = 0;
     }
     mu__link_undirty(links, link);
     mu__outbox_clear(&link->outbox);
@@ -159,87 +166,45 @@ static void hang_up(struct mu__links *links, struct mu__link *link)
     link->assembling.record = NULL;
     link->backlog = (struct mu__link_backlog){0};
     link->peer.incarnation = 0;
-    link->peer.epoch = 0;
     link->peer.pid = 0;
-    link->handshake.requester = 0;
-    link->handshake.requester_epoch = 0;
+    link->retry.address_number = 0;
     mu__link_keep_words(&link->peer.software, "");
     mu__link_keep_words(&link->peer.host, "");
-    mu__link_keep_words(&link->retry.detour, "");
-}
-
-static void end_epoch(struct mu__links *links, struct mu__link *link)
-{
-    if (link->epoch != 0)
-        (void)mu__map_remove(&links->index.by_epoch, link->epoch);
-    link->epoch = 0;
 }
 
 void mu__link_free(struct mu__links *links, struct mu__link *link)
 {
     unlist(links, link);
-    mu__link_is_back(links, link);
     mu__link_unkey(links, link);
-    hang_up(links, link);
-    end_epoch(links, link);
+    mu__link_disconnect(links, link);
     mu__outbox_done(&link->outbox);
     link_free_memory(link);
 }
 
 /* ---- dialling ---- */
 
-/* A number that no link has, and nobody can guess. */
-static uint32_t draw_epoch(struct mu__links *links)
+/* The next number for a connection: those of the wire's own are above. */
+static uint32_t next_connection(struct mu__links *links)
 {
-    uint64_t words[2] = {links->config.incarnation, 0};
-    uint32_t epoch;
-
-    do {
-        words[1] = ++links->next.epoch;
-        epoch = (uint32_t)mu__sip_hash(links->secret, words, sizeof words);
-    } while (epoch == 0 || mu__map_get(&links->index.by_epoch, epoch) != NULL);
-    return epoch;
-}
-
-static int begin_epoch(struct mu__links *links, struct mu__link *link)
-{
-    uint32_t epoch = draw_epoch(links);
-    int rv = mu__map_set(&links->index.by_epoch, epoch, link);
-
-    if (rv != 0)
-        return rv;
-    link->former_epoch = link->epoch;
-    end_epoch(links, link);
-    link->epoch = epoch;
-    link->handshake.said_epoch = 0;
-    return 0;
+    do
+        links->next.connection = (links->next.connection + 1) & (MU__WIRE_ACCEPTED - 1);
+    while (links->next.connection == 0 ||
+           mu__map_get(&links->index.by_connection, links->next.connection) != NULL);
+    return links->next.connection;
 }
 
 int mu__link_dial(struct mu__links *links, struct mu__link *link)
 {
-    uint32_t out = ++links->next.out;
-    int rv = begin_epoch(links, link);
+    uint32_t connection = next_connection(links);
+    int rv = links->wire->ops->dial(links->wire, connection, link->url);
 
-    link->retry.address_number = 0;
     if (rv == 0)
-        rv = mu__map_set(&links->index.by_out, out, link);
+        rv = mu__link_connect(links, link, connection);
     if (rv != 0)
         return rv;
-    link->out = out;
-    mu__link_move(links, link,
-                  link->state == MU__LINK_REFUSING ? MU__LINK_REFUSING
-                                                   : MU__LINK_DIALLING);
-    rv = links->wire->ops->dial(
-        links->wire, out, link->retry.detour == NULL ? link->url : link->retry.detour);
-    if (rv != 0) {
-        (void)mu__map_remove(&links->index.by_out, out);
-        link->out = 0;
-        return rv;
-    }
+    mu__link_move(links, link, MU__LINK_DIALLING);
     if (link->retry.tried != NULL)
-        links->wire->ops->avoid(links->wire, out, link->retry.tried);
-    if (!mu__link_is_retained(link) && links->wire->ops->show != NULL)
-        links->wire->ops->show(links->wire, out, link->peer.right);
+        links->wire->ops->avoid(links->wire, connection, link->retry.tried);
     return 0;
 }
 
@@ -257,58 +222,9 @@ void mu__link_rest(struct mu__links *links, struct mu__link *link)
     mu__link_move(links, link, MU__LINK_RESTING);
 }
 
-/* ---- silent processes ---- */
-
-static uint64_t hash_of(const char *url)
-{
-    return mu__view_hash(mu__view_str(url));
-}
-
-static void note_silent(struct mu__links *links, const struct mu__link *link)
-{
-    if (link->peer.incarnation == 0)
-        return;
-    links->silent[links->silent_next++ % MU__LINK_SILENT_MAX] =
-        (struct mu__silent){hash_of(link->url), link->peer.incarnation};
-}
-
-bool mu__links_is_silent(const struct mu__links *links, const char *url,
-                         uint64_t incarnation)
-{
-    uint64_t hash = hash_of(url);
-
-    for (size_t i = 0; i < MU__LINK_SILENT_MAX; i++)
-        if (links->silent[i].incarnation != 0 && links->silent[i].url_hash == hash &&
-            links->silent[i].incarnation != incarnation)
-            return true;
-    return false;
-}
-
-void mu__links_not_silent(struct mu__links *links, const char *url)
-{
-    uint64_t hash = hash_of(url);
-
-    for (size_t i = 0; i < MU__LINK_SILENT_MAX; i++)
-        if (links->silent[i].url_hash == hash)
-            links->silent[i].incarnation = 0;
-}
-
 /* ---- going down ---- */
 
-void mu__link_go_silent(struct mu__links *links, struct mu__link *link,
-                        const char *reason)
-{
-    note_silent(links, link);
-    mu__link_go_down(links, link, reason);
-}
-
-bool mu__link_settles(struct mu__links *links, const struct mu__link *link)
-{
-    return mu__links_now(links) < link->retry.settles_ms;
-}
-
-/* Set the back-off after a loss: longer for each early loss in a row, but below the time
- * for which a peer in the middle of its handshake waits. */
+/* Set the back-off after a loss: longer for each early loss in a row. */
 static void note_loss(struct mu__links *links, struct mu__link *link)
 {
     uint32_t most_ms = links->config.silence_ms / 2;
@@ -339,13 +255,11 @@ void mu__link_go_down(struct mu__links *links, struct mu__link *link, const char
                       "/job:%s/task:%" PRIu32 " is %s: %s", link->type, link->index,
                       left ? "gone" : "lost", reason);
     }
-    hang_up(links, link);
+    mu__link_disconnect(links, link);
     begin_missing(links, link);
     if (mu__link_is_retained(link) && !links->leaving) {
         mu__link_keep_words(&link->why, reason);
         mu__link_rest(links, link);
-        if (was_up && link->retry.early_losses > 1)
-            link->retry.settles_ms = link->retry.due_ms;
     } else {
         mu__link_free(links, link);
     }
@@ -381,24 +295,10 @@ void mu__link_try_elsewhere(struct mu__links *links, struct mu__link *link,
         mu__link_rest(links, link);
 }
 
-void mu__links_out_down(struct mu__links *links, uint32_t out, const char *reason)
+void mu__links_disconnected(struct mu__links *links, uint32_t connection,
+                            const char *reason)
 {
-    struct mu__link *link = mu__map_get(&links->index.by_out, out);
-    char why[MU__LINK_REASON_BYTES];
-
-    if (link == NULL)
-        return;
-    if (link->state == MU__LINK_DIALLING) {
-        mu__link_keep_words(&link->why, reason);
-        return;     /* the wire tries again */
-    }
-    (void)snprintf(why, sizeof why, "connection to it broke: %s", reason);
-    mu__link_go_down(links, link, why);
-}
-
-void mu__links_in_down(struct mu__links *links, uint32_t in, const char *reason)
-{
-    struct mu__link *link = mu__map_get(&links->index.by_in, in);
+    struct mu__link *link = mu__map_get(&links->index.by_connection, connection);
     char why[MU__LINK_REASON_BYTES];
 
     if (link == NULL)

@@ -1,4 +1,4 @@
-/* One link to one task: its state, its connections, what waits to be sent. */
+/* One link to one task: its state, its connection, what waits to be sent. */
 #ifndef MU_TRANSPORT_LINK_H
 #define MU_TRANSPORT_LINK_H
 
@@ -13,13 +13,6 @@ enum {
     MU__LINK_ANSWER_MS = 200,       /* an attempt that takes longer is reported */
     MU__LINK_TAKEN_RETRY_MS = 1000, /* pause before dialling again while another process
                                        plays this task: that one may end */
-    MU__LINK_SILENT_MAX = 16,       /* addresses whose process fell silent; the oldest is
-                                       forgotten */
-    MU__LINK_STRAYS_MAX = 1024,     /* frames for other epochs in a row; then it ends */
-    MU__LINK_BACK_MAX = 256,        /* links dialled back for one host that have not come
-                                       up; further HELLOs from there are dropped */
-    MU__LINK_REQUESTS_MAX = 4096,   /* connections whose HELLO was no answer; the oldest
-                                       is dropped */
     MU__LINK_URL_BYTES = 256,       /* with the zero byte, as the next */
     MU__LINK_REASON_BYTES = 512,
     MU__LINK_WHO_BYTES = 400        /* of a text that names one process */
@@ -27,12 +20,13 @@ enum {
 
 /* lifecycle.c has the table of transitions. */
 enum mu__link_state {
-    MU__LINK_RESTING,           /* will be dialled again at retry_ms */
-    MU__LINK_DIALLING,
-    MU__LINK_GREETING,          /* our HELLO was sent, theirs has not come */
+    MU__LINK_RESTING,           /* will be dialled again at retry.due_ms */
+    MU__LINK_DIALLING,          /* the wire tries to connect */
+    MU__LINK_GREETING,          /* it is connected; our HELLO was sent, theirs has not
+                                   come */
     MU__LINK_UP,
-    MU__LINK_REFUSING,          /* only there to say why the peer is refused */
-    MU__LINK_PARTING,           /* hung up on; only there to say goodbye */
+    MU__LINK_PARTING,           /* the last word was said, REFUSE or BYE; until the peer
+                                   has hung up */
     MU__LINK_STATES_COUNT
 };
 
@@ -44,26 +38,15 @@ enum mu__link_origin {
 
 /* The process at the other end, as its HELLO describes it. */
 struct mu__link_peer {
-    char *url;                  /* its address; NULL: that of the link */
+    char *url;                  /* its address, or where it was seen if it has none;
+                                   NULL: that of the link */
     char *software;             /* NULL: not known, as the next */
     char *host;
     uint64_t pid;               /* 0: not known */
-    uint64_t incarnation;       /* 0: no answer has come yet */
-    uint32_t epoch;             /* of its side of the link */
+    uint64_t incarnation;       /* 0: its HELLO has not come yet */
     enum mu__right right;       /* that it has proven */
     enum mu__right may;         /* the same, as a process of its type; while it is up */
     bool is_chief;              /* while it is up */
-};
-
-/* The handshake of the present epoch. */
-struct mu__link_handshake {
-    uint64_t requester;         /* incarnation of who has said HELLO last, before the link
-                                   was up: anybody; 0: nobody */
-    uint32_t requester_epoch;
-    uint32_t said_epoch;        /* of the peer's, in our last HELLO */
-    uint32_t strays;            /* frames for other epochs since the last for this one */
-    uint64_t back_for;          /* dialled back for the host of this hash, and not yet up;
-                                   0: it is not counted */
 };
 
 /* When each last happened. */
@@ -79,9 +62,7 @@ struct mu__link_retry {
     uint64_t due_ms;
     uint32_t backoff_ms;
     uint32_t early_losses;      /* how often in a row it was lost soon after it came up */
-    uint64_t settles_ms;        /* end of the rest because of early losses */
-    char *detour;               /* dialled instead of `url` in this epoch; NULL: none */
-    uint32_t address_number;    /* the wire's, of the address reached in this epoch */
+    uint32_t address_number;    /* the wire's, of the address that was reached; 0: none */
     unsigned addresses_count;
     struct mu__dial_tried *tried;   /* addresses of its name where it was not found in
                                        this round; NULL: none */
@@ -122,13 +103,9 @@ struct mu__link {
     char *url;
     char *why;                  /* the last reason for not being up; NULL: none */
     char *reported_error;       /* the wire's reason that was reported last */
-    uint32_t out;               /* 0: none */
-    uint32_t in;                /* their HELLO has come on it; 0: none */
+    uint32_t connection;        /* the wire's; 0: none. The epoch of the link */
     uint32_t node;              /* while up */
-    uint32_t epoch;             /* of our side: one for each dial; 0: none */
-    uint32_t former_epoch;      /* 0: none */
     struct mu__link_peer peer;
-    struct mu__link_handshake handshake;
     struct mu__link_times times;
     struct mu__link_retry retry;
     struct mu__link_missing missing;
@@ -147,19 +124,8 @@ static inline bool mu__link_is_retained(const struct mu__link *link)
     return link->origin != MU__LINK_ACCEPTED;
 }
 
-/* Whether the peer's HELLO of the present epoch has come. */
-static inline bool mu__link_has_heard(const struct mu__link *link)
-{
-    return link->in != 0;
-}
-
-/* Whether it exists only to tell the peer why it is refused, or goodbye. */
-static inline bool mu__link_is_ending(const struct mu__link *link)
-{
-    return link->state == MU__LINK_REFUSING || link->state == MU__LINK_PARTING;
-}
-
-/* The address in the peer's HELLO; before it has come, the one that is dialled. */
+/* The address in the peer's HELLO, or where it was seen if it has none; before it has
+ * come, the one that is dialled. "": not known. */
 static inline const char *mu__link_address(const struct mu__link *link)
 {
     return link->peer.url == NULL ? link->url : link->peer.url;

@@ -83,7 +83,7 @@ static void begin_parting(struct mu__links *links, struct mu__link *link,
 }
 
 /* End a link. The owner is notified at once. The link itself says goodbye and leaves the
- * hanging up to the peer, since the end of its connections could overtake the goodbye. */
+ * hanging up to the peer, since the end of its connection could overtake the goodbye. */
 static void part(struct mu__links *links, struct mu__link *link, const char *reason)
 {
     uint32_t node = link->node;
@@ -97,7 +97,7 @@ static void part(struct mu__links *links, struct mu__link *link, const char *rea
     (void)mu__map_remove(&links->index.by_node, node);
     links->counters.links_up--;
     link->node = 0;
-    if (links->refusing_count < MU__LINKS_MAX)
+    if (links->parting_count < MU__LINKS_MAX)
         begin_parting(links, link, reason);
     else
         mu__link_free(links, link);
@@ -139,7 +139,7 @@ void mu__links_allow(struct mu__links *links, const char *type, uint32_t index)
 static bool is_at(const struct mu__link *link, const char *url)
 {
     return strcmp(link->url, url) == 0 ||
-           (mu__link_has_heard(link) && strcmp(mu__link_address(link), url) == 0);
+           (link->state == MU__LINK_UP && strcmp(mu__link_address(link), url) == 0);
 }
 
 /* The link is at `url` already, by the peer's HELLO or its own url: that is its url
@@ -182,6 +182,8 @@ int mu__links_adopt(struct mu__links *links, const char *type, uint32_t index,
     struct mu__link *link = main_of(links, type, index);
 
     mu__barred_remove(&links->barred, type, index);
+    if (url[0] == '\0')
+        return 0;
     if (link == NULL || strcmp(type, "client") == 0)
         return keep_link(links, type, index, url, MU__LINK_RETAINED);
     if (!mu__link_is_retained(link))
@@ -224,17 +226,12 @@ int mu__links_new(const struct mu__links_config *config,
     MU__COPY_TEXT(links->own.task_type, config->task_type);
     MU__COPY_TEXT(links->own.address, config->address);
     MU__COPY_TEXT(links->own.host, config->host == NULL ? "" : config->host);
-    if (config->listens != NULL && strcmp(config->listens, config->address) != 0)
-        MU__COPY_TEXT(links->own.listens, config->listens);
     links->config.cluster_name = links->own.cluster_name;
     links->config.task_type = links->own.task_type;
     links->config.address = links->own.address;
     links->config.host = links->own.host;
-    links->config.listens = links->own.listens;
     links->upcalls = *upcalls;
     links->wire = wire;
-    if (config->world->ops->secret != NULL)
-        links->secret = config->world->ops->secret(config->world);
     *ret_links = links;
     return 0;
 }
@@ -245,11 +242,8 @@ void mu__links_free(struct mu__links *links)
         return;
     while (!mu__list_is_empty(&links->all))
         mu__link_free(links, mu__links_first(links));
-    mu__map_done(&links->index.by_out);
-    mu__map_done(&links->index.by_in);
+    mu__map_done(&links->index.by_connection);
     mu__map_done(&links->index.by_node);
-    mu__map_done(&links->index.by_epoch);
-    mu__map_done(&links->dialled_back);
     mu__hash_table_done(&links->index.by_key);
     mu__barred_done(&links->barred);
     free(links);

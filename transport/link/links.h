@@ -1,17 +1,16 @@
 /* Links: the connections of this node to others, over any wire.
  *
- * A link has two one-way connections, ours to the peer and the peer's to us, and is up
- * when both have carried a HELLO. It goes down as a whole: when either breaks, when the
- * peer is silent, says goodbye, sends bytes that make no sense, does not read what it is
- * sent. Each time it comes up it gets a new node number.
+ * A link is one connection, which goes both ways, and is up when a HELLO has gone each
+ * way. It goes down when the connection breaks, when the peer is silent, says goodbye,
+ * sends bytes that make no sense, does not read what it is sent. Each time it comes up it
+ * gets a new node number.
  *
  * A task is one process: while a link to it is up, another incarnation of the task is
  * refused, wherever it says that it is. A restarted task is let in as soon as the end of
  * the former connection was seen, or the former process was silent for silence_ms.
  *
- * Links of mu__links_dial are retained: they are dialled again for ever. A link that a
- * peer began (it dials us, we dial back the address in its HELLO) ends when it goes
- * down.
+ * Links of mu__links_dial are retained: they are dialled again for ever, unless the peer
+ * dials first. A link that a peer began ends when it goes down.
  *
  * Pure: no sockets and no clock. The owner passes events of the wire in and calls
  * tick. */
@@ -29,13 +28,11 @@ struct mu__links_config {
     const char *cluster_name;   /* the strings are copied */
     const char *task_type;
     uint32_t task_index;
-    const char *address;        /* where peers reach this node */
+    const char *address;        /* where peers can dial this node; "": nowhere */
     uint64_t incarnation;       /* not 0 */
     const char *software;       /* its version; NULL: none is said. Not copied */
     const char *host;           /* of this process, for messages; NULL: not sent */
     uint64_t pid;               /* the same; 0: not sent */
-    const char *listens;        /* where this node listens, if that is not `address`;
-                                   NULL: it is. Copied, as `host` */
     uint32_t claim_ms;          /* how long another process may play this task before
                                    `taken` is called; 0: it never is */
     uint32_t heartbeat_ms;
@@ -79,16 +76,17 @@ struct mu__links_counters {
     uint64_t bytes_out;
     uint64_t bytes_in;
     uint64_t forbidden;         /* messages whose sender lacks the right to them */
-    uint64_t claims;            /* HELLOs that said to be a process whose link is up */
-    uint64_t stale_frames;      /* for a former incarnation, or of a link that is down */
+    uint64_t doubles;           /* HELLOs of a process whose link is up */
+    uint64_t crossed;           /* of two dials at once, those that gave way */
+    uint64_t stale_frames;      /* for another incarnation, or of a link that is down */
     uint32_t links_up;
 };
 
 /* Bounds. */
 enum {
     MU__LINKS_MAX = 16384,              /* further peers are refused. So many more may be
-                                           REFUSING or PARTING; peers beyond these are
-                                           closed without a message */
+                                           PARTING; peers beyond these are closed without
+                                           a message */
     MU__LINK_QUEUE_BYTES_MAX = 64 << 20, /* with more unsent, and nothing taken for half
                                             of silence_ms, the peer does not read: link
                                             down. A single larger message may wait */
@@ -111,11 +109,11 @@ void mu__links_free(struct mu__links *links);
 
 /* The events of the wire, whose owner the links are. burst_end is handled by the owner of
  * the links, which flushes after its turn. */
-void mu__links_out_up(struct mu__links *links, uint32_t out);
-void mu__links_out_down(struct mu__links *links, uint32_t out, const char *reason);
-void mu__links_writable(struct mu__links *links, uint32_t out);
-void mu__links_frame(struct mu__links *links, uint32_t in, struct mu__buf *frame);
-void mu__links_in_down(struct mu__links *links, uint32_t in, const char *reason);
+void mu__links_connected(struct mu__links *links, uint32_t connection);
+void mu__links_disconnected(struct mu__links *links, uint32_t connection,
+                            const char *reason);
+void mu__links_writable(struct mu__links *links, uint32_t connection);
+void mu__links_frame(struct mu__links *links, uint32_t connection, struct mu__buf *frame);
 void mu__links_refused(struct mu__links *links, const char *address, const char *reason);
 void mu__links_short_of(struct mu__links *links, const char *words);
 
@@ -124,7 +122,8 @@ int mu__links_dial(struct mu__links *links, const char *type, uint32_t index,
                    const char *url);
 
 /* The same for a task that may have a link already: one that the peer began (an unlisted
- * worker, say) is retained then, and moved if needed. The task is not barred any more. */
+ * worker, say) is retained then, and moved if needed. The task is not barred any more. A
+ * task without an address (`url` is "") dials itself: its link is not retained. */
 int mu__links_adopt(struct mu__links *links, const char *type, uint32_t index,
                     const char *url);
 
@@ -191,7 +190,7 @@ struct mu__link_view {
     bool is_retained;       /* of mu__links_dial: this side began it */
 };
 
-/* Visit all links but those that are REFUSING or PARTING. `visit` calls nothing of the
+/* Visit all links but those that are PARTING. `visit` calls nothing of the
  * links. */
 void mu__links_each(const struct mu__links *links,
                     void (*visit)(void *user, const struct mu__link_view *view),

@@ -171,7 +171,7 @@ static int close_open(struct mu__outbox *outbox, const struct mu__outbox_route *
     struct mu__buf *frame = outbox->open;
     const struct mu__frame_header header = {MU__FRAME_VERSION,  MU__FRAME_DATA,
                                             route->from,        route->to,
-                                            outbox->open_count, route->epoch};
+                                            outbox->open_count};
 
     if (frame == NULL)
         return 0;
@@ -288,7 +288,7 @@ int mu__outbox_control(struct mu__outbox *outbox, const struct mu__outbox_route 
     size_t own = msg == NULL
                      ? 0 : own_bound(route->wire, &mu__frame_messages, msg, bound);
     const struct mu__frame_header header = {MU__FRAME_VERSION, type, route->from,
-                                            route->to, msg == NULL ? 0 : 1, route->epoch};
+                                            route->to, msg == NULL ? 0 : 1};
     struct mu__buf *frame;
     int rv = close_open(outbox, route);
 
@@ -343,7 +343,7 @@ static int send_ring(struct mu__outbox *outbox, const struct mu__outbox_route *r
     while (outbox->ring_count > 0) {
         struct mu__buf *frame = outbox->ring[outbox->ring_first];
         uint32_t size = mu__buf_total(frame);
-        int rv = route->wire->ops->send(route->wire, route->out, frame);
+        int rv = route->wire->ops->send(route->wire, route->connection, frame);
 
         outbox->blocked = rv == -MU_EAGAIN;
         if (rv != 0)

@@ -23,10 +23,9 @@ struct mu__outbox {
 /* The connection of a link, and the fields of its frames' headers. */
 struct mu__outbox_route {
     struct mu__wire *wire;
-    uint32_t out;
+    uint32_t connection;
     uint64_t from;
     uint64_t to;
-    uint32_t epoch;     /* of the peer's side of the link */
 };
 
 /* Zeroed memory is an empty outbox. Drops everything. */

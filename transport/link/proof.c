@@ -7,18 +7,13 @@
 void mu__link_read_proof(const struct mu__links *links, struct mu__greeting *greeting)
 {
     const struct mu__wire_ops *ops = links->wire->ops;
-    char *colon;
 
     greeting->proof = (struct mu__proof){.right = MU__RIGHT_ALL};
     if (ops->proof != NULL)
-        ops->proof(links->wire, greeting->in, &greeting->proof);
+        ops->proof(links->wire, greeting->connection, &greeting->proof);
     if (ops->peer != NULL)
-        ops->peer(links->wire, greeting->in, greeting->from, sizeof greeting->from);
-    colon = strrchr(greeting->from, ':');
-    if (colon != NULL)
-        *colon = '\0';
-    greeting->is_near =
-        ops->is_near == NULL || ops->is_near(links->wire, greeting->in);
+        ops->peer(links->wire, greeting->connection, greeting->seen_at,
+                  sizeof greeting->seen_at);
 }
 
 enum mu__right mu__links_own_right(const struct mu__links *links, uint32_t node)
@@ -27,7 +22,7 @@ enum mu__right mu__links_own_right(const struct mu__links *links, uint32_t node)
 
     if (link == NULL || links->wire->ops->own_right == NULL)
         return MU__RIGHT_ALL;
-    return links->wire->ops->own_right(links->wire, link->out);
+    return links->wire->ops->own_right(links->wire, link->connection);
 }
 
 bool mu__link_is_unproven(const struct mu__proof *proof, const struct mu__hello *hello,
@@ -82,6 +77,7 @@ bool mu__link_is_forbidden(struct mu__links *links, const struct mu__link *link,
                            const struct mu__msg *msg)
 {
     const struct mu__row *row = &links->config.schema->rows[msg->kind];
+    const char *at = mu__link_address(link);
     char why[128];
 
     if (link->peer.may >= (enum mu__right)row->right &&
@@ -90,8 +86,8 @@ bool mu__link_is_forbidden(struct mu__links *links, const struct mu__link *link,
     why_beyond(link, row, why, sizeof why);
     links->counters.forbidden++;
     mu__links_log_limited(links, MU__LOG_WARN,
-                          "/job:%s/task:%" PRIu32 " at %s has sent %s, %s: dropped",
-                          link->type, link->index, mu__link_address(link),
+                          "/job:%s/task:%" PRIu32 "%s%s has sent %s, %s: dropped",
+                          link->type, link->index, at[0] == '\0' ? "" : " at ", at,
                           mu__schema_name(links->config.schema, msg->kind), why);
     return true;
 }

@@ -4,7 +4,7 @@
 
 #include "transport/link/internal.h"
 
-/* What the other end of greeting->in has proven, and where it is. */
+/* What the other end of greeting->connection has proven, and where it is. */
 void mu__link_read_proof(const struct mu__links *links, struct mu__greeting *greeting);
 
 /* Whether a HELLO says what its sender has not proven: to be a task, with a key or

@@ -18,19 +18,19 @@ void mu__links_short_of(struct mu__links *links, const char *words)
     mu__links_log(links, MU__LOG_WARN, "%s", words);
 }
 
-static void note_dropped(struct mu__links *links, uint32_t in, const char *why)
+static void note_dropped(struct mu__links *links, uint32_t connection, const char *why)
 {
     const struct mu__wire_ops *ops = links->wire->ops;
     char address[MU__LOG_LIMIT_BYTES] = "";
 
     if (ops->peer != NULL)
-        ops->peer(links->wire, in, address, sizeof address);
+        ops->peer(links->wire, connection, address, sizeof address);
     mu__links_refused(links, address, why);
 }
 
-static void bad_frame(struct mu__links *links, uint32_t in, const char *what)
+static void bad_frame(struct mu__links *links, uint32_t connection, const char *what)
 {
-    struct mu__link *link = mu__map_get(&links->index.by_in, in);
+    struct mu__link *link = mu__map_get(&links->index.by_connection, connection);
     char why[MU__LINK_REASON_BYTES];
 
     (void)snprintf(why, sizeof why, "bad bytes: %s", what);
@@ -38,26 +38,26 @@ static void bad_frame(struct mu__links *links, uint32_t in, const char *what)
         mu__link_go_down(links, link, why);
         return;
     }
-    note_dropped(links, in, why);
-    links->wire->ops->drop(links->wire, in);
+    note_dropped(links, connection, why);
+    links->wire->ops->hangup(links->wire, connection);
 }
 
 /* ---- records ---- */
 
-static int deliver_records(struct mu__links *links, uint32_t in, struct mu__buf *frame,
+static int deliver_records(struct mu__links *links, uint32_t connection, struct mu__buf *frame,
                            size_t offset, uint32_t count)
 {
     char why[128] = "";
 
     for (uint32_t i = 0; i < count; i++) {
-        struct mu__link *link = mu__map_get(&links->index.by_in, in);
+        struct mu__link *link = mu__map_get(&links->index.by_connection, connection);
         struct mu__msg *msg;
 
         if (link == NULL)
             return 0;   /* went down while its messages were delivered */
         if (mu__decode(links->config.schema, links->config.pool, frame, &offset, why,
                        sizeof why, &msg) != 0) {
-            bad_frame(links, in, why);
+            bad_frame(links, connection, why);
             return -MU_EDATALOSS;
         }
         if (msg == NULL)
@@ -71,7 +71,7 @@ static int deliver_records(struct mu__links *links, uint32_t in, struct mu__buf 
         links->upcalls.deliver(links->upcalls.owner, msg);
     }
     if (offset != frame->size) {
-        bad_frame(links, in, "bytes behind the last record");
+        bad_frame(links, connection, "bytes behind the last record");
         return -MU_EDATALOSS;
     }
     return 0;
@@ -146,20 +146,20 @@ static void on_piece(struct mu__links *links, struct mu__link *link, struct mu__
     struct mu__buf *whole = link->assembling.record;
 
     if (wrong != NULL) {
-        bad_frame(links, link->in, wrong);
+        bad_frame(links, link->connection, wrong);
         return;
     }
     if (whole->size < link->assembling.total)
         return;
     link->assembling.record = NULL;
-    (void)deliver_records(links, link->in, whole, 0, 1);
+    (void)deliver_records(links, link->connection, whole, 0, 1);
     mu__buf_unref(whole);
 }
 
 /* ---- the protocol's own records ---- */
 
 /* The one record of a frame of the protocol; NULL: it is malformed, and was dropped. */
-static struct mu__msg *protocol_record(struct mu__links *links, uint32_t in,
+static struct mu__msg *protocol_record(struct mu__links *links, uint32_t connection,
                                        struct mu__buf *frame, uint8_t type)
 {
     size_t offset = MU__FRAME_HEADER_BYTES;
@@ -168,36 +168,44 @@ static struct mu__msg *protocol_record(struct mu__links *links, uint32_t in,
 
     if (mu__decode(&mu__frame_messages, links->config.pool, frame, &offset, why,
                    sizeof why, &msg) != 0) {
-        bad_frame(links, in, why);
+        bad_frame(links, connection, why);
         return NULL;
     }
     if (msg == NULL || msg->kind != type) {
-        bad_frame(links, in, "a frame whose record is of another kind");
+        bad_frame(links, connection, "a frame whose record is of another kind");
         mu__pool_put(links->config.pool, msg);
         return NULL;
     }
     return msg;
 }
 
-/* HELLO and REFUSE may come over any connection, also one without a link. */
-static void on_greeting_frame(struct mu__links *links, uint32_t in, struct mu__buf *frame,
-                              const struct mu__frame_header *header)
+static void on_hello(struct mu__links *links, uint32_t connection, struct mu__buf *frame,
+                     const struct mu__frame_header *header)
 {
-    struct mu__msg *msg = protocol_record(links, in, frame, header->type);
+    struct mu__msg *msg = protocol_record(links, connection, frame, header->type);
 
     if (msg == NULL)
         return;
-    if (header->type == MU__FRAME_HELLO)
-        mu__links_hello(links, in, header, msg);
-    else
-        mu__links_refusal(links, in, header, msg);
+    mu__links_hello(links, connection, header, msg);
+    mu__pool_put(links->config.pool, msg);
+}
+
+/* A REFUSE answers our HELLO, or comes after it. */
+static void on_refuse(struct mu__links *links, struct mu__link *link,
+                      struct mu__buf *frame, const struct mu__frame_header *header)
+{
+    struct mu__msg *msg = protocol_record(links, link->connection, frame, header->type);
+
+    if (msg == NULL)
+        return;
+    mu__links_refusal(links, link, header, msg);
     mu__pool_put(links->config.pool, msg);
 }
 
 static void on_record_frame(struct mu__links *links, struct mu__link *link,
                             struct mu__buf *frame, uint8_t type)
 {
-    struct mu__msg *msg = protocol_record(links, link->in, frame, type);
+    struct mu__msg *msg = protocol_record(links, link->connection, frame, type);
     char why[MU__LINK_REASON_BYTES];
 
     if (msg == NULL)
@@ -217,43 +225,41 @@ static void on_record_frame(struct mu__links *links, struct mu__link *link,
 
 /* ---- frames ---- */
 
-/* A frame that is not for the link's present epoch; `link` NULL: of no link. A few may be
- * under way from a former one. Who sends many tries epochs. */
-static void note_stray(struct mu__links *links, struct mu__link *link)
+static void on_peer_frame(struct mu__links *links, struct mu__link *link,
+                          struct mu__buf *frame, const struct mu__frame_header *header)
 {
-    links->counters.stale_frames++;
-    if (link == NULL || link->state != MU__LINK_UP ||
-        ++link->handshake.strays < MU__LINK_STRAYS_MAX)
+    if (header->from != link->peer.incarnation ||
+        header->to != links->config.incarnation) {
+        links->counters.stale_frames++;
         return;
-    mu__link_go_down(links, link, "it sends frames for other epochs of the link");
+    }
+    link->times.heard_ms = mu__links_now(links);
+    if (header->type == MU__FRAME_DATA)
+        (void)deliver_records(links, link->connection, frame, MU__FRAME_HEADER_BYTES,
+                              header->count);
+    else if (header->type != MU__FRAME_PING)
+        on_record_frame(links, link, frame, header->type);
 }
 
-void mu__links_frame(struct mu__links *links, uint32_t in, struct mu__buf *frame)
+void mu__links_frame(struct mu__links *links, uint32_t connection, struct mu__buf *frame)
 {
+    struct mu__link *link = mu__map_get(&links->index.by_connection, connection);
     struct mu__frame_header header;
-    struct mu__link *link;
 
     links->counters.frames_in++;
     links->counters.bytes_in += frame->size;
     if (mu__frame_read(frame, &header) != 0) {
-        bad_frame(links, in, "no frame of muster's");
+        bad_frame(links, connection, "no frame of muster's");
         return;
     }
-    if (header.type == MU__FRAME_HELLO || header.type == MU__FRAME_REFUSE) {
-        on_greeting_frame(links, in, frame, &header);
-        return;
-    }
-    link = mu__map_get(&links->index.by_in, in);
-    if (link == NULL || link->state != MU__LINK_UP ||
-        header.from != link->peer.incarnation || header.to != links->config.incarnation ||
-        header.epoch != link->epoch) {
-        note_stray(links, link);
-        return;
-    }
-    link->handshake.strays = 0;
-    link->times.heard_ms = mu__links_now(links);
-    if (header.type == MU__FRAME_DATA)
-        (void)deliver_records(links, in, frame, MU__FRAME_HEADER_BYTES, header.count);
-    else if (header.type != MU__FRAME_PING)
-        on_record_frame(links, link, frame, header.type);
+    if (link != NULL && link->state == MU__LINK_PARTING)
+        links->counters.stale_frames++;
+    else if (header.type == MU__FRAME_HELLO)
+        on_hello(links, connection, frame, &header);
+    else if (link != NULL && header.type == MU__FRAME_REFUSE)
+        on_refuse(links, link, frame, &header);
+    else if (link != NULL && link->state == MU__LINK_UP)
+        on_peer_frame(links, link, frame, &header);
+    else
+        bad_frame(links, connection, "a frame before a HELLO");
 }

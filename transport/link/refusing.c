@@ -24,7 +24,8 @@ static const char *describe(const char *url, const char *host, uint64_t pid,
     return out;
 }
 
-/* Describe the sender of a HELLO: its address; `full`: and its process. */
+/* Describe the sender of a HELLO: its address, or where it was seen; `full`: and its
+ * process. */
 static const char *sender_of(const struct mu__greeting *greeting, bool full, char *out,
                              size_t size)
 {
@@ -33,6 +34,9 @@ static const char *sender_of(const struct mu__greeting *greeting, bool full, cha
     char host[64];
 
     mu__view_copy(hello->address, url, sizeof url);
+    if (url[0] == '\0')
+        (void)snprintf(url, sizeof url, "%s",
+                       greeting->seen_at[0] == '\0' ? "no address" : greeting->seen_at);
     mu__view_copy(hello->host, host, sizeof host);
     if (full)
         return describe(url, host, hello->pid, greeting->header->from, out, size);
@@ -42,7 +46,9 @@ static const char *sender_of(const struct mu__greeting *greeting, bool full, cha
 
 static const char *who_is_up(const struct mu__link *link, char *out, size_t size)
 {
-    return describe(mu__link_address(link), mu__link_words(link->peer.host),
+    const char *url = mu__link_address(link);
+
+    return describe(url[0] == '\0' ? "no address" : url, mu__link_words(link->peer.host),
                     link->peer.pid, link->peer.incarnation, out, size);
 }
 
@@ -54,44 +60,11 @@ static const char *who_are_we(const struct mu__links *links, char *out, size_t s
 
 /* ---- refusing ---- */
 
-/* The REFUSING link to `url`; NULL: none. */
-static struct mu__link *refusing_link(const struct mu__links *links, const char *url)
-{
-    uint64_t key = UINT64_C(1) << 63 | mu__view_hash(mu__view_str(url));
-    struct mu__link *link =
-        (struct mu__link *)mu__hash_table_find(&links->index.by_key, key);
-
-    while (link != NULL && strcmp(link->url, url) != 0)
-        link = mu__link_next(link);
-    return link;
-}
-
 /* Why a process is refused. */
 struct refusal {
     const char *reason;
-    const char *url;        /* where the REFUSE is sent */
     bool taken;             /* another process plays its task */
 };
-
-static void note_refusal(const struct mu__links *links, struct mu__link *link,
-                         const struct mu__greeting *greeting,
-                         const struct refusal *refusal)
-{
-    mu__link_keep_words(&link->why, refusal->reason);
-    link->peer.incarnation = greeting->header->from;
-    link->peer.epoch = greeting->hello->epoch;
-    link->missing.taken_since_ms = refusal->taken ? mu__links_now(links) + 1 : 0;
-}
-
-/* Refuse again over the same link: the peer has dialled another address of this node, or
- * expects another task now. */
-static void refuse_again(struct mu__links *links, struct mu__link *link)
-{
-    if (link->times.said_ms == 0)
-        return;     /* it is not connected yet */
-    link->times.since_ms = mu__links_now(links);
-    mu__link_say_refuse(links, link);
-}
 
 /* The level of the log line: a second process of a task, which tries again every
  * second, is warned of once. */
@@ -109,9 +82,16 @@ static enum mu__log_level refusal_level(struct mu__links *links, uint64_t incarn
 static void where_from(const struct mu__greeting *greeting, const char *message,
                        char *out, size_t size)
 {
+    const char *colon = strrchr(greeting->seen_at, ':');
+    char host[sizeof greeting->seen_at];
+
+    (void)snprintf(host, sizeof host, "%.*s",
+                   colon == NULL ? (int)strlen(greeting->seen_at)
+                                 : (int)(colon - greeting->seen_at),
+                   greeting->seen_at);
     out[0] = '\0';
-    if (greeting->from[0] != '\0' && strstr(message, greeting->from) == NULL)
-        (void)snprintf(out, size, " (from %s)", greeting->from);
+    if (host[0] != '\0' && strstr(message, host) == NULL)
+        (void)snprintf(out, size, " (from %s)", host);
 }
 
 static void log_refusal(struct mu__links *links, const struct mu__greeting *greeting,
@@ -132,26 +112,46 @@ static void log_refusal(struct mu__links *links, const struct mu__greeting *gree
         is_client ? by_client : "", who, from, refusal->reason);
 }
 
-/* Dial back once, to say why. */
+/* A link that has the connection, and nothing to do but to say why. NULL: out of memory,
+ * or too many are refused at a time. */
+static struct mu__link *refusing_link(struct mu__links *links,
+                                      const struct mu__greeting *greeting,
+                                      const struct refusal *refusal)
+{
+    struct mu__link *link;
+    char type[16];
+
+    mu__view_copy(greeting->hello->type, type, sizeof type);
+    link = mu__link_new(links, type, greeting->hello->index, "", MU__LINK_PARTING);
+    if (link == NULL)
+        return NULL;
+    link->times.since_ms = mu__links_now(links);
+    mu__link_keep_words(&link->why, refusal->reason);
+    link->peer.incarnation = greeting->header->from;
+    link->missing.taken_since_ms = refusal->taken ? mu__links_now(links) + 1 : 0;
+    return link;
+}
+
+/* Say why, over the same connection, and leave the hanging up to the peer: the end of the
+ * connection could overtake the reason. A link that has dialled goes on without it. */
 static void refuse(struct mu__links *links, const struct mu__greeting *greeting,
                    const struct refusal *refusal)
 {
-    struct mu__link *link = refusing_link(links, refusal->url);
+    struct mu__link *dialled = greeting->dialled;
+    struct mu__link *link = refusing_link(links, greeting, refusal);
 
     log_refusal(links, greeting, refusal);
-    links->wire->ops->drop(links->wire, greeting->in);
-    if (link != NULL &&
-        (link->peer.incarnation == greeting->header->from || !refusal->taken)) {
-        note_refusal(links, link, greeting, refusal);
-        refuse_again(links, link);
-        return;
-    }
-    link = mu__link_new_back(links, greeting, refusal->url, MU__LINK_REFUSING);
-    if (link == NULL)
-        return;
-    note_refusal(links, link, greeting, refusal);
-    if (link->why == NULL || mu__link_dial(links, link) != 0)
+    if (dialled != NULL && link != NULL)
+        mu__link_let_go(links, dialled);
+    if (link == NULL) {
+        links->wire->ops->hangup(links->wire, greeting->connection);
+    } else if (mu__link_connect(links, link, greeting->connection) != 0) {
         mu__link_free(links, link);
+    } else {
+        mu__link_say_refuse(links, link);
+    }
+    if (dialled != NULL)
+        mu__link_try_elsewhere(links, dialled, refusal->reason, MU__LINK_RETRY_MAX_MS);
 }
 
 /* Whether the sender's task left the cluster, or has moved. */
@@ -167,13 +167,24 @@ static bool is_barred(const struct mu__links *links, const struct mu__greeting *
     return words != NULL;
 }
 
-/* Whether a HELLO is for another task: the dialled name has several machines, or the
- * address was another task's before. */
-static bool is_misled(const struct mu__links *links, const struct mu__hello *hello,
+/* Whether a HELLO is for another task, or one of another task answers: the dialled name
+ * has several machines, or the address was another task's before. */
+static bool is_misled(const struct mu__links *links, const struct mu__greeting *greeting,
                       char *why, size_t size)
 {
+    const struct mu__hello *hello = greeting->hello;
+    const struct mu__link *dialled = greeting->dialled;
     char expected[16];
 
+    if (dialled != NULL && dialled->origin != MU__LINK_RETAINED_ANY &&
+        (dialled->index != hello->index || !mu__view_is(hello->type, dialled->type))) {
+        mu__view_copy(hello->type, expected, sizeof expected);
+        (void)snprintf(why, size,
+                       "/job:%s/task:%" PRIu32 " was dialled, and /job:%s/task:%" PRIu32
+                       " answers",
+                       dialled->type, dialled->index, expected, hello->index);
+        return true;
+    }
     if (hello->expected_type.size == 0 ||
         (mu__view_is(hello->expected_type, links->own.task_type) &&
          hello->expected_index == links->config.task_index))
@@ -216,17 +227,14 @@ static bool is_unfit(const struct mu__links *links, const struct mu__frame_heade
     return false;
 }
 
-/* The link that is up to the task of a sender, who comes by another link or none; NULL:
+/* The link that is up to the task of a sender, who comes over another connection; NULL:
  * there is none. Whom mu__links_dial_any reaches may have another link, too. */
 static struct mu__link *other_up(const struct mu__links *links,
                                  const struct mu__greeting *greeting)
 {
-    const struct mu__link *answered = mu__link_answered(links, greeting);
-    struct mu__link *up = mu__link_up_to(links, greeting);
-
-    if (up == NULL || (answered != NULL && answered->origin == MU__LINK_RETAINED_ANY))
+    if (greeting->dialled != NULL && greeting->dialled->origin == MU__LINK_RETAINED_ANY)
         return NULL;
-    return up == answered && up->peer.incarnation == greeting->header->from ? NULL : up;
+    return mu__link_up_to(links, greeting);
 }
 
 /* Whether another process plays the sender's task: this one, or one whose link is up. */
@@ -254,50 +262,48 @@ static bool is_twin(struct mu__links *links, const struct mu__greeting *greeting
     return true;
 }
 
-/* Where the second process of a task is sent its REFUSE: at its address, or, if the first
- * process has the same, where it listens. */
-static const char *twin_url(struct mu__links *links, const struct mu__greeting *greeting,
-                            char *out, size_t size)
-{
-    const struct mu__hello *hello = greeting->hello;
-    const struct mu__link *link = mu__link_up_to(links, greeting);
-    bool is_shared = link == NULL ? mu__view_is(hello->address, links->own.address)
-                                  : mu__view_is(hello->address, link->url) ||
-                                        mu__view_is(hello->address,
-                                                    mu__link_address(link));
-
-    mu__view_copy(is_shared && hello->listens.size > 0 ? hello->listens : hello->address,
-                  out, size);
-    return out;
-}
-
-/* ---- claims ---- */
+/* ---- a second connection ---- */
 
 /* Whether a HELLO says to be a process whose link is up: anybody can know its
  * incarnation. If it is that process, which connects anew, the end of its former
  * connection will be seen, or its silence; it tries again, and is let in then. */
-static bool is_claim(struct mu__links *links, const struct mu__greeting *greeting)
+static bool is_double(const struct mu__links *links, const struct mu__greeting *greeting)
 {
     const struct mu__link *up = other_up(links, greeting);
 
     return up != NULL && up->peer.incarnation == greeting->header->from;
 }
 
-static void drop_claim(struct mu__links *links, const struct mu__greeting *greeting)
+/* Of two dials at once the one that gave way may be heard after the other: no news. */
+static bool is_late_dial(const struct mu__links *links,
+                         const struct mu__greeting *greeting)
+{
+    const struct mu__link *up = other_up(links, greeting);
+
+    return !mu__wire_is_accepted(up->connection) &&
+           links->config.incarnation < greeting->header->from;
+}
+
+static void drop_double(struct mu__links *links, const struct mu__greeting *greeting)
 {
     char who[MU__LINK_WHO_BYTES];
     char from[96];
     char type[16];
 
-    links->counters.claims++;
+    links->counters.doubles++;
     mu__view_copy(greeting->hello->type, type, sizeof type);
     (void)sender_of(greeting, true, who, sizeof who);
     where_from(greeting, who, from, sizeof from);
-    mu__links_log_limited(links, MU__LOG_WARN,
-                          "dropped a second connection of /job:%s/task:%" PRIu32
-                          " at %s%s: the first one is up",
-                          type, greeting->hello->index, who, from);
-    links->wire->ops->drop(links->wire, greeting->in);
+    if (!is_late_dial(links, greeting))
+        mu__links_log_limited(links, MU__LOG_WARN,
+                              "dropped a second connection of /job:%s/task:%" PRIu32
+                              " at %s%s: the first one is up",
+                              type, greeting->hello->index, who, from);
+    if (greeting->dialled != NULL)
+        mu__link_try_elsewhere(links, greeting->dialled, "another link to it is up",
+                               MU__LINK_RETRY_MAX_MS);
+    else
+        links->wire->ops->hangup(links->wire, greeting->connection);
 }
 
 /* ---- all reasons ---- */
@@ -306,29 +312,21 @@ bool mu__link_refuse_hello(struct mu__links *links, const struct mu__greeting *g
 {
     const struct mu__hello *hello = greeting->hello;
     char why[MU__LINK_REASON_BYTES];
-    char url[MU__LINK_URL_BYTES];
-    struct refusal refusal = {.reason = why, .url = url};
+    struct refusal refusal = {.reason = why};
+    bool is_refused = is_unfit(links, greeting->header, hello, why, sizeof why) ||
+                      mu__link_is_unproven(&greeting->proof, hello, why, sizeof why) ||
+                      is_barred(links, greeting, why, sizeof why) ||
+                      is_misled(links, greeting, why, sizeof why);
 
-    mu__view_copy(hello->address, url, sizeof url);
-    if (is_unfit(links, greeting->header, hello, why, sizeof why) ||
-        mu__link_is_unproven(&greeting->proof, hello, why, sizeof why) ||
-        is_barred(links, greeting, why, sizeof why)) {
+    if (!is_refused && is_double(links, greeting)) {
+        drop_double(links, greeting);
+        return true;
+    }
+    if (!is_refused) {
+        refusal.taken = is_twin(links, greeting, why, sizeof why);
+        is_refused = refusal.taken;
+    }
+    if (is_refused)
         refuse(links, greeting, &refusal);
-        return true;
-    }
-    if (is_claim(links, greeting)) {
-        drop_claim(links, greeting);
-        return true;
-    }
-    if (is_twin(links, greeting, why, sizeof why)) {
-        refusal.taken = true;
-        refusal.url = twin_url(links, greeting, url, sizeof url);
-        refuse(links, greeting, &refusal);
-        return true;
-    }
-    if (is_misled(links, hello, why, sizeof why)) {
-        refuse(links, greeting, &refusal);
-        return true;
-    }
-    return false;
+    return is_refused;
 }

@@ -12,7 +12,7 @@
 enum { WAITING_MAX_MS = 60000 };
 
 static const char *const state_names[MU__LINK_STATES_COUNT] = {
-    "resting", "dialling", "greeting", "up", "refusing", "parting"};
+    "resting", "dialling", "greeting", "up", "parting"};
 
 /* ---- log lines and texts ---- */
 
@@ -111,9 +111,10 @@ static bool is_unanswered(const struct mu__links *links, const struct mu__link *
 /* The wire's error of the present attempt; NULL: nothing is known. */
 static const char *wire_words(const struct mu__links *links, const struct mu__link *link)
 {
-    const char *words = link->out == 0 || link->state != MU__LINK_DIALLING
-                            ? NULL
-                            : links->wire->ops->last_error(links->wire, link->out);
+    const char *words =
+        link->state != MU__LINK_DIALLING
+            ? NULL
+            : links->wire->ops->last_error(links->wire, link->connection);
 
     return words == NULL && is_unanswered(links, link) ? "nothing has answered yet"
                                                        : words;
@@ -193,7 +194,7 @@ void mu__links_each(const struct mu__links *links,
             .is_taken = link->missing.taken_since_ms != 0,
         };
 
-        if (!mu__link_is_ending(link))
+        if (link->state != MU__LINK_PARTING)
             visit(user, &view);
     }
 }

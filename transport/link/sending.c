@@ -5,16 +5,11 @@
 #include <stdio.h>
 #include <string.h>
 
-/* A HELLO goes to who has asked, if that is not known to be the peer yet. */
 static struct mu__outbox_route route_of(const struct mu__links *links,
                                         const struct mu__link *link)
 {
-    bool is_requester = !mu__link_has_heard(link) && !mu__link_is_ending(link);
-
-    return (struct mu__outbox_route){
-        links->wire, link->out, links->config.incarnation,
-        is_requester ? link->handshake.requester : link->peer.incarnation,
-        is_requester ? link->handshake.requester_epoch : link->peer.epoch};
+    return (struct mu__outbox_route){links->wire, link->connection,
+                                     links->config.incarnation, link->peer.incarnation};
 }
 
 /* ---- links with something to send ---- */
@@ -67,10 +62,8 @@ void mu__link_say_hello(struct mu__links *links, struct mu__link *link)
         .address = mu__view_str(links->own.address),
         .software = mu__view_str(links->config.software == NULL ? "muster"
                                                                 : links->config.software),
-        .epoch = link->epoch,
         .host = mu__view_str(links->own.host),
         .pid = links->config.pid,
-        .listens = mu__view_str(links->own.listens),
     };
 
     if (link->origin != MU__LINK_RETAINED_ANY) {
@@ -78,7 +71,6 @@ void mu__link_say_hello(struct mu__links *links, struct mu__link *link)
         hello.expected_index = link->index;
     }
     memcpy(record.msg.body, &hello, sizeof hello);
-    link->handshake.said_epoch = route_of(links, link).epoch;
     mu__link_say(links, link, MU__FRAME_HELLO, &record.msg);
 }
 
@@ -157,9 +149,7 @@ static void send_waiting(struct mu__links *links, struct mu__link *link)
     uint64_t bytes = 0;
     int rv;
 
-    if (link->out == 0 ||
-        (link->state != MU__LINK_UP && link->state != MU__LINK_GREETING &&
-         !mu__link_is_ending(link)))
+    if (link->connection == 0 || link->state == MU__LINK_DIALLING)
         return;
     rv = mu__outbox_send(&link->outbox, &route, &frames, &bytes);
     links->counters.frames_out += frames;
@@ -181,14 +171,14 @@ static void send_waiting(struct mu__links *links, struct mu__link *link)
 static void send_early(struct mu__links *links, struct mu__link *link,
                        const struct mu__outbox_route *route)
 {
-    if (link->out != 0 && link->state == MU__LINK_UP)
+    if (link->state == MU__LINK_UP)
         (void)mu__outbox_send_early(&link->outbox, route, &links->counters.frames_out,
                                     &links->counters.bytes_out);
 }
 
-void mu__links_writable(struct mu__links *links, uint32_t out)
+void mu__links_writable(struct mu__links *links, uint32_t connection)
 {
-    struct mu__link *link = mu__map_get(&links->index.by_out, out);
+    struct mu__link *link = mu__map_get(&links->index.by_connection, connection);
 
     if (link != NULL)
         send_waiting(links, link);
@@ -213,7 +203,7 @@ void mu__links_read(struct mu__links *links, uint32_t node, bool is_read)
         return;
     link->backlog.is_unread = !is_read;
     link->times.heard_ms = mu__links_now(links);
-    links->wire->ops->hold(links->wire, link->in, !is_read);
+    links->wire->ops->hold(links->wire, link->connection, !is_read);
 }
 
 int mu__links_transmit(struct mu__links *links, struct mu__msg *msg)

@@ -5,7 +5,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-enum { REFUSAL_MS = 1000 };     /* a REFUSING or PARTING link is closed after this time */
+enum { PARTING_MS = 1000 };     /* a PARTING link is closed after this time */
 
 /* All links are checked twice in a heartbeat. A link that has sent nothing for three
  * quarters of a heartbeat pings, so a peer hears from it about once in a heartbeat. */
@@ -41,7 +41,7 @@ static uint64_t tick_link(struct mu__links *links, struct mu__link *link, uint64
     const struct mu__links_config *config = &links->config;
     char why[MU__LINK_REASON_BYTES];
 
-    if (link->state != MU__LINK_UP && !mu__link_is_ending(link))
+    if (link->state != MU__LINK_UP && link->state != MU__LINK_PARTING)
         mu__link_note_waiting(links, link, now_ms);
     switch (link->state) {
     case MU__LINK_UP:
@@ -51,7 +51,7 @@ static uint64_t tick_link(struct mu__links *links, struct mu__link *link, uint64
                                ? "it does not read what it asked for: silent"
                                : "silent",
                            now_ms - alive_ms(link));
-            mu__link_go_silent(links, link, why);
+            mu__link_go_down(links, link, why);
             return now_ms;
         }
         if (now_ms - link->times.said_ms >=
@@ -71,30 +71,14 @@ static uint64_t tick_link(struct mu__links *links, struct mu__link *link, uint64
         }
         mu__link_report_failing(links, link);
         return next_look_ms(link, now_ms, link->times.since_ms + config->silence_ms);
-    case MU__LINK_REFUSING:
     case MU__LINK_PARTING:
-        if (now_ms >= link->times.since_ms + REFUSAL_MS) {
+        if (now_ms >= link->times.since_ms + PARTING_MS) {
             mu__link_free(links, link);
             return now_ms + config->heartbeat_ms;
         }
-        return link->times.since_ms + REFUSAL_MS;
+        return link->times.since_ms + PARTING_MS;
     default:
         mu__link_report_failing(links, link);
-        if (link->retry.detour != NULL &&
-            now_ms >= link->times.since_ms + config->silence_ms) {
-            mu__links_not_silent(links, link->url);
-            mu__link_go_down(links, link, "where it listens cannot be reached");
-            return now_ms;
-        }
-        if (!mu__link_is_retained(link) &&
-            now_ms >= link->times.since_ms + config->silence_ms) {
-            mu__links_log(links, MU__LOG_WARN,
-                          "/job:%s/task:%" PRIu32
-                          " says its address is \"%s\", which cannot be reached",
-                          link->type, link->index, link->url);
-            mu__link_go_down(links, link, "its address cannot be reached");
-            return now_ms + config->heartbeat_ms;
-        }
         return next_look_ms(link, now_ms, now_ms + config->heartbeat_ms);
     }
 }

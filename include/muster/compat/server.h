@@ -110,8 +110,6 @@ typedef struct mu_server_assignment {
     const char *task_type;      /* the server's task in the cluster: it must wait at */
     int task_index;             /* the address that this task has there */
     mu_session_config config;
-    const char *bind_address;   /* where the client listens for the server's answer;
-                                   default: a free port on loopback */
     mu_tls_options tls;         /* as in mu_node_options */
     mu_log_fn log;              /* as in mu_node_options */
     void *log_user;

@@ -370,7 +370,6 @@ static int read_offer(PyObject *args, PyObject **ret_timeout,
                       struct offer_request *request)
 {
     const char *cluster_name;
-    const char *bind_address;
     mu_node_options options;
     mu_error error;
     PyObject *spec;
@@ -383,21 +382,19 @@ static int read_offer(PyObject *args, PyObject **ret_timeout,
         return -1;
     }
     request->offer.tls = options.tls;
-    if (!PyArg_ParseTuple(args, "OsizzOO:offer_cluster", &spec, &request->offer.task_type,
-                          &request->offer.task_index, &cluster_name, &bind_address,
-                          &config, ret_timeout) ||
+    if (!PyArg_ParseTuple(args, "OsizOO:offer_cluster", &spec, &request->offer.task_type,
+                          &request->offer.task_index, &cluster_name, &config,
+                          ret_timeout) ||
         mupy_cluster_of(spec, &request->cluster) != 0)
         return -1;
     request->offer.cluster = request->cluster;
     request->offer.log = mupy_notice_log;
     if (cluster_name != NULL)
         request->offer.cluster_name = cluster_name;
-    if (bind_address != NULL)
-        request->offer.bind_address = bind_address;
     return read_config(config, request->filters, &request->offer.config);
 }
 
-/* offer_cluster(cluster, type, index, cluster name, bind address, config, timeout) */
+/* offer_cluster(cluster, type, index, cluster name, config, timeout) */
 static PyObject *offer(PyObject *module, PyObject *args)
 {
     struct mupy_call *call = mupy_call_new(run_offer);
@@ -428,7 +425,7 @@ int mupy_server_init(PyObject *module)
         {"stop_remote", stop_remote, METH_VARARGS,
          "stop_remote(node, task, reason, timeout)\n--\n\nStop another task's server."},
         {"offer_cluster", offer, METH_VARARGS,
-         "offer_cluster(cluster, type, index, name, bind_address, config, timeout)\n"
+         "offer_cluster(cluster, type, index, name, config, timeout)\n"
          "--\n\nAssign a cluster to a waiting server."},
         {NULL, NULL, 0, NULL},
     };

@@ -487,8 +487,8 @@ static void test_work_under_way(void **state)
     sim_crash(cluster->workers[0]->node);
     run_until(cluster, 600);
     expect_trace(cluster,
-        "[  510] chief/0 links: /job:worker/task:0 is lost: connection to it broke: "
-          "connection reset by the peer\n"
+        "[  510] chief/0 links: /job:worker/task:0 is lost: its connection broke: "
+          "closed by the peer\n"
         "[  510] chief/0 supervisor: /job:worker/task:0 is lost with 1 closure in "
           "flight: it runs again elsewhere\n");
     (void)cluster_job(cluster->chief, MU__JOB_END, 0, NULL, 100);
@@ -496,8 +496,8 @@ static void test_work_under_way(void **state)
     sim_crash(cluster->workers[1]->node);
     run_until(cluster, 800);
     expect_trace(cluster,
-        "[  710] chief/0 links: /job:worker/task:1 is lost: connection to it broke: "
-          "connection reset by the peer\n"
+        "[  710] chief/0 links: /job:worker/task:1 is lost: its connection broke: "
+          "closed by the peer\n"
         "[  710] chief/0 supervisor: /job:worker/task:1 has left as the job is done; 2 "
           "closures had not ended there\n");
     cluster_free(cluster);

@@ -243,8 +243,8 @@ static void test_watchdog(void **state)
     sim_crash(cluster->workers[0]->node);
     run_until(cluster, 2300);
     expect_trace(cluster,
-        "[  410] chief/0 links: /job:worker/task:0 is lost: connection to it broke: "
-          "connection reset by the peer\n"
+        "[  410] chief/0 links: /job:worker/task:0 is lost: its connection broke: "
+          "closed by the peer\n"
         "[  410] chief/0 supervisor: /job:worker/task:0 is lost with 1 closure in "
           "flight: it runs again elsewhere\n"
         "[ 1160] chief/0 supervisor: no closure was resolved for 1000 ms; 2 are queued, "

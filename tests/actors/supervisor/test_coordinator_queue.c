@@ -168,9 +168,9 @@ static void test_again(void **state)
     (void)sim_trace(cluster->sim);
     assert_int_equal(join(cluster->chief), 0);
     expect_trace(cluster,
-        "[  474] sim note: worker/0 runs square 2\n"
-        "[  594] sim note: worker/0 runs square 0\n"
-        "[  714] sim note: worker/0 runs square 1\n");
+        "[  434] sim note: worker/0 runs square 2\n"
+        "[  554] sim note: worker/0 runs square 0\n"
+        "[  674] sim note: worker/0 runs square 1\n");
     end(cluster);
 }
 

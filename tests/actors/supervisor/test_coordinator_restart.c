@@ -88,7 +88,7 @@ static void test_joined(void **state)
     closure = named(cluster->clients[0], "a", 0);
     run_for(cluster, 100);
     expect_explained(closure, "sent", "for a thread of /job:worker/task:0: it was sent "
-                                      "there 530 ms ago, and is not known to have begun");
+                                      "there 570 ms ago, and is not known to have begun");
     assert_int_equal(join(cluster->clients[0]), 0);
     expect_squares(&closure, 1);
 

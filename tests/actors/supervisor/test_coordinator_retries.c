@@ -84,14 +84,11 @@ static void test_to_the_front(void **state)
     (void)sim_trace(cluster->sim);
     assert_int_equal(join(cluster->chief), 0);
     expect_trace(cluster,
-        "[  454] worker/0 links: /job:chief/task:0 is up at tcp://chief-0:1\n"
-        "[  464] chief/0 supervisor: /job:worker/task:0 takes closures (1 threads, "
-          "window 2)\n"
-        "[  674] sim note: worker/0 runs square 0\n"
-        "[  874] sim note: worker/0 runs square 1\n"
-        "[ 1074] sim note: worker/0 runs square 2\n"
-        "[ 1274] sim note: worker/0 runs square 3\n"
-        "[ 1474] sim note: worker/0 runs square 4\n");
+        "[  634] sim note: worker/0 runs square 0\n"
+        "[  834] sim note: worker/0 runs square 1\n"
+        "[ 1034] sim note: worker/0 runs square 2\n"
+        "[ 1234] sim note: worker/0 runs square 3\n"
+        "[ 1434] sim note: worker/0 runs square 4\n");
     assert_int_equal(retried(cluster->chief), 2);
     end(cluster);
 }

@@ -18,10 +18,10 @@ static uint64_t took_ms(struct cluster_closure *closure)
 
 /* ---- Coming ---- */
 
-/* Worker i begins i seconds after it joined, at 70, but after two and a half at most. */
+/* Worker i begins i seconds after it joined, at 35, but after two and a half at most. */
 static void test_staggered(void **state)
 {
-    static const uint64_t begin_ms[] = {0, 1070 - 160, 2070 - 160, 2570 - 160};
+    static const uint64_t begin_ms[] = {0, 1035 - 160, 2035 - 160, 2535 - 160};
     struct cluster *cluster = BEGIN(.workers = 4, .node.start_delay_ms = 1000,
                                     .node.start_delay_max_ms = 2500);
     struct cluster_closure *closures[4];

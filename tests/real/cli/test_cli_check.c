@@ -393,7 +393,7 @@ static void test_another_cluster(void **state)
     expect_words("it refused us: cluster name \"muster\", but /job:worker/task:0 belongs "
                  "to cluster \"other\"");
     (void)cli_expect(&nodes[0], NULL,
-                     "(`muster check` or another client, no task) at tcp:");
+                     "(`muster check` or another client, no task) at 127.0.0.1:");
     cli_start(&checked, NULL, "check", "--cluster", cluster, "--cluster-name", "other",
               NULL);
     cli_expect_code(&checked, 0);

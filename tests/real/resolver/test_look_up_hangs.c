@@ -112,7 +112,6 @@ static void test_numbers(void **state)
                                        "tcp://*:0"};
     struct mu__addresses addresses;
     struct mu__listening listening;
-    char route[MU__ROUTE_BYTES];
     mu_error error = {0};
 
     (void)state;
@@ -125,8 +124,6 @@ static void test_numbers(void **state)
     assert_int_equal(addresses.count, 1);
     assert_int_equal(addresses.items[0].v6.sin6_family, AF_INET6);
     assert_int_equal(ntohs(addresses.items[0].v6.sin6_port), 7000);
-    mu__route("tcp://127.0.0.1:7000", route);
-    assert_string_equal(route, "tcp://127.0.0.1:0");
     assert_int_equal(dns_count(&dns.entered), 0);
 }
 
@@ -147,16 +144,6 @@ static void test_own_host(void **state)
     assert_string_equal(host, nameless);
 }
 
-static void test_route(void **state)
-{
-    char route[MU__ROUTE_BYTES];
-
-    (void)state;
-    mu__route("tcp://hangs.test:7000", route);
-    assert_string_equal(route, "");
-    assert_int_equal(dns_count(&dns.left), 0);
-}
-
 #define TEST(test) cmocka_unit_test_setup_teardown(test, hang, answer)
 
 int main(void)
@@ -167,7 +154,6 @@ int main(void)
         TEST(test_limit),
         TEST(test_listen),
         TEST(test_own_host),
-        TEST(test_route),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

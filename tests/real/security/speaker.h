@@ -1,5 +1,5 @@
 /* A peer that has proven something, by a key, and says whatever a test wants: the wire is
- * the real one, and links it has none. It is dialled back, as everybody is. */
+ * the real one, and links it has none. It dials, and nobody can dial it. */
 #ifndef MUSTER_TESTS_REAL_SECURITY_SPEAKER_H
 #define MUSTER_TESTS_REAL_SECURITY_SPEAKER_H
 
@@ -12,7 +12,7 @@
 #include "transport/wire/tls/tls_identity.h"
 #include "transport/wire/uv/streams.h"
 
-enum { SPEAKER_EPOCH = 4711, SPEAKER_SOON_MS = 10000, SPEAKER_REFUSED_MS = 3000 };
+enum { SPEAKER_SOON_MS = 10000, SPEAKER_REFUSED_MS = 3000 };
 
 struct speaker {
     uv_loop_t loop;
@@ -27,12 +27,10 @@ struct speaker {
     const char *type;           /* what it says to be */
     uint32_t index;
     uint64_t incarnation;
-    uint32_t in;                /* that the other end sends on; 0: none */
-    bool is_out_up;
     bool is_linked;             /* the other end has answered */
+    bool is_down;               /* the connection has ended */
     uint64_t pinged_ms;         /* for tests that last longer than a silence may */
     uint64_t peer;              /* its incarnation */
-    uint32_t peer_epoch;
     char refused[512];          /* "": it was not */
     unsigned heard[MU__KINDS_END];
     uint32_t code;              /* of the last RESOLVED, KEY_DONE, KEY_LISTED, VAR_DATA */
@@ -45,7 +43,7 @@ struct speaker {
 static inline struct mu__buf *speaker_frame(struct speaker *s, uint8_t type)
 {
     const struct mu__frame_header header = {MU__FRAME_VERSION, type, s->incarnation,
-                                            s->peer, 1, s->peer_epoch};
+                                            s->peer, 1};
     struct mu__buf *frame = s->wire->ops->buffer(s->wire, 64 << 10);
 
     assert_non_null(frame);
@@ -89,8 +87,6 @@ static inline void speaker_hello(struct speaker *s)
         .cluster = mu__view_str("muster"),
         .type = mu__view_str(s->type),
         .index = s->index,
-        .address = mu__view_str(mu__wire_uv_url(s->uv)),
-        .epoch = SPEAKER_EPOCH,
     };
     struct mu__buf *frame = speaker_frame(s, MU__FRAME_HELLO);
 
@@ -100,20 +96,17 @@ static inline void speaker_hello(struct speaker *s)
 
 /* ---- hearing ---- */
 
-static inline void speaker_on_up(void *owner, uint32_t out)
+static inline void speaker_on_up(void *owner, uint32_t connection)
 {
-    struct speaker *s = owner;
-
-    (void)out;
-    s->is_out_up = true;
-    speaker_hello(s);
+    (void)connection;
+    speaker_hello(owner);
 }
 
-static inline void speaker_on_down(void *owner, uint32_t out, const char *reason)
+static inline void speaker_on_down(void *owner, uint32_t connection, const char *reason)
 {
-    (void)out;
+    (void)connection;
     (void)reason;
-    ((struct speaker *)owner)->is_out_up = false;
+    ((struct speaker *)owner)->is_down = true;
 }
 
 static inline void speaker_on_writable(void *owner, uint32_t out)
@@ -135,9 +128,7 @@ static inline void speaker_hear_protocol(struct speaker *s, struct mu__buf *fram
                       sizeof s->refused);
     } else if (header->type == MU__FRAME_HELLO) {
         s->peer = header->from;
-        s->peer_epoch = ((struct mu__hello *)(void *)msg->body)->epoch;
-        speaker_hello(s);
-        s->wire->ops->member(s->wire, s->in);
+        s->wire->ops->member(s->wire, 1);
         s->is_linked = true;
     }
     mu__pool_put(&s->pool, msg);
@@ -149,13 +140,14 @@ static inline void speaker_note(struct speaker *s, uint32_t code, struct mu__vie
     mu__view_copy(words, s->words, sizeof s->words);
 }
 
-static inline bool speaker_on_frame(void *owner, uint32_t in, struct mu__buf *frame)
+static inline bool speaker_on_frame(void *owner, uint32_t connection,
+                                    struct mu__buf *frame)
 {
     struct speaker *s = owner;
     struct mu__frame_header header;
     size_t offset = MU__FRAME_HEADER_BYTES;
 
-    s->in = in;
+    (void)connection;
     assert_int_equal(mu__frame_read(frame, &header), 0);
     if (header.type == MU__FRAME_HELLO || header.type == MU__FRAME_REFUSE)
         speaker_hear_protocol(s, frame, &header);
@@ -185,13 +177,6 @@ static inline bool speaker_on_frame(void *owner, uint32_t in, struct mu__buf *fr
         mu__pool_put(&s->pool, msg);
     }
     return true;
-}
-
-static inline void speaker_on_in_down(void *owner, uint32_t in, const char *reason)
-{
-    (void)owner;
-    (void)in;
-    (void)reason;
 }
 
 static inline void speaker_on_burst_end(void *owner)
@@ -249,11 +234,10 @@ static inline void speaker_open(struct speaker *s, const char *key_file, const c
                                 uint32_t index, size_t task)
 {
     static const struct mu__wire_events events = {
-        .out_up = speaker_on_up,
-        .out_down = speaker_on_down,
+        .up = speaker_on_up,
+        .down = speaker_on_down,
         .writable = speaker_on_writable,
         .frame = speaker_on_frame,
-        .in_down = speaker_on_in_down,
         .burst_end = speaker_on_burst_end,
     };
 
@@ -265,8 +249,7 @@ static inline void speaker_open(struct speaker *s, const char *key_file, const c
     assert_int_equal(uv_loop_init(&s->loop), 0);
     assert_int_equal(uv_timer_init(&s->loop, &s->limit), 0);
     s->limit.data = s;
-    assert_int_equal(mu__wire_uv_open(&s->loop, "tcp://127.0.0.1:0", &events, s, NULL,
-                                      &s->uv), 0);
+    assert_int_equal(mu__wire_uv_open_deaf(&s->loop, &events, s, NULL, &s->uv), 0);
     s->identity = speaker_read_key(key_file);
     s->source = (struct mu__tls_source){speaker_identity, s};
     mu__wire_uv_secure(s->uv, &s->source);

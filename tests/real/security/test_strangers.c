@@ -147,7 +147,7 @@ static struct mu__tls_identity *foreign;
 static void say_with_tls(int fd, unsigned number)
 {
     static const char words[] = "\0SP\0\0\x50\0\0 run touch";
-    struct mu__tls *tls = mu__tls_new(foreign, false, MU__RIGHT_ALL);
+    struct mu__tls *tls = mu__tls_new(foreign, false);
     struct pollfd waits = {.fd = fd, .events = POLLIN};
     bool has_said = false;
     uint8_t heard[SOME_BYTES];

@@ -97,7 +97,7 @@ static void test_each_message_without_the_right(void **state)
             speaker_close(&s);
         }
     at_work_is_unharmed();
-    (void)cli_expect(&at_work.run, NULL, "/job:client/task:7001 at tcp://127.0.0.1:");
+    (void)cli_expect(&at_work.run, NULL, "/job:client/task:7001 at 127.0.0.1:");
     (void)cli_expect(&at_work.run, NULL, ", which needs the right \"");
 }
 

@@ -70,6 +70,16 @@ static void start_other(struct waits_scene *scene, unsigned peer)
               "--coordinated-jobs", "ps", NULL);
 }
 
+/* A host waits for so long for those who may come over from a former one. */
+static void await_all_that_may_come(const struct waits_scene *scene)
+{
+    static uint64_t first_ms;
+
+    first_ms = first_ms == 0 ? cli_now_ms() : first_ms;
+    while (scene->state == WAITS_NEVER && cli_now_ms() < first_ms + DEAD_MS)
+        nodes_pause();
+}
+
 static void open_agent(struct waits_scene *scene, struct waits_env *env)
 {
     mu_node_options options;
@@ -83,6 +93,7 @@ static void open_agent(struct waits_scene *scene, struct waits_env *env)
     waits_open_with(env, &options);
     if (mu_agent_register(env->node, 0, SOON_MS, &error) != 0)
         fail_msg("%s", error.message);
+    await_all_that_may_come(scene);
 }
 
 /* ---- Before ---- */

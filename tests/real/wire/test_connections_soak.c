@@ -163,7 +163,7 @@ static void speak_tls(struct soak *soak, int fd, enum kind kind)
 {
     static const uint8_t greeting[] = {0, 'S', 'P', 0, 0, 0x50, 0, 0};
     struct mu__tls *tls =
-        mu__tls_new(kind == OTHER_KEY ? soak->other : soak->right, false, MU__RIGHT_ALL);
+        mu__tls_new(kind == OTHER_KEY ? soak->other : soak->right, false);
     int rv;
 
     assert_non_null(tls);

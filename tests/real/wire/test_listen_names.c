@@ -144,22 +144,6 @@ static void test_failures(void **state)
     }
 }
 
-static void test_route(void **state)
-{
-    char route[MU__ROUTE_BYTES] = "";
-
-    (void)state;
-    for (int i = 0; i < TRIES && route[0] == '\0'; i++)
-        mu__route("tcp://two.test:9", route);
-    assert_string_equal(route, "tcp://127.0.0.1:0");
-    mu__route("tcp://unknown.test:9", route);
-    assert_string_equal(route, "");
-    mu__route("ipc:///two.test:9", route);
-    assert_string_equal(route, "");
-    mu__route("two.test:9", route);
-    assert_string_equal(route, "");
-}
-
 /* ---- Listening ---- */
 
 static unsigned listens_at(const struct mu__listening *listening, const char *expected)
@@ -317,7 +301,6 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_addresses),
         cmocka_unit_test(test_failures),
-        cmocka_unit_test(test_route),
         cmocka_unit_test(test_first_of_ours),
         cmocka_unit_test(test_none_of_ours),
         cmocka_unit_test(test_not_found),

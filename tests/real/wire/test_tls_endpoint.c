@@ -17,11 +17,11 @@ struct pair {
 };
 
 static void pair_open(struct pair *pair, struct mu__tls_identity *client,
-                      struct mu__tls_identity *server, enum mu__right right)
+                      struct mu__tls_identity *server)
 {
     *pair = (struct pair){
-        .client = mu__tls_new(client, false, right),
-        .server = mu__tls_new(server, true, MU__RIGHT_ALL),
+        .client = mu__tls_new(client, false),
+        .server = mu__tls_new(server, true),
     };
     assert_non_null(pair->client);
     assert_non_null(pair->server);
@@ -76,14 +76,14 @@ static void say(struct mu__tls *tls, const char *words)
 
 /* Both are let in, and hear each other. */
 static void assert_talks(struct mu__tls_identity *client, struct mu__tls_identity *server,
-                         enum mu__right right, struct mu__proof *ret_of_client)
+                         struct mu__proof *ret_of_client)
 {
     static const size_t steps[] = {100000, 7, 1};
 
     for (size_t i = 0; i < sizeof steps / sizeof steps[0]; i++) {
         struct pair pair;
 
-        pair_open(&pair, client, server, right);
+        pair_open(&pair, client, server);
         pump(&pair, steps[i]);
         assert_true(mu__tls_is_open(pair.client));
         assert_true(mu__tls_is_open(pair.server));
@@ -104,7 +104,7 @@ static void assert_refused(struct mu__tls_identity *client,
 {
     struct pair pair;
 
-    pair_open(&pair, client, server, MU__RIGHT_ALL);
+    pair_open(&pair, client, server);
     pump(&pair, 100000);
     if (mu__tls_is_open(pair.server) || pair.server_rv >= 0)
         fail_msg("the server is open: %s", mu__tls_why(pair.server));
@@ -138,7 +138,7 @@ static void test_one_key(void **state)
     (void)state;
     assert_int_equal(mu__key_new(NULL, &key), 0);
     identity = of_key(&key);
-    assert_talks(identity, identity, MU__RIGHT_ALL, &proof);
+    assert_talks(identity, identity, &proof);
     assert_int_equal(proof.right, MU__RIGHT_ALL);
     assert_false(proof.names_task);
     mu__tls_identity_free(identity);
@@ -166,10 +166,8 @@ static void test_derived_keys(void **state)
         assert_int_equal(mu__key_parse("it", text, strlen(text), NULL, &again), 0);
         assert_memory_equal(&again, &derived, sizeof again);
         part = of_key(&again);
-        assert_talks(part, whole, MU__RIGHT_ALL, &proof);
+        assert_talks(part, whole, &proof);
         assert_int_equal(proof.right, right);
-        assert_talks(whole, part, right, &proof);
-        assert_int_equal(proof.right, MU__RIGHT_ALL);
         assert_refused(whole, part, "the peer has another key", "it has the cluster key");
         mu__tls_identity_free(part);
     }
@@ -335,13 +333,13 @@ static void test_certificates(void **state)
         if (rows[i].right == MU__RIGHT_NONE) {
             struct pair pair;
 
-            pair_open(&pair, identities[0], identities[1], MU__RIGHT_ALL);
+            pair_open(&pair, identities[0], identities[1]);
             pump(&pair, 100000);
             assert_false(mu__tls_is_open(pair.server));
             assert_non_null(strstr(mu__tls_why(pair.server), "names"));
             pair_close(&pair);
         } else {
-            assert_talks(identities[0], identities[1], MU__RIGHT_ALL, &proof);
+            assert_talks(identities[0], identities[1], &proof);
             assert_int_equal(proof.right, rows[i].right);
             assert_string_equal(proof.task_type, rows[i].type);
             assert_int_equal(proof.task_index, rows[i].index);
@@ -388,7 +386,7 @@ static void test_too_many_certificates(void **state)
     certified_make(&own, &ca, "URI:muster:/job:worker/task:0", NULL, -60, 3600);
     server = of_certified(&ca, &own, false);
     client = of_chain(&ca, &own, 20);
-    assert_talks(client, server, MU__RIGHT_ALL, &proof);
+    assert_talks(client, server, &proof);
     mu__tls_identity_free(client);
     client = of_chain(&ca, &own, 80);
     assert_refused(client, server, "", "has more than 16 KiB");
@@ -508,7 +506,7 @@ static void test_certificate_for_the_key(void **state)
     SSL_CTX_set_verify(stranger->ssl, SSL_VERIFY_NONE, NULL);
     assert_int_equal(mu__key_new(NULL, &key), 0);
     identity = of_key(&key);
-    pair_open(&pair, identity, stranger, MU__RIGHT_ALL);
+    pair_open(&pair, identity, stranger);
     pump(&pair, 100000);
     assert_false(mu__tls_is_open(pair.client));
     assert_int_equal(pair.client_rv, -MU_EPERMISSION);
@@ -547,7 +545,7 @@ static void test_garbage(void **state)
     assert_int_equal(mu__key_new(NULL, &key), 0);
     identity = of_key(&key);
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
-        struct mu__tls *server = mu__tls_new(identity, true, MU__RIGHT_ALL);
+        struct mu__tls *server = mu__tls_new(identity, true);
         char heard[64];
         int rv;
 
@@ -576,7 +574,7 @@ static void test_replay(void **state)
     (void)state;
     assert_int_equal(mu__key_new(NULL, &key), 0);
     identity = of_key(&key);
-    pair_open(&pair, identity, identity, MU__RIGHT_ALL);
+    pair_open(&pair, identity, identity);
     for (int round = 0; round < 3; round++) {
         output = mu__tls_output(pair.client);
         if (output == NULL)
@@ -592,7 +590,7 @@ static void test_replay(void **state)
             say(pair.client, "pay 100");
     }
     assert_true(mu__tls_is_open(pair.server));
-    server = mu__tls_new(identity, true, MU__RIGHT_ALL);
+    server = mu__tls_new(identity, true);
     assert_true(mu__tls_receive(server, recorded, recorded_size));
     assert_true(mu__tls_read(server, heard, sizeof heard) < 0);
     assert_false(mu__tls_is_open(server));
@@ -613,7 +611,7 @@ static void test_flipped_bit(void **state)
     (void)state;
     assert_int_equal(mu__key_new(NULL, &key), 0);
     identity = of_key(&key);
-    pair_open(&pair, identity, identity, MU__RIGHT_ALL);
+    pair_open(&pair, identity, identity);
     pump(&pair, 100000);
     say(pair.client, "as it was");
     pump(&pair, 100000);
@@ -642,7 +640,7 @@ static void test_read_in_parts(void **state)
     (void)state;
     assert_int_equal(mu__key_new(NULL, &key), 0);
     identity = of_key(&key);
-    pair_open(&pair, identity, identity, MU__RIGHT_ALL);
+    pair_open(&pair, identity, identity);
     pump(&pair, 100000);
     say(pair.client, "one");
     say(pair.client, "two");

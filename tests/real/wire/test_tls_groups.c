@@ -22,8 +22,8 @@ static bool carry(struct mu__tls *from, struct mu__tls *to)
 /* Whether one who offers this group alone is let in. */
 static bool is_let_in(struct mu__tls_identity *identity, const char *group)
 {
-    struct mu__tls *client = mu__tls_new(identity, false, MU__RIGHT_ALL);
-    struct mu__tls *server = mu__tls_new(identity, true, MU__RIGHT_ALL);
+    struct mu__tls *client = mu__tls_new(identity, false);
+    struct mu__tls *server = mu__tls_new(identity, true);
     bool is_open;
 
     assert_non_null(client);

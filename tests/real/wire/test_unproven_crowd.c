@@ -166,7 +166,7 @@ static void note_short(void *counts, const char *words)
 }
 
 static const struct mu__wire_events crowded_events = {
-    count_up,       count_down,   count_writable, count_frame, count_in_down,
+    count_up,        count_down,   count_writable, count_frame,
     count_burst_end, note_refused, note_short,
 };
 
@@ -207,7 +207,7 @@ static void scene_look(struct scene *scene)
 
     assert_in_range(unproven->count, 0, MU__UNPROVEN_MAX);
     assert_in_range(unproven->sessions_count, 0, MU__UNPROVEN_SESSIONS_MAX);
-    assert_in_range(crowded(scene)->ins.count, 0, MU__UNPROVEN_MAX + 1);
+    assert_in_range(crowded(scene)->connections.count, 0, MU__UNPROVEN_MAX + 1);
     if (unproven->count > scene->most)
         scene->most = unproven->count;
     if (bytes > scene->bytes_most)
@@ -236,7 +236,7 @@ static bool member_is_in(void *arg)
 
     scene_look(scene);
     return scene->counts[0].ups == scene->counts[0].downs + 1 &&
-           crowded(scene)->ins.count > crowded(scene)->accepting.unproven.count;
+           crowded(scene)->connections.count > crowded(scene)->accepting.unproven.count;
 }
 
 static void let_member_in(struct scene *scene)
@@ -277,10 +277,10 @@ static void check_crowd(struct mu__tls_identity *identity, const struct said *sa
 
 /* ---- ways not to prove oneself ---- */
 
-static const uint8_t large_frame[8 + 8 + 1000] = {
-    0, 'S', 'P', 0, 0, MU__SP_PUSH, [13] = 64};
-static const uint8_t half_frame[8 + 8 + 4095] = {
-    0, 'S', 'P', 0, 0, MU__SP_PUSH, [14] = 16};
+static const uint8_t large_frame[8 + 24 + 1000] = {
+    0, 'S', 'P', 0, 0, MU__SP_DIALS, [13] = 64, [16] = 0x80};
+static const uint8_t half_frame[8 + 24 + 4095] = {
+    0, 'S', 'P', 0, 0, MU__SP_DIALS, [14] = 16, 16, 0x80};
 
 static void test_plain_crowds(void **state)
 {
@@ -291,7 +291,7 @@ static void test_plain_crowds(void **state)
         {{"silent", NULL, 0, false}, MU__UNPROVEN_MAX},
         {{"half a greeting", large_frame, 5, false}, MU__UNPROVEN_MAX},
         {{"a greeting", large_frame, 8, false}, MU__UNPROVEN_MAX},
-        {{"half a frame's header", large_frame, 15, false}, MU__UNPROVEN_MAX},
+        {{"half a frame's header", large_frame, 31, false}, MU__UNPROVEN_MAX},
         {{"half a frame", half_frame, sizeof half_frame, false}, MU__UNPROVEN_MAX},
         {{"the begin of a frame of 4 MiB", large_frame, sizeof large_frame, false}, 1},
         {{"HTTP", (const uint8_t *)"GET / HTTP/1.1\r\n\r\n", 18, false}, 1},
@@ -305,7 +305,7 @@ static void test_plain_crowds(void **state)
 /* The ClientHello of who has `identity`; returns how many bytes it has. */
 static size_t client_hello(struct mu__tls_identity *identity, uint8_t *out, size_t size)
 {
-    struct mu__tls *tls = mu__tls_new(identity, false, MU__RIGHT_ALL);
+    struct mu__tls *tls = mu__tls_new(identity, false);
     struct mu__buf *output;
     size_t written;
 
@@ -367,14 +367,14 @@ static bool nobody_is_there(void *arg)
     struct scene *scene = arg;
 
     (void)crowd_count(&scene->crowd);
-    return scene->crowd.count == 20 && crowded(scene)->ins.count == 0;
+    return scene->crowd.count == 20 && crowded(scene)->connections.count == 0;
 }
 
 static bool twenty_are_there(void *arg)
 {
     struct scene *scene = arg;
 
-    return crowd_count(&scene->crowd) == 20 && crowded(scene)->ins.count == 20;
+    return crowd_count(&scene->crowd) == 20 && crowded(scene)->connections.count == 20;
 }
 
 /* Also those that have greeted, and would be silent for ever. */
@@ -463,13 +463,13 @@ static bool is_full(void *arg)
 
 static bool all_left(void *arg)
 {
-    return crowded(arg)->ins.count == 0;
+    return crowded(arg)->connections.count == 0;
 }
 
 /* A greeting and a frame: the listener takes who sends a frame for a member. */
 static void test_members_take_all_descriptors(void **state)
 {
-    uint8_t greeted[8 + 8 + 4096] = {0};
+    uint8_t greeted[8 + 24 + 4096] = {0};
     const struct said members = {"a frame", greeted, sizeof greeted, false};
     uint64_t begun_ms;
     struct scene scene;
@@ -520,7 +520,7 @@ static bool all_are_answered(void *arg)
     struct scene *scene = arg;
 
     scene_look(scene);
-    return scene->refusals + crowded(scene)->ins.count == CROWD;
+    return scene->refusals + crowded(scene)->connections.count == CROWD;
 }
 
 static void test_one_address_begins_too_many(void **state)

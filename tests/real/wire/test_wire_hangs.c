@@ -64,11 +64,10 @@ static void on_burst_end(void *owner)
 }
 
 static const struct mu__wire_events events = {
-    .out_up = on_up,
-    .out_down = on_down,
+    .up = on_up,
+    .down = on_down,
     .writable = on_up,
     .frame = on_frame,
-    .in_down = on_down,
     .burst_end = on_burst_end,
 };
 

@@ -45,11 +45,17 @@ static void on_up(void *owner, uint32_t out)
     ((struct fixture *)owner)->ups++;
 }
 
+static void dial(struct fixture *f);
+
+/* As the links do. */
 static void on_down(void *owner, uint32_t out, const char *reason)
 {
-    (void)owner;
-    (void)out;
+    struct fixture *f = owner;
+
     (void)reason;
+    if (mu__wire_is_accepted(out) || f->sender == NULL)
+        return;
+    dial(f);
 }
 
 static void on_writable(void *owner, uint32_t out)
@@ -72,7 +78,7 @@ static void on_burst_end(void *owner)
 }
 
 static const struct mu__wire_events events = {
-    on_up, on_down, on_writable, on_frame, on_down, on_burst_end, NULL, NULL,
+    on_up, on_down, on_writable, on_frame, on_burst_end, NULL, NULL,
 };
 
 /* ---- a place ---- */

@@ -6,7 +6,7 @@
 
 #include <arpa/inet.h>
 #include <fcntl.h>
-#include <nng/protocol/pipeline0/pull.h>
+#include <nng/protocol/reqrep0/rep.h>
 #include <poll.h>
 #include <semaphore.h>
 #include <signal.h>
@@ -60,11 +60,10 @@ static void burst_end(void *owner)
 }
 
 static const struct mu__wire_events events = {
-    .out_up = up,
-    .out_down = down,
+    .up = up,
+    .down = down,
     .writable = writable,
     .frame = frame,
-    .in_down = down,
     .burst_end = burst_end,
 };
 
@@ -163,16 +162,16 @@ static void test_peers_that_come_and_go(void **state)
 /* A peer of the wire's, without a loop. Returns the socket, and writes its address. */
 static nng_socket listen_alone(char url[ADDRESS_MAX])
 {
-    nng_socket pull;
+    nng_socket peer;
     nng_listener listener;
     nng_sockaddr address;
 
-    assert_int_equal(nng_pull0_open(&pull), 0);
-    assert_int_equal(nng_listen(pull, "tcp://127.0.0.1:0", &listener, 0), 0);
+    assert_int_equal(nng_rep0_open_raw(&peer), 0);
+    assert_int_equal(nng_listen(peer, "tcp://127.0.0.1:0", &listener, 0), 0);
     assert_int_equal(nng_listener_get_addr(listener, NNG_OPT_LOCADDR, &address), 0);
     (void)snprintf(url, ADDRESS_MAX, "tcp://127.0.0.1:%u",
                    (unsigned)ntohs(address.s_in.sa_port));
-    return pull;
+    return peer;
 }
 
 static int send_one(struct mu__wire *wire)
@@ -197,7 +196,7 @@ static void test_what_has_ended_is_not_sent_on(void **state)
     unsigned ups = 0;
     struct mu__wire *wire = place_open(place, 0, &events, &ups);
     char url[ADDRESS_MAX];
-    nng_socket pull = listen_alone(url);
+    nng_socket peer = listen_alone(url);
     struct pollfd loop = {.fd = uv_backend_fd(&place->loop), .events = POLLIN};
 
     (void)state;
@@ -207,7 +206,7 @@ static void test_what_has_ended_is_not_sent_on(void **state)
         continue;
     assert_int_equal(send_one(wire), 0);
 
-    assert_int_equal(nng_close(pull), 0);
+    assert_int_equal(nng_close(peer), 0);
     assert_int_equal(poll(&loop, 1, WAIT_MS), 1); /* the loop is woken: not run */
     assert_int_equal(send_one(wire), -MU_EUNAVAILABLE);
     place_close(place, 0);
@@ -242,7 +241,7 @@ static bool is_hung_up_on(void *arg)
 /* Speaks nng's protocol, and says nothing. */
 static int connect_silently(const char *url)
 {
-    static const char header[8] = {0, 'S', 'P', 0, 0, 0x50, 0, 0};
+    static const char header[8] = {0, 'S', 'P', 0, 0, 0x30, 0, 0};
     struct sockaddr_in address = {.sin_family = AF_INET};
     int fd = socket(AF_INET, SOCK_STREAM, 0);
 

@@ -48,11 +48,10 @@ static void burst_end(void *owner)
 }
 
 static const struct mu__wire_events events = {
-    .out_up = up,
-    .out_down = down,
+    .up = up,
+    .down = down,
     .writable = writable,
     .frame = frame,
-    .in_down = down,
     .burst_end = burst_end,
 };
 
@@ -137,7 +136,7 @@ static bool connects(const char *url, const struct mu__tls_pem *from,
         buf->size = 8;
         assert_int_equal(wire->ops->send(wire, OUT, buf), 0);
         assert_true(place_run(place, has_frame, &noted[1]));
-        listens->ops->proof(listens, 1, &proof);
+        listens->ops->proof(listens, MU__WIRE_ACCEPTED | 1, &proof);
         assert_int_equal(proof.right, to == NULL ? MU__RIGHT_ALL : MU__RIGHT_TASK);
         assert_false(proof.names_task);
     } else {

@@ -1,5 +1,6 @@
 /* The wire speaks the SP protocol: real nng sockets at the other end understand it, and
  * are understood, over tcp and over unix sockets. */
+#include "transport/wire/sp.h"
 #include "transport/wire/uv/streams.h"
 
 #include <setjmp.h>
@@ -12,8 +13,8 @@
 
 #include <cmocka.h>
 #include <nng/nng.h>
-#include <nng/protocol/pipeline0/pull.h>
-#include <nng/protocol/pipeline0/push.h>
+#include <nng/protocol/reqrep0/rep.h>
+#include <nng/protocol/reqrep0/req.h>
 
 enum { OUT = 3, COUNT = 100, SOON_MS = 20000, SIZE_STEP = 1777 };
 
@@ -27,32 +28,34 @@ struct place {
     unsigned ups;
     unsigned downs;
     unsigned frames;
+    uint32_t speaks_on;
     bool closed;
 };
 
 /* ---- what the wire tells ---- */
 
-static void on_out_up(void *owner, uint32_t out)
+static void on_up(void *owner, uint32_t connection)
 {
     struct place *place = owner;
 
-    assert_int_equal(out, OUT);
+    assert_int_equal(connection, OUT);
     place->ups++;
+    mu__wire_uv_wire(place->wire)->ops->member(mu__wire_uv_wire(place->wire), OUT);
 }
 
-static void on_out_down(void *owner, uint32_t out, const char *reason)
+static void on_down(void *owner, uint32_t connection, const char *reason)
 {
     struct place *place = owner;
 
+    (void)connection;
     (void)reason;
-    assert_int_equal(out, OUT);
     place->downs++;
 }
 
-static void on_writable(void *owner, uint32_t out)
+static void on_writable(void *owner, uint32_t connection)
 {
     (void)owner;
-    (void)out;
+    (void)connection;
 }
 
 static void check_content(const uint8_t *data, size_t size, unsigned number)
@@ -62,23 +65,16 @@ static void check_content(const uint8_t *data, size_t size, unsigned number)
         assert_int_equal(data[i], (uint8_t)(number + i));
 }
 
-static bool on_frame(void *owner, uint32_t in, struct mu__buf *frame)
+static bool on_frame(void *owner, uint32_t connection, struct mu__buf *frame)
 {
     struct place *place = owner;
+    struct mu__wire *door = mu__wire_uv_wire(place->wire);
 
-    mu__wire_uv_wire(place->wire)->ops->member(mu__wire_uv_wire(place->wire), in);
+    door->ops->member(door, connection);
+    place->speaks_on = connection;
     check_content(frame->data, frame->size, place->frames);
     place->frames++;
     return true;
-}
-
-static void on_in_down(void *owner, uint32_t in, const char *reason)
-{
-    struct place *place = owner;
-
-    (void)in;
-    (void)reason;
-    place->downs++;
 }
 
 static void on_burst_end(void *owner)
@@ -87,11 +83,10 @@ static void on_burst_end(void *owner)
 }
 
 static const struct mu__wire_events events = {
-    .out_up = on_out_up,
-    .out_down = on_out_down,
+    .up = on_up,
+    .down = on_down,
     .writable = on_writable,
     .frame = on_frame,
-    .in_down = on_in_down,
     .burst_end = on_burst_end,
 };
 
@@ -154,24 +149,14 @@ static void close_place(struct place *place)
     (void)rmdir(place->folder);
 }
 
-/* ---- nng pushes, the wire listens ---- */
-
-static bool has_all(struct place *place)
-{
-    return place->frames == COUNT;
-}
-
-static bool has_lost_it(struct place *place)
-{
-    return place->downs == 1;
-}
+/* ---- messages of nng's ---- */
 
 /* The sockets are left to the end of the process: nng_close is what does not always come
  * back (docs/decisions/0006). A pipe is closed for the wire to see the end of it. */
-static nng_socket pusher;
-static unsigned pushed;
-
+static nng_socket socket_of_nng;
 static nng_pipe last_pipe;
+static unsigned said;
+static unsigned heard;
 
 static void on_pipe(nng_pipe pipe, nng_pipe_ev event, void *arg)
 {
@@ -180,66 +165,64 @@ static void on_pipe(nng_pipe pipe, nng_pipe_ev event, void *arg)
     last_pipe = pipe;
 }
 
-/* Give nng what it takes now; done when all has come back out of the wire. */
-static bool has_pushed_all(struct place *place)
+static void watch(void)
 {
-    while (pushed < COUNT) {
-        size_t size = (size_t)pushed * SIZE_STEP;
-        uint8_t *data = malloc(size + 1);
-        int rv;
+    assert_int_equal(
+        nng_pipe_notify(socket_of_nng, NNG_PIPE_EV_ADD_POST, on_pipe, NULL), 0);
+    assert_int_equal(
+        nng_socket_set_size(socket_of_nng, NNG_OPT_RECVMAXSZ, 1 << 20), 0);
+}
 
-        assert_non_null(data);
+/* Give nng what it takes now. `accepts`: it has to be told which connection is meant. */
+static void say_more(bool accepts)
+{
+    const struct mu__sp_preface preface = {.frames = heard};
+
+    while (said < COUNT) {
+        size_t size = (size_t)said * SIZE_STEP;
+        nng_msg *message;
+        uint8_t *data;
+
+        assert_int_equal(nng_msg_alloc(&message, MU__SP_PREFACE_BYTES + size), 0);
+        data = nng_msg_body(message);
+        mu__sp_write(data, &preface);
         for (size_t i = 0; i < size; i++)
-            data[i] = (uint8_t)(pushed + i);
-        rv = nng_send(pusher, data, size, NNG_FLAG_NONBLOCK);
-        free(data);
-        if (rv != 0) {
-            assert_int_equal(rv, NNG_EAGAIN);
-            return false;
+            data[MU__SP_PREFACE_BYTES + i] = (uint8_t)(said + i);
+        if (accepts)
+            assert_int_equal(
+                nng_msg_header_append_u32(message, (uint32_t)nng_pipe_id(last_pipe)), 0);
+        if (nng_sendmsg(socket_of_nng, message, NNG_FLAG_NONBLOCK) != 0) {
+            nng_msg_free(message);
+            return;
         }
-        pushed++;
+        said++;
+        if (accepts && said % 32 == 0)
+            return;     /* it throws away what is more than 64 */
     }
-    return has_all(place);
 }
 
-static void check_nng_pushes(bool ipc)
+/* What has come: nng has taken four bytes of the preface. */
+static void hear_more(void)
 {
-    struct place place;
+    enum { LEFT = MU__SP_PREFACE_BYTES - 4 };
+    nng_msg *message;
 
-    pushed = 0;
-    open_place(&place, ipc);
-    assert_int_equal(nng_push0_open(&pusher), 0);
-    assert_int_equal(nng_pipe_notify(pusher, NNG_PIPE_EV_ADD_POST, on_pipe, NULL), 0);
-    assert_int_equal(nng_dial(pusher, place.own, NULL, NNG_FLAG_NONBLOCK), 0);
-    run_until(&place, has_pushed_all);
-    assert_int_equal(nng_pipe_close(last_pipe), 0);
-    run_until(&place, has_lost_it);
-    close_place(&place);
+    while (nng_recvmsg(socket_of_nng, &message, NNG_FLAG_NONBLOCK) == 0) {
+        assert_true(nng_msg_len(message) >= LEFT);
+        check_content((uint8_t *)nng_msg_body(message) + LEFT,
+                      nng_msg_len(message) - LEFT, heard);
+        heard++;
+        nng_msg_free(message);
+    }
 }
 
-static void test_nng_pushes_over_tcp(void **state)
-{
-    (void)state;
-    check_nng_pushes(false);
-}
-
-static void test_nng_pushes_over_ipc(void **state)
-{
-    (void)state;
-    check_nng_pushes(true);
-}
-
-/* ---- the wire pushes, nng listens ---- */
-
-static nng_socket puller;
 static unsigned sent;
-static unsigned pulled;
 
 static void send_more(struct place *place)
 {
     struct mu__wire *door = mu__wire_uv_wire(place->wire);
 
-    while (sent < COUNT) {
+    while (sent < COUNT && place->speaks_on != 0) {
         size_t size = (size_t)sent * SIZE_STEP;
         struct mu__buf *frame = door->ops->buffer(door, size);
 
@@ -247,7 +230,7 @@ static void send_more(struct place *place)
         for (size_t i = 0; i < size; i++)
             frame->data[i] = (uint8_t)(sent + i);
         frame->size = (uint32_t)size;
-        if (door->ops->send(door, OUT, frame) != 0) {
+        if (door->ops->send(door, place->speaks_on, frame) != 0) {
             mu__buf_unref(frame);
             return;
         }
@@ -255,18 +238,62 @@ static void send_more(struct place *place)
     }
 }
 
-static bool has_pulled_all(struct place *place)
+static bool has_all(const struct place *place)
 {
-    void *data;
-    size_t size;
+    return place->frames == COUNT && heard == COUNT;
+}
 
+static bool has_lost_it(struct place *place)
+{
+    return place->downs == 1;
+}
+
+/* ---- nng dials, the wire accepts ---- */
+
+static bool has_talked_as_dialler(struct place *place)
+{
+    say_more(false);
     send_more(place);
-    while (nng_recv(puller, &data, &size, NNG_FLAG_NONBLOCK | NNG_FLAG_ALLOC) == 0) {
-        check_content(data, size, pulled);
-        nng_free(data, size);
-        pulled++;
-    }
-    return pulled == COUNT;
+    hear_more();
+    return has_all(place);
+}
+
+static void check_nng_dials(bool ipc)
+{
+    struct place place;
+
+    said = heard = sent = 0;
+    open_place(&place, ipc);
+    assert_int_equal(nng_req0_open_raw(&socket_of_nng), 0);
+    watch();
+    assert_int_equal(nng_dial(socket_of_nng, place.own, NULL, NNG_FLAG_NONBLOCK), 0);
+    run_until(&place, has_talked_as_dialler);
+    assert_int_equal(nng_pipe_close(last_pipe), 0);
+    run_until(&place, has_lost_it);
+    close_place(&place);
+}
+
+static void test_nng_dials_over_tcp(void **state)
+{
+    (void)state;
+    check_nng_dials(false);
+}
+
+static void test_nng_dials_over_ipc(void **state)
+{
+    (void)state;
+    check_nng_dials(true);
+}
+
+/* ---- the wire dials, nng accepts ---- */
+
+static bool has_talked_as_listener(struct place *place)
+{
+    if (heard > 0 && said - place->frames < 32)
+        say_more(true);
+    send_more(place);
+    hear_more();
+    return has_all(place);
 }
 
 static void listen_at_port(struct place *place)
@@ -274,55 +301,56 @@ static void listen_at_port(struct place *place)
     nng_listener listener;
     nng_sockaddr address;
 
-    assert_int_equal(nng_listen(puller, "tcp://127.0.0.1:0", &listener, 0), 0);
+    assert_int_equal(nng_listen(socket_of_nng, "tcp://127.0.0.1:0", &listener, 0), 0);
     assert_int_equal(nng_listener_get_addr(listener, NNG_OPT_LOCADDR, &address), 0);
     (void)snprintf(place->peers, sizeof place->peers, "tcp://127.0.0.1:%u",
                    (unsigned)((address.s_in.sa_port & 0xff) << 8 |
                               address.s_in.sa_port >> 8));
 }
 
-static void check_wire_pushes(bool ipc)
+static void check_wire_dials(bool ipc)
 {
     struct place place;
     struct mu__wire *door;
 
-    sent = 0;
-    pulled = 0;
+    said = heard = sent = 0;
     open_place(&place, ipc);
     door = mu__wire_uv_wire(place.wire);
-    assert_int_equal(nng_pull0_open(&puller), 0);
+    assert_int_equal(nng_rep0_open_raw(&socket_of_nng), 0);
+    watch();
     if (ipc) {
         (void)snprintf(place.peers, sizeof place.peers, "ipc://%s/peer", place.folder);
-        assert_int_equal(nng_listen(puller, place.peers, NULL, 0), 0);
+        assert_int_equal(nng_listen(socket_of_nng, place.peers, NULL, 0), 0);
     } else {
         listen_at_port(&place);
     }
+    place.speaks_on = OUT;
     assert_int_equal(door->ops->dial(door, OUT, place.peers), 0);
-    run_until(&place, has_pulled_all);
+    run_until(&place, has_talked_as_listener);
     assert_int_equal(place.ups, 1);
     assert_int_equal(place.downs, 0);
     close_place(&place);
 }
 
-static void test_wire_pushes_over_tcp(void **state)
+static void test_wire_dials_over_tcp(void **state)
 {
     (void)state;
-    check_wire_pushes(false);
+    check_wire_dials(false);
 }
 
-static void test_wire_pushes_over_ipc(void **state)
+static void test_wire_dials_over_ipc(void **state)
 {
     (void)state;
-    check_wire_pushes(true);
+    check_wire_dials(true);
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_nng_pushes_over_tcp),
-        cmocka_unit_test(test_nng_pushes_over_ipc),
-        cmocka_unit_test(test_wire_pushes_over_tcp),
-        cmocka_unit_test(test_wire_pushes_over_ipc),
+        cmocka_unit_test(test_nng_dials_over_tcp),
+        cmocka_unit_test(test_nng_dials_over_ipc),
+        cmocka_unit_test(test_wire_dials_over_tcp),
+        cmocka_unit_test(test_wire_dials_over_ipc),
     };
 
     (void)signal(SIGPIPE, SIG_IGN);

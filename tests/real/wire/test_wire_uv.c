@@ -1,6 +1,8 @@
 /* The real wire: the contract over tcp and ipc, and what only sockets can do wrong. */
 #include "tests/real/wire/wire_uv_fixture.h"
 
+#include "transport/wire/sp.h"
+
 /* ---- A counting listener for the tests below ---- */
 
 static bool has_in_downs(void *arg)
@@ -12,10 +14,10 @@ static bool has_in_downs(void *arg)
 
 /* ---- Plain sockets ---- */
 
-/* What every SP connection begins with: protocol 0x50 is a PUSH, 0x51 a PULL. */
-static const uint8_t push_hello[8] = {0, 'S', 'P', 0, 0, 0x50, 0, 0};
+/* What every SP connection begins with: who dials is a REQ, 0x30, who accepts a REP. */
+static const uint8_t req_hello[8] = {0, 'S', 'P', 0, 0, 0x30, 0, 0};
 
-static const uint8_t pull_hello[8] = {0, 'S', 'P', 0, 0, 0x51, 0, 0};
+static const uint8_t rep_hello[8] = {0, 'S', 'P', 0, 0, 0x31, 0, 0};
 
 static int plain_connect(const char *url)
 {
@@ -60,13 +62,20 @@ static void big_endian(uint8_t bytes[8], uint64_t number)
     }
 }
 
+/* The begin of a message: its length, and the preface. */
+static void plain_head(int fd, uint64_t size)
+{
+    uint8_t head[8 + MU__SP_PREFACE_BYTES];
+
+    big_endian(head, size + MU__SP_PREFACE_BYTES);
+    mu__sp_write(head + 8, &(struct mu__sp_preface){.frames = 0});
+    plain_write(fd, head, sizeof head);
+}
+
 /* A whole SP message. */
 static void plain_frame(int fd, const void *data, size_t size)
 {
-    uint8_t length[8];
-
-    big_endian(length, size);
-    plain_write(fd, length, sizeof length);
+    plain_head(fd, size);
     if (size > 0)
         plain_write(fd, data, size);
 }
@@ -81,7 +90,7 @@ static void test_garbage(void **state)
     } rows[] = {
         {"GET / HTTP/1.1\r\nHost: x\r\n\r\n", 27},
         {"\0SP\1\0\0\0\0", 8},
-        {"\0SQ\0\0\x50\0\0", 8},
+        {"\0SQ\0\0\x30\0\0", 8},
         {"\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff", 16},
     };
     struct listener *listener = *state;
@@ -97,13 +106,13 @@ static void test_garbage(void **state)
     assert_int_equal(listener->counts[1].frames, 1);
 }
 
-/* A PULL that connects to a PULL is sent away. */
+/* A REP that connects to a REP is sent away. */
 static void test_wrong_protocol(void **state)
 {
     struct listener *listener = *state;
     int fd = plain_connect(place_url(listener->place, 1));
 
-    plain_write(fd, pull_hello, sizeof pull_hello);
+    plain_write(fd, rep_hello, sizeof rep_hello);
     plain_expect_end(listener->place, fd);
     (void)close(fd);
     assert_others_go_on(listener);
@@ -117,12 +126,10 @@ static void test_half_open(void **state)
     int mute = plain_connect(url);
     int greeted = plain_connect(url);
     int stopped = plain_connect(url);
-    uint8_t length[8];
 
-    big_endian(length, 1000);
-    plain_write(greeted, push_hello, sizeof push_hello);
-    plain_write(stopped, push_hello, sizeof push_hello);
-    plain_write(stopped, length, sizeof length);
+    plain_write(greeted, req_hello, sizeof req_hello);
+    plain_write(stopped, req_hello, sizeof req_hello);
+    plain_head(stopped, 1000);
     plain_write(stopped, "abc", 3);
     assert_others_go_on(listener);
 
@@ -139,19 +146,18 @@ static void test_half_open(void **state)
 static void test_oversized(void **state)
 {
     static const uint64_t sizes[] = {
-        MU__FRAME_BYTES_MAX + 1, UINT64_C(1) << 34, INT64_MAX, UINT64_MAX,
+        MU__FRAME_BYTES_MAX + 1, UINT64_C(1) << 34, INT64_MAX - MU__SP_PREFACE_BYTES,
+        UINT64_MAX - MU__SP_PREFACE_BYTES,
     };
     struct listener *listener = *state;
     struct counts *counts = &listener->counts[1];
 
     for (unsigned i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
         int fd = plain_connect(place_url(listener->place, 1));
-        uint8_t length[8];
 
-        plain_write(fd, push_hello, sizeof push_hello);
+        plain_write(fd, req_hello, sizeof req_hello);
         plain_frame(fd, "first", 5);
-        big_endian(length, sizes[i]);
-        plain_write(fd, length, sizeof length);
+        plain_head(fd, sizes[i]);
         counts->wanted_in_downs = i + 1;
         run_until(listener, has_in_downs, 1);
         assert_int_equal(counts->frames, i + 1);
@@ -169,7 +175,7 @@ static void test_many_connections(void **state)
 
     for (unsigned i = 0; i < MANY_CONNECTIONS; i++) {
         fds[i] = plain_connect(place_url(listener->place, 1));
-        plain_write(fds[i], push_hello, sizeof push_hello);
+        plain_write(fds[i], req_hello, sizeof req_hello);
         plain_frame(fds[i], &i, sizeof i);
     }
     counts->wanted_frames = MANY_CONNECTIONS;
@@ -195,7 +201,7 @@ static void test_close_in_full_swing(void **state)
     counts.wire = place_open(place, 0, &count_events, &counts);
     for (unsigned i = 0; i < MANY_CONNECTIONS; i++) {
         fds[i] = plain_connect(place_url(place, 0));
-        plain_write(fds[i], push_hello, sizeof push_hello);
+        plain_write(fds[i], req_hello, sizeof req_hello);
         plain_frame(fds[i], &i, sizeof i);
         plain_frame(fds[i], &i, sizeof i);
     }
@@ -208,29 +214,91 @@ static void test_close_in_full_swing(void **state)
     place_free(place);
 }
 
-/* ---- Connections come and go ---- */
-
-static bool was_down_often(void *arg)
+/* Messages that are none: too short for a preface, another preface, a note that has
+ * bytes; each after a good one. */
+static void test_bad_prefaces(void **state)
 {
-    return ((struct counts *)arg)->downs >= 4;
+    static const struct {
+        uint8_t head[24];
+        size_t size;
+    } rows[] = {
+        {{[7] = 15, [8] = 0x80}, 23},
+        {{[7] = 0}, 8},
+        {{[7] = 20, [8] = 0}, 24},
+        {{[7] = 20, [8] = 0x80, [9] = 1}, 24},
+        {{[7] = 20, [8] = 0x80, [11] = 4}, 24},
+        {{[7] = 20, [8] = 0x80, [11] = 2}, 24},
+    };
+    struct listener *listener = *state;
+    struct counts *counts = &listener->counts[1];
+
+    for (unsigned i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        int fd = plain_connect(place_url(listener->place, 1));
+
+        plain_write(fd, req_hello, sizeof req_hello);
+        plain_frame(fd, "first", 5);
+        plain_write(fd, rows[i].head, rows[i].size);
+        counts->wanted_in_downs = i + 1;
+        if (rows[i].size < 24)
+            plain_write(fd, "x", 1);
+        if (i == 1)
+            plain_write(fd, rows[2].head, 24);
+        run_until(listener, has_in_downs, 1);
+        assert_int_equal(counts->frames, i + 1);
+        (void)close(fd);
+    }
+    assert_others_go_on(listener);
 }
 
-/* A peer that drops us at our first frame is dialled again, but later and later. */
-static void test_a_peer_that_drops_is_not_stormed(void **state)
+/* A note is no frame; who counts what it sends gets notes. */
+static void test_notes(void **state)
 {
     struct listener *listener = *state;
-    struct counts *sender = &listener->counts[0];
-    uint64_t begin_ms = uv_hrtime() / 1000000;
+    struct counts *counts = &listener->counts[1];
+    int fd = plain_connect(place_url(listener->place, 1));
+    struct mu__sp_preface preface = {.is_note = true};
+    uint8_t head[8 + MU__SP_PREFACE_BYTES];
+    uint8_t heard[8 + 8 + MU__SP_PREFACE_BYTES];
 
-    sender->greets = true;
-    listener->counts[1].drops = true;
-    assert_int_equal(sender->wire->ops->dial(sender->wire, 5,
-                                             place_url(listener->place, 1)), 0);
-    run_until(listener, was_down_often, 0);
-    assert_true(uv_hrtime() / 1000000 - begin_ms >= 50 + 100 + 200);
-    assert_int_equal(sender->ups, 4);
-    assert_int_equal(listener->counts[1].frames, 4);
-    assert_int_equal(listener->counts[1].in_downs, 0);
+    plain_write(fd, req_hello, sizeof req_hello);
+    big_endian(head, MU__SP_PREFACE_BYTES);
+    mu__sp_write(head + 8, &preface);
+    plain_write(fd, head, sizeof head);
+    preface = (struct mu__sp_preface){.counts = true};
+    mu__sp_write(head + 8, &preface);
+    for (unsigned i = 0; i < MU__SP_NOTE_FRAMES; i++)
+        plain_write(fd, head, sizeof head);
+    counts->wanted_frames = MU__SP_NOTE_FRAMES;
+    run_until(listener, has_frames, 1);
+    assert_int_equal(recv(fd, heard, sizeof heard, MSG_WAITALL), sizeof heard);
+    assert_memory_equal(heard, rep_hello, sizeof rep_hello);
+    assert_true(mu__sp_read(heard + 16, &preface));
+    assert_true(preface.is_note && !preface.counts);
+    assert_int_equal(preface.frames, MU__SP_NOTE_FRAMES);
+    assert_int_equal(preface.bytes, 0);
+    assert_int_equal(counts->frames, MU__SP_NOTE_FRAMES);
+    (void)close(fd);
+}
+
+/* ---- A wire that only dials ---- */
+
+static void test_a_deaf_wire(void **state)
+{
+    struct listener *listener = *state;
+    struct counts counts = {.greets = true};
+    struct mu__wire_uv *wire = NULL;
+    bool closed = false;
+
+    assert_int_equal(mu__wire_uv_open_deaf(&listener->place->loop, &count_events, &counts,
+                                           NULL, &wire), 0);
+    counts.wire = mu__wire_uv_wire(wire);
+    assert_string_equal(mu__wire_uv_url(wire), "");
+    assert_int_equal(counts.wire->ops->dial(counts.wire, 1,
+                                            place_url(listener->place, 1)), 0);
+    listener->counts[1].wanted_frames = 1;
+    run_until(listener, has_frames, 1);
+    mu__wire_uv_close(wire, on_closed, &closed);
+    assert_true(place_run(listener->place, is_set, &closed));
 }
 
 static const char *last_error_of(struct mu__wire_uv *wire, uint32_t out)
@@ -292,7 +360,9 @@ int main(void)
         WITH_LISTENER(test_oversized),
         WITH_LISTENER(test_many_connections),
         cmocka_unit_test(test_close_in_full_swing),
-        WITH_LISTENER(test_a_peer_that_drops_is_not_stormed),
+        WITH_LISTENER(test_bad_prefaces),
+        WITH_LISTENER(test_notes),
+        WITH_LISTENER(test_a_deaf_wire),
         WITH_LISTENER(test_last_error),
     };
     int failed = 0;

@@ -188,7 +188,7 @@ struct counts {
     unsigned wanted_in_downs;
 };
 
-static inline void count_up(void *owner, uint32_t out)
+static inline void count_up(void *owner, uint32_t connection)
 {
     struct counts *counts = owner;
     struct mu__buf *frame;
@@ -198,39 +198,36 @@ static inline void count_up(void *owner, uint32_t out)
         return;
     frame = counts->wire->ops->buffer(counts->wire, 8);
     assert_non_null(frame);
-    assert_int_equal(counts->wire->ops->send(counts->wire, out, frame), 0);
+    assert_int_equal(counts->wire->ops->send(counts->wire, connection, frame), 0);
 }
 
-static inline void count_down(void *owner, uint32_t out, const char *reason)
+static inline void count_down(void *owner, uint32_t connection, const char *reason)
 {
-    (void)out;
+    struct counts *counts = owner;
+
     (void)reason;
-    ((struct counts *)owner)->downs++;
+    if (mu__wire_is_accepted(connection))
+        counts->in_downs++;
+    else
+        counts->downs++;
 }
 
-static inline void count_writable(void *owner, uint32_t out)
+static inline void count_writable(void *owner, uint32_t connection)
 {
     (void)owner;
-    (void)out;
+    (void)connection;
 }
 
-static inline bool count_frame(void *owner, uint32_t in, struct mu__buf *frame)
+static inline bool count_frame(void *owner, uint32_t connection, struct mu__buf *frame)
 {
     struct counts *counts = owner;
 
     (void)frame;
     counts->frames++;
-    counts->wire->ops->member(counts->wire, in);
+    counts->wire->ops->member(counts->wire, connection);
     if (counts->drops)
-        counts->wire->ops->drop(counts->wire, in);
+        counts->wire->ops->hangup(counts->wire, connection);
     return true;
-}
-
-static inline void count_in_down(void *owner, uint32_t in, const char *reason)
-{
-    (void)in;
-    (void)reason;
-    ((struct counts *)owner)->in_downs++;
 }
 
 static inline void count_burst_end(void *owner)
@@ -239,8 +236,7 @@ static inline void count_burst_end(void *owner)
 }
 
 static const struct mu__wire_events count_events = {
-    count_up, count_down, count_writable, count_frame, count_in_down, count_burst_end,
-    NULL, NULL,
+    count_up, count_down, count_writable, count_frame, count_burst_end, NULL, NULL,
 };
 
 static inline bool has_frames(void *arg)

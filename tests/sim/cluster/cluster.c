@@ -116,7 +116,6 @@ static int start_process(void *arg, struct sim_node *node, struct mu__world *wor
         .offer_owner = task->offer_owner,
         .takes_offer = task->takes_offer,
         .address = task->advertises != NULL ? task->advertises : task->address,
-        .listens = task->address,
         .journal = task->journal.storage,
         .upcalls = {.taken = on_taken, .taken_owner = task},
     };

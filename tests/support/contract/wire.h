@@ -11,14 +11,6 @@
 
 /* ---- What is done ---- */
 
-static int contract_dial(struct contract *contract)
-{
-    struct mu__wire *wire = contract->peers[0].wire;
-
-    return wire->ops->dial(wire, CONTRACT_OUT,
-                           contract->fixture->url(contract->place, 1));
-}
-
 static void contract_connect(struct contract *contract)
 {
     assert_int_equal(contract_dial(contract), 0);
@@ -57,7 +49,7 @@ static void contract_fill(struct mu__buf *frame, uint32_t size, uint32_t sequenc
 
 static struct mu__buf *contract_buffer(struct contract *contract, uint32_t size)
 {
-    struct mu__wire *wire = contract->peers[0].wire;
+    struct mu__wire *wire = contract->peers[contract->speaker].wire;
     struct mu__buf *frame = wire->ops->buffer(wire, (size_t)size + 64);
 
     assert_non_null(frame);
@@ -70,9 +62,9 @@ static struct mu__buf *contract_buffer(struct contract *contract, uint32_t size)
 
 static int contract_send(struct contract *contract, struct mu__buf *frame)
 {
-    struct mu__wire *wire = contract->peers[0].wire;
+    struct contract_peer *peer = &contract->peers[contract->speaker];
 
-    return wire->ops->send(wire, CONTRACT_OUT, frame);
+    return peer->wire->ops->send(peer->wire, peer->says_on, frame);
 }
 
 /* Send, and wait while the wire says to try again. */
@@ -81,7 +73,7 @@ static void contract_send_surely(struct contract *contract, struct mu__buf *fram
     int rv = contract_send(contract, frame);
 
     while (rv == -MU_EAGAIN) {
-        contract->peers[0].writables = 0;
+        contract->peers[contract->speaker].writables = 0;
         contract_run_until(contract, contract_was_writable);
         rv = contract_send(contract, frame);
     }
@@ -92,8 +84,17 @@ static void contract_send_one(struct contract *contract, uint32_t size)
 {
     struct mu__buf *frame = contract_buffer(contract, size);
 
-    contract_fill(frame, size, contract->peers[1].next_sequence);
+    contract_fill(frame, size, contract->peers[1 - contract->speaker].next_sequence);
     contract_send_surely(contract, frame);
+}
+
+/* Peer 1, which has accepted the connection, speaks from now on, and peer 0 hears. */
+static void contract_turn_round(struct contract *contract)
+{
+    contract_send_one(contract, 10);
+    contract_run_until(contract, contract_has_one);
+    contract->speaker = 1;
+    assert_true(mu__wire_is_accepted(contract->peers[1].says_on));
 }
 
 /* ---- The suite ---- */
@@ -175,6 +176,42 @@ static void contract_test_every_burst_ends(void **state)
     assert_true(contract->peers[1].bursts >= 1);
 }
 
+/* What was accepted goes both ways: so does the order of frames, and their content. */
+static void contract_test_the_way_back(void **state)
+{
+    static const uint32_t sizes[] = {0, 1, 5, 64, 1000, 65536, CONTRACT_BIG_BYTES,
+                                     MU__FRAME_BYTES_MAX - 64};
+    struct contract *contract = *state;
+
+    contract_connect(contract);
+    contract_turn_round(contract);
+    for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
+        contract->peers[0].frames = 0;
+        contract_send_one(contract, sizes[i]);
+        contract_run_until(contract, contract_has_one);
+        assert_int_equal(contract->peers[0].last_size, sizes[i]);
+        assert_int_equal(contract->peers[0].last_in, CONTRACT_DIALLED);
+    }
+}
+
+static void contract_test_order_of_the_way_back(void **state)
+{
+    struct contract *contract = *state;
+
+    contract_connect(contract);
+    contract_turn_round(contract);
+    for (uint32_t i = 0; i < CONTRACT_MANY; i++) {
+        struct mu__buf *frame = contract_buffer(contract, 8 + i % 100);
+
+        contract_fill(frame, 8 + i % 100, i);
+        contract_send_surely(contract, frame);
+    }
+    contract_run_until(contract, contract_has_many);
+    assert_int_equal(contract->peers[0].next_sequence, CONTRACT_MANY);
+    assert_int_equal(contract->peers[0].downs, 0);
+    assert_int_equal(contract->peers[1].in_downs, 0);
+}
+
 /* The content of a frame that was refused is as it was, and it can be sent later. */
 static void contract_test_send_before_up(void **state)
 {
@@ -193,14 +230,13 @@ static void contract_test_send_before_up(void **state)
 }
 
 /* A wire that is full says so, keeps its hands off the frame, and tells when to go on. */
-static void contract_test_full_then_writable(void **state)
+static void contract_fill_up(struct contract *contract)
 {
-    struct contract *contract = *state;
+    struct contract_peer *hearer = &contract->peers[1 - contract->speaker];
     struct mu__buf *frame = NULL;
     uint32_t sent = 0;
     int rv = 0;
 
-    contract_connect(contract);
     for (; rv == 0 && sent < CONTRACT_BIG_MAX; sent++) {
         frame = contract_buffer(contract, CONTRACT_BIG_BYTES);
         contract_fill(frame, CONTRACT_BIG_BYTES, sent);
@@ -216,8 +252,25 @@ static void contract_test_full_then_writable(void **state)
     contract_send_surely(contract, frame);
     contract->sent = sent;
     contract_run_until(contract, contract_has_all);
-    assert_int_equal(contract->peers[1].frames, sent);
-    assert_int_equal(contract->peers[1].last_size, CONTRACT_BIG_BYTES + 64);
+    assert_int_equal(hearer->frames, sent);
+    assert_int_equal(hearer->last_size, CONTRACT_BIG_BYTES + 64);
+}
+
+static void contract_test_full_then_writable(void **state)
+{
+    struct contract *contract = *state;
+
+    contract_connect(contract);
+    contract_fill_up(contract);
+}
+
+static void contract_test_the_way_back_is_full(void **state)
+{
+    struct contract *contract = *state;
+
+    contract_connect(contract);
+    contract_turn_round(contract);
+    contract_fill_up(contract);
 }
 
 /* A frame from elsewhere can be sent, and so can one that the sender wants to keep. */
@@ -272,14 +325,14 @@ static void contract_test_hangup(void **state)
     contract_connect(contract);
     contract_send_one(contract, 10);
     contract_run_until(contract, contract_has_one);
-    wire->ops->hangup(wire, CONTRACT_OUT);
+    wire->ops->hangup(wire, CONTRACT_DIALLED);
     contract_run_until(contract, contract_in_has_ended);
     assert_int_equal(contract->peers[0].downs, 0);
 
     frame = contract_buffer(contract, 10);
     assert_int_equal(contract_send(contract, frame), -MU_EUNAVAILABLE);
     mu__buf_unref(frame);
-    wire->ops->hangup(wire, CONTRACT_OUT);
+    wire->ops->hangup(wire, CONTRACT_DIALLED);
 }
 
 /* The number is free again at once, and the connection is a new one for the peer. */
@@ -293,7 +346,7 @@ static void contract_test_dial_again_after_hangup(void **state)
     contract_send_one(contract, 10);
     contract_run_until(contract, contract_has_one);
     first_in = contract->peers[1].last_in;
-    wire->ops->hangup(wire, CONTRACT_OUT);
+    wire->ops->hangup(wire, CONTRACT_DIALLED);
     contract->peers[0].ups = 0;
     contract_connect(contract);
     contract->peers[1].frames = 0;
@@ -320,7 +373,7 @@ static void contract_test_dial_is_refused(void **state)
     struct mu__wire *wire = contract->peers[0].wire;
 
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++)
-        assert_true(wire->ops->dial(wire, CONTRACT_OUT, bad[i]) < 0);
+        assert_true(wire->ops->dial(wire, CONTRACT_DIALLED, bad[i]) < 0);
     contract_connect(contract);
     assert_true(contract_dial(contract) < 0);
     contract_send_one(contract, 10);
@@ -341,6 +394,7 @@ static void contract_test_peer_lost_and_back(void **state)
     assert_int_equal(contract_send(contract, frame), -MU_EUNAVAILABLE);
 
     contract_open(contract, 1);
+    assert_int_equal(contract_dial(contract), 0);
     contract_run_until(contract, contract_is_up_again);
     contract_send_surely(contract, frame);
     contract_run_until(contract, contract_has_one);
@@ -364,6 +418,7 @@ static void contract_test_nothing_left_over(void **state)
     contract_close(contract, 1);
     contract_run_until(contract, contract_was_down);
     contract_open(contract, 1);
+    assert_int_equal(contract_dial(contract), 0);
     contract_run_until(contract, contract_is_up_again);
     contract->peers[1].next_sequence = 5;
     contract_send_one(contract, 10);
@@ -394,14 +449,15 @@ static void contract_test_redial_inside_an_event(void **state)
     contract_run_until(contract, contract_is_up_again);
 }
 
-/* The dropper hears nothing more of the connection; the other side sees it break, and
- * comes back with a new one. */
-static void contract_test_drop(void **state)
+/* Who hangs up hears nothing more of the connection; the other side, which has dialled,
+ * sees it break, and comes back with a new one. */
+static void contract_test_hangup_by_the_listener(void **state)
 {
     struct contract *contract = *state;
     struct mu__wire *receiver = contract->peers[1].wire;
 
     contract->peers[1].drop_first = true;
+    contract->peers[0].redial_when_down = true;
     contract_connect(contract);
     contract_send_one(contract, 10);
     contract_run_until(contract, contract_was_down);
@@ -411,8 +467,8 @@ static void contract_test_drop(void **state)
     contract->peers[1].frames = 0;
     contract_send_one(contract, 10);
     contract_run_until(contract, contract_has_one);
-    receiver->ops->drop(receiver, 60);
-    receiver->ops->drop(receiver, 0);
+    receiver->ops->hangup(receiver, MU__WIRE_ACCEPTED | 60);
+    receiver->ops->hangup(receiver, 0);
     assert_int_equal(contract->peers[0].downs, 1);
 }
 
@@ -439,6 +495,9 @@ static inline int contract_wire_run(const char *name, const struct contract_wire
         CONTRACT_TEST(contract_test_every_burst_ends),
         CONTRACT_TEST(contract_test_send_before_up),
         CONTRACT_TEST(contract_test_full_then_writable),
+        CONTRACT_TEST(contract_test_the_way_back),
+        CONTRACT_TEST(contract_test_order_of_the_way_back),
+        CONTRACT_TEST(contract_test_the_way_back_is_full),
         CONTRACT_TEST(contract_test_frames_of_others),
         CONTRACT_TEST(contract_test_kept_frames_stay),
         CONTRACT_TEST(contract_test_hangup),
@@ -449,7 +508,7 @@ static inline int contract_wire_run(const char *name, const struct contract_wire
         CONTRACT_TEST(contract_test_nothing_left_over),
         CONTRACT_TEST(contract_test_dial_before_listen),
         CONTRACT_TEST(contract_test_redial_inside_an_event),
-        CONTRACT_TEST(contract_test_drop),
+        CONTRACT_TEST(contract_test_hangup_by_the_listener),
         CONTRACT_TEST(contract_test_silent_peer_goes),
     };
 

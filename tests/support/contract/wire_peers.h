@@ -30,11 +30,11 @@ struct contract_wire {
 };
 
 enum {
-    CONTRACT_OUT = 7,           /* the number that peer 0 dials peer 1 with */
+    CONTRACT_DIALLED = 7,       /* the number that peer 0 dials peer 1 with */
     CONTRACT_MANY = 2000,       /* frames in the test of order */
     CONTRACT_BIG_BYTES = 1 << 20,
     CONTRACT_BIG_MAX = 256,     /* big frames after which a wire must have pushed back */
-    CONTRACT_INS_MAX = 64,
+    CONTRACT_INS_MAX = 64,      /* connections that peer 1 accepts */
     CONTRACT_HELLO_BYTES = 13   /* of the frame by which peer 0 proves itself */
 };
 
@@ -44,12 +44,14 @@ struct contract_peer {
     unsigned ups;
     unsigned downs;
     unsigned writables;
-    unsigned in_downs;
+    unsigned in_downs;          /* of accepted connections */
     unsigned bursts;
     bool news;                  /* something was told since the last burst_end */
     unsigned frames;
     uint32_t last_size;
-    uint32_t last_in;
+    uint32_t last_in;           /* where the last frame came from */
+    uint32_t says_on;           /* what it sends on: the last that it has accepted, or
+                                   CONTRACT_DIALLED */
     uint32_t next_sequence;     /* that a numbered frame must have */
     bool ended[CONTRACT_INS_MAX];
     struct mu__buf *kept;       /* a reference to the last frame, when `keep` */
@@ -68,6 +70,7 @@ struct contract {
     bool (*wanted)(struct contract *contract);
     uint32_t sent;              /* numbered frames, for contract_has_all */
     bool wants_hello;           /* the wire of peer 1, which listens, does */
+    unsigned speaker;           /* the peer that sends */
 };
 
 /* ---- What the peers note ---- */
@@ -75,7 +78,7 @@ struct contract {
 static const uint8_t contract_hello[CONTRACT_HELLO_BYTES] = "hello, I am 0";
 
 /* As the links do: the first frame of a connection makes it a member's. */
-static void contract_prove(struct contract_peer *peer, uint32_t out)
+static void contract_prove(struct contract_peer *peer, uint32_t connection)
 {
     struct mu__wire *wire = peer->wire;
     struct mu__buf *frame;
@@ -86,7 +89,7 @@ static void contract_prove(struct contract_peer *peer, uint32_t out)
     assert_non_null(frame);
     memcpy(frame->data, contract_hello, CONTRACT_HELLO_BYTES);
     frame->size = CONTRACT_HELLO_BYTES;
-    assert_int_equal(wire->ops->send(wire, out, frame), 0);
+    assert_int_equal(wire->ops->send(wire, connection, frame), 0);
 }
 
 static bool contract_is_hello(const struct contract_peer *peer,
@@ -96,68 +99,76 @@ static bool contract_is_hello(const struct contract_peer *peer,
            memcmp(frame->data, contract_hello, CONTRACT_HELLO_BYTES) == 0;
 }
 
-static void contract_out_up(void *owner, uint32_t out)
+static int contract_dial(struct contract *contract)
+{
+    struct mu__wire *wire = contract->peers[0].wire;
+
+    return wire->ops->dial(wire, CONTRACT_DIALLED,
+                           contract->fixture->url(contract->place, 1));
+}
+
+static void contract_up(void *owner, uint32_t connection)
 {
     struct contract_peer *peer = owner;
 
-    assert_int_equal(out, CONTRACT_OUT);
+    assert_int_equal(connection, CONTRACT_DIALLED);
     assert_int_equal(peer->ups, peer->downs);
     peer->ups++;
     peer->news = true;
-    if (peer->hangup_when_up)
-        peer->wire->ops->hangup(peer->wire, out);
-    else
-        contract_prove(peer, out);
-}
-
-static void contract_out_down(void *owner, uint32_t out, const char *reason)
-{
-    struct contract_peer *peer = owner;
-
-    assert_int_equal(out, CONTRACT_OUT);
-    assert_int_equal(peer->ups, peer->downs + 1);
-    assert_non_null(reason);
-    peer->downs++;
-    peer->news = true;
-    strncpy(peer->reason, reason, sizeof peer->reason - 1);
-    if (peer->redial_when_down) {
-        const struct contract_wire *fixture = peer->contract->fixture;
-
-        peer->wire->ops->hangup(peer->wire, out);
-        assert_int_equal(peer->wire->ops->dial(peer->wire, out,
-                                               fixture->url(peer->contract->place, 1)),
-                         0);
+    if (peer->hangup_when_up) {
+        peer->wire->ops->hangup(peer->wire, connection);
+        return;
     }
+    if (peer->wire->ops->member != NULL)
+        peer->wire->ops->member(peer->wire, connection);
+    contract_prove(peer, connection);
 }
 
-static void contract_writable(void *owner, uint32_t out)
+static void contract_in_down(struct contract_peer *peer, uint32_t in)
+{
+    assert_true(in < CONTRACT_INS_MAX);
+    assert_false(peer->ended[in]);
+    peer->ended[in] = true;
+    peer->in_downs++;
+}
+
+static void contract_down(void *owner, uint32_t connection, const char *reason)
 {
     struct contract_peer *peer = owner;
 
-    assert_int_equal(out, CONTRACT_OUT);
+    assert_non_null(reason);
+    peer->news = true;
+    if (mu__wire_is_accepted(connection)) {
+        contract_in_down(peer, connection & ~MU__WIRE_ACCEPTED);
+        return;
+    }
+    assert_int_equal(connection, CONTRACT_DIALLED);
+    assert_int_equal(peer->ups, peer->downs + 1);
+    peer->downs++;
+    strncpy(peer->reason, reason, sizeof peer->reason - 1);
+    if (peer->redial_when_down)
+        assert_int_equal(contract_dial(peer->contract), 0);
+}
+
+static void contract_writable(void *owner, uint32_t connection)
+{
+    struct contract_peer *peer = owner;
+
+    assert_int_equal(connection, peer->says_on);
     peer->writables++;
     peer->news = true;
 }
 
-static bool contract_frame(void *owner, uint32_t in, struct mu__buf *frame)
+static void contract_note(struct contract_peer *peer, uint32_t connection,
+                          struct mu__buf *frame)
 {
-    struct contract_peer *peer = owner;
+    uint32_t sequence;
 
-    assert_true(in < CONTRACT_INS_MAX);
-    assert_false(peer->ended[in]);
-    assert_int_equal((uintptr_t)frame->data % 16, 0);
-    assert_true(frame->size <= frame->capacity);
-    if (contract_is_hello(peer, frame)) {
-        peer->wire->ops->member(peer->wire, in);
-        return true;
-    }
     peer->frames++;
     peer->news = true;
     peer->last_size = frame->size;
-    peer->last_in = in;
-    if (frame->size >= sizeof(uint32_t)) {
-        uint32_t sequence;
-
+    peer->last_in = connection;
+    if (frame->size >= sizeof sequence) {
         memcpy(&sequence, frame->data, sizeof sequence);
         assert_int_equal(sequence, peer->next_sequence);
         peer->next_sequence++;
@@ -167,23 +178,29 @@ static bool contract_frame(void *owner, uint32_t in, struct mu__buf *frame)
         mu__buf_unref(peer->kept);
         peer->kept = mu__buf_ref(frame);
     }
-    if (peer->drop_first && peer->frames == 1) {
-        peer->ended[in] = true;
-        peer->wire->ops->drop(peer->wire, in);
-    }
-    return !peer->pause;
 }
 
-static void contract_in_down(void *owner, uint32_t in, const char *reason)
+static bool contract_frame(void *owner, uint32_t connection, struct mu__buf *frame)
 {
     struct contract_peer *peer = owner;
+    uint32_t in = connection & ~MU__WIRE_ACCEPTED;
 
     assert_true(in < CONTRACT_INS_MAX);
     assert_false(peer->ended[in]);
-    assert_non_null(reason);
-    peer->ended[in] = true;
-    peer->in_downs++;
-    peer->news = true;
+    assert_int_equal((uintptr_t)frame->data % 16, 0);
+    assert_true(frame->size <= frame->capacity);
+    if (mu__wire_is_accepted(connection))
+        peer->says_on = connection;
+    if (contract_is_hello(peer, frame)) {
+        peer->wire->ops->member(peer->wire, connection);
+        return true;
+    }
+    contract_note(peer, connection, frame);
+    if (peer->drop_first && peer->frames == 1) {
+        peer->ended[in] = true;
+        peer->wire->ops->hangup(peer->wire, connection);
+    }
+    return !peer->pause;
 }
 
 static void contract_burst_end(void *owner)
@@ -195,11 +212,10 @@ static void contract_burst_end(void *owner)
 }
 
 static const struct mu__wire_events contract_events = {
-    .out_up = contract_out_up,
-    .out_down = contract_out_down,
+    .up = contract_up,
+    .down = contract_down,
     .writable = contract_writable,
     .frame = contract_frame,
-    .in_down = contract_in_down,
     .burst_end = contract_burst_end,
 };
 
@@ -210,6 +226,8 @@ static void contract_open(struct contract *contract, unsigned which)
     struct contract_peer *peer = &contract->peers[which];
 
     peer->contract = contract;
+    if (which == 0)
+        peer->says_on = CONTRACT_DIALLED;
     peer->wire = contract->fixture->open(contract->place, which, &contract_events, peer);
     assert_non_null(peer->wire);
     if (which == 1)
@@ -281,19 +299,20 @@ static bool contract_is_up_again(struct contract *contract)
            contract->peers[0].ups > contract->peers[0].downs;
 }
 
+/* Of the peer that hears. */
 static bool contract_has_one(struct contract *contract)
 {
-    return contract->peers[1].frames == 1;
+    return contract->peers[1 - contract->speaker].frames == 1;
 }
 
 static bool contract_has_many(struct contract *contract)
 {
-    return contract->peers[1].frames == CONTRACT_MANY;
+    return contract->peers[1 - contract->speaker].frames == CONTRACT_MANY;
 }
 
 static bool contract_has_all(struct contract *contract)
 {
-    return contract->peers[1].next_sequence == contract->sent;
+    return contract->peers[1 - contract->speaker].next_sequence == contract->sent;
 }
 
 static bool contract_in_has_ended(struct contract *contract)
@@ -303,7 +322,7 @@ static bool contract_in_has_ended(struct contract *contract)
 
 static bool contract_was_writable(struct contract *contract)
 {
-    return contract->peers[0].writables > 0;
+    return contract->peers[contract->speaker].writables > 0;
 }
 
 static bool contract_is_told(struct contract *contract)

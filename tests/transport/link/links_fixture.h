@@ -18,7 +18,7 @@
 
 #include <cmocka.h>
 
-enum { US = 0xa, PEER = 0xb, RAW_OUT = 1, SAID_MAX = 16 };
+enum { US = 0xa, PEER = 0xb };
 
 /* ---- Us: links that note what they tell ---- */
 
@@ -34,11 +34,11 @@ struct us {
 /* What peers have proven, where a test says so: on wires of nodes that are made then. */
 static const struct mu__proof *proven;
 
-static inline void read_proven(struct mu__wire *wire, uint32_t in,
+static inline void read_proven(struct mu__wire *wire, uint32_t connection,
                                struct mu__proof *ret_proof)
 {
     (void)wire;
-    (void)in;
+    (void)connection;
     *ret_proof = *proven;
 }
 
@@ -48,30 +48,22 @@ static const char *own_type = "worker";
 /* Of how many connections the links have said that they are a member's. */
 static unsigned members;
 
-static inline void note_member(struct mu__wire *wire, uint32_t in)
+static inline void note_member(struct mu__wire *wire, uint32_t connection)
 {
     (void)wire;
-    assert_int_not_equal(in, 0);
+    assert_int_not_equal(connection, 0);
     members++;
 }
 
 /* Where peers are, where a test says so: "10.0.0.7:5000". */
 static const char *seen_at = "";
-static bool seen_near;
 
-static inline void write_seen(struct mu__wire *wire, uint32_t in, char *ret_address,
-                              size_t size)
+static inline void write_seen(struct mu__wire *wire, uint32_t connection,
+                              char *ret_address, size_t size)
 {
     (void)wire;
-    (void)in;
+    (void)connection;
     (void)snprintf(ret_address, size, "%s", seen_at);
-}
-
-static inline bool is_seen_near(struct mu__wire *wire, uint32_t in)
-{
-    (void)wire;
-    (void)in;
-    return seen_near;
 }
 
 /* The same wire, with peers that have proven something, or are somewhere. */
@@ -82,10 +74,8 @@ static inline void prove(struct mu__wire *wire)
     ops = *wire->ops;
     if (proven != NULL)
         ops.proof = read_proven;
-    if (seen_at[0] != '\0') {
+    if (seen_at[0] != '\0')
         ops.peer = write_seen;
-        ops.is_near = is_seen_near;
-    }
     ops.member = note_member;
     wire->ops = &ops;
 }
@@ -96,13 +86,10 @@ struct peer {
     struct sim_node *node;
     struct mu__wire *wire;
     struct mu__pool pool;
-    uint32_t out;       /* the present one */
+    uint32_t out;       /* the connection on which it speaks */
+    uint32_t dialled;   /* the last one that it has dialled */
     uint32_t in;        /* where the last frame came from */
     char wanted[32];    /* of the last HELLO */
-    uint32_t epoch;      /* the same */
-    struct mu__buf *said[SAID_MAX];     /* HELLOs, the oldest goes */
-    uint32_t said_on[SAID_MAX];         /* connections */
-    unsigned said_count;
 };
 
 struct fixture {
@@ -178,38 +165,32 @@ static inline void us_turn(void *owner)
     us->world->ops->wake_at(us->world, us->tick_ms);
 }
 
-static inline void us_out_up(void *owner, uint32_t out)
+static inline void us_up(void *owner, uint32_t connection)
 {
-    mu__links_out_up(((struct us *)owner)->links, out);
+    mu__links_connected(((struct us *)owner)->links, connection);
 }
 
-static inline void us_out_down(void *owner, uint32_t out, const char *reason)
+static inline void us_down(void *owner, uint32_t connection, const char *reason)
 {
-    mu__links_out_down(((struct us *)owner)->links, out, reason);
+    mu__links_disconnected(((struct us *)owner)->links, connection, reason);
 }
 
-static inline void us_writable(void *owner, uint32_t out)
+static inline void us_writable(void *owner, uint32_t connection)
 {
-    mu__links_writable(((struct us *)owner)->links, out);
+    mu__links_writable(((struct us *)owner)->links, connection);
 }
 
-static inline bool us_frame(void *owner, uint32_t in, struct mu__buf *frame)
+static inline bool us_frame(void *owner, uint32_t connection, struct mu__buf *frame)
 {
-    mu__links_frame(((struct us *)owner)->links, in, frame);
+    mu__links_frame(((struct us *)owner)->links, connection, frame);
     return true;
 }
 
-static inline void us_in_down(void *owner, uint32_t in, const char *reason)
-{
-    mu__links_in_down(((struct us *)owner)->links, in, reason);
-}
-
 static const struct mu__wire_events us_events = {
-    .out_up = us_out_up,
-    .out_down = us_out_down,
+    .up = us_up,
+    .down = us_down,
     .writable = us_writable,
     .frame = us_frame,
-    .in_down = us_in_down,
     .burst_end = us_turn,
 };
 
@@ -259,42 +240,6 @@ static const struct sim_program us_program = {us_start, us_stop};
 
 /* ---- What the peer hears ---- */
 
-/* Keep a HELLO that was said, to say it again with our epoch when we have answered it. */
-static inline void keep_said(struct peer *peer, const struct mu__buf *frame)
-{
-    unsigned place = peer->said_count++ % SAID_MAX;
-
-    mu__buf_unref(peer->said[place]);
-    peer->said[place] = mu__buf_new(frame->size);
-    assert_non_null(peer->said[place]);
-    memcpy(peer->said[place]->data, frame->data, frame->size);
-    peer->said[place]->size = frame->size;
-    peer->said_on[place] = peer->out;
-}
-
-/* Say the last HELLO of `as` again; former ones are over. */
-static inline void say_again(struct peer *peer, uint64_t as)
-{
-    bool is_said = false;
-
-    for (unsigned i = 1; i <= SAID_MAX; i++) {
-        unsigned place = (peer->said_count - i) % SAID_MAX;
-        struct mu__buf *frame = peer->said[place];
-        struct mu__frame_header header;
-
-        if (frame == NULL || mu__frame_read(frame, &header) != 0 || header.from != as)
-            continue;
-        peer->said[place] = NULL;
-        header.to = US;
-        header.epoch = peer->epoch;
-        mu__frame_write(frame, &header);
-        if (is_said ||
-            peer->wire->ops->send(peer->wire, peer->said_on[place], frame) != 0)
-            mu__buf_unref(frame);
-        is_said = true;
-    }
-}
-
 static inline void note_record(struct peer *peer, struct mu__buf *frame,
                         const struct mu__frame_header *header)
 {
@@ -308,14 +253,12 @@ static inline void note_record(struct peer *peer, struct mu__buf *frame,
     if (header->type == MU__FRAME_HELLO) {
         struct mu__hello *hello = (void *)msg->body;
 
-        peer->epoch = hello->epoch;
         mu__view_copy(hello->expected_type, text, sizeof text);
         (void)snprintf(peer->wanted, sizeof peer->wanted, "%.15s %" PRIu32, text,
                        hello->expected_index);
         mu__view_copy(hello->address, text, sizeof text);
         sim_note(sim, MU__LOG_INFO, "hears HELLO to %" PRIx64 " of %" PRIu32 " at %s",
                  header->to, hello->index, text);
-        say_again(peer, header->to);
     } else if (header->type == MU__FRAME_REFUSE) {
         mu__view_copy(((struct mu__refuse *)(void *)msg->body)->reason, text,
                       sizeof text);
@@ -327,14 +270,14 @@ static inline void note_record(struct peer *peer, struct mu__buf *frame,
     mu__pool_put(&peer->pool, msg);
 }
 
-static inline bool peer_frame(void *owner, uint32_t in, struct mu__buf *frame)
+static inline bool peer_frame(void *owner, uint32_t connection, struct mu__buf *frame)
 {
     struct peer *peer = owner;
     struct mu__frame_header header;
 
     assert_int_equal(mu__frame_read(frame, &header), 0);
     assert_int_equal(header.from, US);
-    peer->in = in;
+    peer->in = connection;
     if (header.type == MU__FRAME_PING)
         sim_note(sim_node_sim(peer->node), MU__LOG_DEBUG, "hears PING");
     else if (header.type == MU__FRAME_DATA)
@@ -345,16 +288,16 @@ static inline bool peer_frame(void *owner, uint32_t in, struct mu__buf *frame)
     return true;
 }
 
-static inline void peer_in_down(void *owner, uint32_t in, const char *reason)
+static inline void peer_down(void *owner, uint32_t connection, const char *reason)
 {
-    (void)in;
+    (void)connection;
     sim_note(sim_node_sim(((struct peer *)owner)->node), MU__LOG_INFO,
              "hears the end: %s", reason);
 }
 
 static const struct mu__wire_events peer_events = {
     .frame = peer_frame,
-    .in_down = peer_in_down,
+    .down = peer_down,
 };
 
 static inline int peer_start(void *arg, struct sim_node *node, struct mu__world *world,
@@ -375,10 +318,6 @@ static inline void peer_stop(void *arg)
 {
     struct peer *peer = arg;
 
-    for (unsigned i = 0; i < SAID_MAX; i++) {
-        mu__buf_unref(peer->said[i]);
-        peer->said[i] = NULL;
-    }
     mu__pool_done(&peer->pool);
 }
 
@@ -389,7 +328,7 @@ static const struct sim_program peer_program = {peer_start, peer_stop};
 static inline struct mu__buf *frame_of(uint16_t version, uint8_t type, uint64_t from,
                                 uint64_t to, uint32_t count)
 {
-    const struct mu__frame_header header = {version, type, from, to, count, 0};
+    const struct mu__frame_header header = {version, type, from, to, count};
     struct mu__buf *frame = mu__buf_new(2 << 20);
 
     assert_non_null(frame);
@@ -399,23 +338,9 @@ static inline struct mu__buf *frame_of(uint16_t version, uint8_t type, uint64_t 
 }
 
 /* Takes the frame. */
-static inline void say_as_it_is(struct fixture *f, struct mu__buf *frame)
-{
-    assert_int_equal(f->peer.wire->ops->send(f->peer.wire, f->peer.out, frame), 0);
-}
-
-/* Takes the frame, which has the epoch of our last HELLO unless it has another one, or is
- * a HELLO. */
 static inline void say(struct fixture *f, struct mu__buf *frame)
 {
-    struct mu__frame_header header = {0};
-
-    if (frame->size >= MU__FRAME_HEADER_BYTES && mu__frame_read(frame, &header) == 0 &&
-        header.type != MU__FRAME_HELLO && header.epoch == 0) {
-        header.epoch = f->peer.epoch;
-        mu__frame_write(frame, &header);
-    }
-    say_as_it_is(f, frame);
+    assert_int_equal(f->peer.wire->ops->send(f->peer.wire, f->peer.out, frame), 0);
 }
 
 static inline void put_record(struct mu__buf *frame, const struct mu__schema *schema,
@@ -451,10 +376,9 @@ static inline void say_hello_words(struct fixture *f, const struct hello_words *
         .expected_type = mu__view_str(wanted),
         .expected_index = words->expected_index,
     };
-    struct mu__buf *frame = frame_of(words->version, MU__FRAME_HELLO, words->from, 0, 1);
+    struct mu__buf *frame = frame_of(words->version, MU__FRAME_HELLO, words->from, US, 1);
 
     put_record(frame, &mu__frame_messages, MU__FRAME_HELLO, &hello, sizeof hello);
-    keep_said(&f->peer, frame);
     say(f, frame);
 }
 
@@ -472,9 +396,15 @@ static inline void say_data(struct fixture *f, uint64_t from, uint64_t to)
 
 static inline void dial_us(struct fixture *f)
 {
-    f->peer.out++;
+    f->peer.out = ++f->peer.dialled;
     assert_int_equal(f->peer.wire->ops->dial(f->peer.wire, f->peer.out, "tcp://us:1"), 0);
     sim_run_until(f->sim, sim_now_ms(f->sim) + 20);
+}
+
+/* The peer speaks on the connection by which we have reached it. */
+static inline void speak_to_dialler(struct fixture *f)
+{
+    f->peer.out = f->peer.in;
 }
 
 static inline void run_for(struct fixture *f, uint64_t ms)

@@ -142,7 +142,7 @@ static inline int setup(void **state)
     f->recorder.wire.ops = &recorder_ops;
     f->recorder.room = SIZE_MAX;
     f->recorder.when_full = -MU_EAGAIN;
-    f->route = (struct mu__outbox_route){&f->recorder.wire, OUT, 11, 22, 0};
+    f->route = (struct mu__outbox_route){&f->recorder.wire, OUT, 11, 22};
     mu__pool_init(&f->pool);
     *state = f;
     return 0;

@@ -28,13 +28,13 @@ static void test_bytes(void **state)
         struct mu__frame_header header;
         const char *hex;
     } rows[] = {
-        {{1, MU__FRAME_HELLO, 0x1122334455667788, 0, 1, 0},
+        {{1, MU__FRAME_HELLO, 0x1122334455667788, 0, 1},
          "4d555354" "0100" "01" "00" "8877665544332211" "0000000000000000" "01000000"
          "00000000"},
-        {{1, MU__FRAME_DATA, 1, UINT64_MAX, 0x01020304, 0x05060708},
+        {{1, MU__FRAME_DATA, 1, UINT64_MAX, 0x01020304},
          "4d555354" "0100" "03" "00" "0100000000000000" "ffffffffffffffff" "04030201"
-         "08070605"},
-        {{7, MU__FRAME_REFUSE, 2, 3, 1, 0},
+         "00000000"},
+        {{7, MU__FRAME_REFUSE, 2, 3, 1},
          "4d555354" "0700" "02" "00" "0200000000000000" "0300000000000000" "01000000"
          "00000000"},
     };
@@ -58,7 +58,6 @@ static void test_bytes(void **state)
         assert_true(header.from == rows[i].header.from);
         assert_true(header.to == rows[i].header.to);
         assert_int_equal(header.count, rows[i].header.count);
-        assert_int_equal(header.epoch, rows[i].header.epoch);
         mu__buf_unref(buf);
     }
 }
@@ -85,7 +84,7 @@ static void test_bad_headers(void **state)
         {"version 257", 5, 1, 32, -MU_EDATALOSS},
         {"from nobody", 8, 0, 32, -MU_EDATALOSS},
     };
-    const struct mu__frame_header good = {1, MU__FRAME_DATA, 5, 6, 0, 0};
+    const struct mu__frame_header good = {1, MU__FRAME_DATA, 5, 6, 0};
 
     (void)state;
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
@@ -110,7 +109,7 @@ static void test_other_versions(void **state)
 {
     (void)state;
     for (unsigned type = 0; type < 256; type++) {
-        const struct mu__frame_header given = {2, (uint8_t)type, 5, 6, 1, 0};
+        const struct mu__frame_header given = {2, (uint8_t)type, 5, 6, 1};
         struct mu__frame_header header;
         uint8_t bytes[MU__FRAME_HEADER_BYTES] = {0};
         struct mu__buf *buf = buf_of(bytes, sizeof bytes);

@@ -12,10 +12,51 @@ static void test_up(void **state)
     say_hello_words(f, &good);
     run_for(f, 60);
     expect_trace(f,
-        "[   60] sim note: hears HELLO to b of 0 at tcp://us:1\n"
-        "[   70] us links: /job:chief/task:0 is up at tcp://peer:1\n"
-        "[   70] sim note: node 1 up: chief 0 b tcp://peer:1\n");
+        "[   30] us links: /job:chief/task:0 is up at tcp://peer:1\n"
+        "[   30] sim note: node 1 up: chief 0 b tcp://peer:1\n"
+        "[   40] sim note: hears HELLO to b of 0 at tcp://us:1\n");
     assert_int_equal(mu__links_count_up(f->us.links), 1);
+}
+
+/* We dial, and are answered over the same connection. */
+static void test_we_dial(void **state)
+{
+    struct fixture *f = *state;
+
+    assert_int_equal(mu__links_dial(f->us.links, "chief", 0, "tcp://peer:1"), 0);
+    run_for(f, 40);
+    speak_to_dialler(f);
+    say_hello_words(f, &good);
+    run_for(f, 40);
+    say_data(f, PEER, US);
+    run_for(f, 40);
+    expect_trace(f,
+        "[   30] sim note: hears HELLO to 0 of 0 at tcp://us:1\n"
+        "[   50] us links: /job:chief/task:0 is up at tcp://peer:1\n"
+        "[   50] sim note: node 1 up: chief 0 b tcp://peer:1\n"
+        "[   90] sim note: cancel from node 1\n");
+}
+
+/* Who has no address is up all the same: nobody dials it. */
+static void test_without_an_address(void **state)
+{
+    struct fixture *f = *state;
+    struct hello_words words = good;
+
+    words.address = "";
+    dial_us(f);
+    say_hello_words(f, &words);
+    run_for(f, 60);
+    expect_trace(f,
+        "[   30] us links: /job:chief/task:0 is up\n"
+        "[   30] sim note: node 1 up: chief 0 b \n"
+        "[   40] sim note: hears HELLO to b of 0 at tcp://us:1\n");
+    f->peer.wire->ops->hangup(f->peer.wire, f->peer.out);
+    run_for(f, 2000);
+    expect_trace(f,
+        "[   90] us links: /job:chief/task:0 is lost: its connection broke: closed by "
+          "the peer\n"
+        "[   90] sim note: node 1 down: its connection broke: closed by the peer\n");
 }
 
 static void test_refused(void **state)
@@ -53,15 +94,15 @@ static void test_refused(void **state)
                        "REFUSE: %s\n[%5" PRIu64
                        "] sim note: hears the end: closed by the peer\n",
                        begin_ms + 30, rows[i].words.type, rows[i].who, rows[i].reason,
-                       begin_ms + 60, rows[i].reason, begin_ms + 1040);
+                       begin_ms + 40, rows[i].reason, begin_ms + 1040);
         expect_trace(f, expected);
         assert_int_equal(mu__links_count_up(f->us.links), 0);
         f->peer.wire->ops->hangup(f->peer.wire, f->peer.out);
     }
 }
 
-/* A node of another version, which we dial: it is told why in our words, and what it says
- * of us, in a frame of its version, is in our log. */
+/* A node of another version, which we dial: what it says of us, in a frame of its version,
+ * is in our log; and it is told why in our words when it dials. */
 static void test_another_version(void **state)
 {
     const struct mu__refuse refuse = {
@@ -70,14 +111,15 @@ static void test_another_version(void **state)
         false};
     const struct hello_words words = {2, "test", "chief", 0, "tcp://peer:1", PEER,
                                       NULL, 0};
-    struct mu__buf *frame = frame_of(2, MU__FRAME_REFUSE, PEER, 0, 1);
+    struct mu__buf *frame = frame_of(2, MU__FRAME_REFUSE, PEER, US, 1);
     struct fixture *f = *state;
 
     put_record(frame, &mu__frame_messages, MU__FRAME_REFUSE, &refuse, sizeof refuse);
     assert_int_equal(mu__links_dial(f->us.links, "chief", 0, "tcp://peer:1"), 0);
-    dial_us(f);
-    run_for(f, 20);
+    run_for(f, 40);
+    speak_to_dialler(f);
     say(f, frame);
+    dial_us(f);
     say_hello_words(f, &words);
     run_for(f, 100);
     expect_trace(f,
@@ -86,36 +128,33 @@ static void test_another_version(void **state)
           "/job:chief/task:0 speaks version 2\n"
         "[   50] sim note: trouble: chief 0: it refused us: protocol version 1, but "
           "/job:chief/task:0 speaks version 2\n"
-        "[   50] us links: refused /job:chief/task:0 at tcp://peer:1: protocol version "
-          "2, but /job:worker/task:0 speaks version 1\n"
         "[   60] sim note: hears the end: closed by the peer\n"
+        "[   70] us links: refused /job:chief/task:0 at tcp://peer:1: protocol version "
+          "2, but /job:worker/task:0 speaks version 1\n"
         "[   80] sim note: hears REFUSE: protocol version 2, but /job:worker/task:0 "
           "speaks version 1\n");
     assert_int_equal(mu__links_count_up(f->us.links), 0);
 }
 
-/* Who comes again while he is told why, by another address or for another task, hears it
- * over the same connection. */
-static void test_refused_again(void **state)
+/* Who is refused is not heard any more on that connection. */
+static void test_refused_once(void **state)
 {
     struct fixture *f = *state;
     struct hello_words words = good;
 
     words.expected_type = "ps";
-    for (words.expected_index = 3; words.expected_index < 5; words.expected_index++) {
-        dial_us(f);
-        say_hello_words(f, &words);
-        run_for(f, 80);
-    }
+    dial_us(f);
+    say_hello_words(f, &words);
+    run_for(f, 80);
+    say_hello_words(f, &good);
+    run_for(f, 80);
     expect_trace(f,
         "[   30] us links: refused /job:chief/task:0 at tcp://peer:1: task "
-          "/job:ps/task:3 is not here, but /job:worker/task:0\n"
-        "[   60] sim note: hears REFUSE: task /job:ps/task:3 is not here, but "
-          "/job:worker/task:0\n"
-        "[  140] sim note: hears REFUSE: task /job:ps/task:4 is not here, but "
+          "/job:ps/task:0 is not here, but /job:worker/task:0\n"
+        "[   40] sim note: hears REFUSE: task /job:ps/task:0 is not here, but "
           "/job:worker/task:0\n");
     run_for(f, 2000);
-    expect_trace(f, "[ 1140] sim note: hears the end: closed by the peer\n");
+    expect_trace(f, "[ 1040] sim note: hears the end: closed by the peer\n");
 }
 
 static unsigned count_lines(struct fixture *f, const char *words)
@@ -195,7 +234,8 @@ static void test_bad_hello(void **state)
     run_for(f, 100);
     expect_trace(f,
         "[   30] us links: dropped a connection: bad bytes: byte 32: a head of "
-          "4008636142 bytes in a frame that has 8 left\n");
+          "4008636142 bytes in a frame that has 8 left\n"
+        "[   40] sim note: hears the end: closed by the peer\n");
 }
 
 static void test_said_twice(void **state)
@@ -223,10 +263,9 @@ static void test_restarted(void **state)
         "[   70] us links: /job:chief/task:0 is lost: its connection broke: closed by "
           "the peer\n"
         "[   70] sim note: node 1 down: its connection broke: closed by the peer\n"
-        "[   80] sim note: hears the end: closed by the peer\n"
-        "[  120] sim note: hears HELLO to c of 0 at tcp://us:1\n"
-        "[  130] us links: /job:chief/task:0 is up at tcp://peer:1\n"
-        "[  130] sim note: node 2 up: chief 0 c tcp://peer:1\n");
+        "[   90] us links: /job:chief/task:0 is up at tcp://peer:1\n"
+        "[   90] sim note: node 2 up: chief 0 c tcp://peer:1\n"
+        "[  100] sim note: hears HELLO to c of 0 at tcp://us:1\n");
     assert_int_equal(mu__links_count_up(f->us.links), 1);
 }
 
@@ -246,14 +285,16 @@ static void test_twin(void **state)
     expect_trace(f,
         "[   90] us links: refused /job:chief/task:0 at tcp://twin:1 (incarnation "
           "000000000000000c): task /job:chief/task:0 is already played by tcp://peer:1 "
-          "(incarnation 000000000000000b)\n");
+          "(incarnation 000000000000000b)\n"
+        "[  100] sim note: hears REFUSE: task /job:chief/task:0 is already played by "
+          "tcp://peer:1 (incarnation 000000000000000b)\n");
     twin.address = good.address;
     twin.from = PEER + 2;
     dial_us(f);
     say_hello_words(f, &twin);
     run_for(f, 100);
     expect_trace(f,
-        "[  240] sim note: hears REFUSE: task /job:chief/task:0 is already played by "
+        "[  220] sim note: hears REFUSE: task /job:chief/task:0 is already played by "
           "tcp://peer:1 (incarnation 000000000000000b)\n");
     f->peer.out = first;
     say_data(f, PEER, US);
@@ -274,33 +315,9 @@ static void test_twin_of_a_silent_one(void **state)
     say_hello_words(f, &twin);
     run_for(f, 100);
     expect_trace(f,
-        "[  720] sim note: hears HELLO to c of 0 at tcp://us:1\n"
-        "[  730] us links: /job:chief/task:0 is up at tcp://peer:1\n"
-        "[  730] sim note: node 2 up: chief 0 c tcp://peer:1\n");
-}
-
-/* Who is up stays, whatever another one has heard. */
-static void test_twin_with_our_epoch(void **state)
-{
-    struct fixture *f = *state;
-    const struct mu__hello hello = {
-        .cluster = mu__view_str("test"),
-        .type = mu__view_str("chief"),
-        .address = mu__view_str("tcp://peer:1"),
-    };
-    struct mu__frame_header header = {1, MU__FRAME_HELLO, PEER + 1, US, 1,
-                                      f->peer.epoch};
-    struct mu__buf *frame = frame_of(1, MU__FRAME_HELLO, PEER + 1, US, 1);
-
-    assert_true(f->peer.epoch != 0);
-    mu__frame_write(frame, &header);
-    put_record(frame, &mu__frame_messages, MU__FRAME_HELLO, &hello, sizeof hello);
-    dial_us(f);
-    say(f, frame);
-    run_for(f, 100);
-    assert_non_null(strstr(sim_trace(f->sim), "hears REFUSE: task /job:chief/task:0 is "
-                                              "already played by tcp://peer:1"));
-    assert_int_equal(mu__links_count_up(f->us.links), 1);
+        "[  690] us links: /job:chief/task:0 is up at tcp://peer:1\n"
+        "[  690] sim note: node 2 up: chief 0 c tcp://peer:1\n"
+        "[  700] sim note: hears HELLO to c of 0 at tcp://us:1\n");
 }
 
 static void say_taken(struct fixture *f, uint64_t to, const char *reason)
@@ -320,11 +337,11 @@ static void test_we_are_the_twin(void **state)
     struct fixture *f = *state;
 
     assert_int_equal(mu__links_dial(f->us.links, "chief", 0, "tcp://peer:1"), 0);
-    dial_us(f);
     run_for(f, 100);
     (void)sim_trace(f->sim);
+    speak_to_dialler(f);
     say_taken(f, US + 1, "somebody else");
-    run_for(f, 100);
+    run_for(f, 120);
     expect_trace(f, "[  220] sim note: trouble: chief 0: nothing has answered yet\n");
     say_taken(f, US, "it is played by X");
     run_for(f, 1000);
@@ -334,6 +351,7 @@ static void test_we_are_the_twin(void **state)
         "[  240] sim note: hears the end: closed by the peer\n"
         "[ 1027] sim note: hears HELLO to 0 of 0 at tcp://us:1\n");
     for (int i = 0; i < 3; i++) {
+        speak_to_dialler(f);
         say_taken(f, US, "it is played by X");
         run_for(f, 1100);
     }
@@ -357,7 +375,7 @@ static void test_clients(void **state)
     assert_int_equal(mu__links_count_up(f->us.links), 3);
 }
 
-/* The address in a HELLO leads nowhere, or is none. */
+/* The address in a HELLO leads nowhere, or is none: it is never dialled. */
 static void test_cannot_be_dialled(void **state)
 {
     struct fixture *f = *state;
@@ -366,18 +384,20 @@ static void test_cannot_be_dialled(void **state)
     words.address = "tcp://nowhere:1";
     dial_us(f);
     say_hello_words(f, &words);
-    run_for(f, 1000);
     words.address = "nonsense";
+    words.type = "ps";
     words.from++;
     dial_us(f);
     say_hello_words(f, &words);
-    run_for(f, 1000);
+    run_for(f, 100);
     expect_trace(f,
-        "[  530] us links: /job:chief/task:0 says its address is "
-          "\"tcp://nowhere:1\", which cannot be reached\n"
-        "[ 1050] us links: /job:chief/task:0 says its address is \"nonsense\", "
-          "which cannot be dialled\n");
-    assert_int_equal(mu__links_count_up(f->us.links), 0);
+        "[   30] us links: /job:chief/task:0 is up at tcp://nowhere:1\n"
+        "[   30] sim note: node 1 up: chief 0 b tcp://nowhere:1\n"
+        "[   40] sim note: hears HELLO to b of 0 at tcp://us:1\n"
+        "[   50] us links: /job:ps/task:0 is up at nonsense\n"
+        "[   50] sim note: node 2 up: ps 0 c nonsense\n"
+        "[   60] sim note: hears HELLO to c of 0 at tcp://us:1\n");
+    assert_int_equal(mu__links_count_up(f->us.links), 2);
 }
 
 /* We dial; the peer takes the connection and says nothing. */
@@ -396,107 +416,178 @@ static void test_no_answer(void **state)
     assert_int_equal(mu__links_count_up(f->us.links), 0);
 }
 
+static void say_refuse(struct fixture *f, uint64_t to, const char *reason)
+{
+    const struct mu__refuse refuse = {mu__view_str("chief"), 0, mu__view_str(reason),
+                                      false};
+    struct mu__buf *frame = frame_of(1, MU__FRAME_REFUSE, PEER, to, 1);
+
+    put_record(frame, &mu__frame_messages, MU__FRAME_REFUSE, &refuse, sizeof refuse);
+    say(f, frame);
+}
+
 /* The peer refuses us: what it says is told, and the next try takes its time. */
 static void test_we_are_refused(void **state)
 {
-    const struct mu__refuse refuse = {mu__view_str("chief"), 0,
-                                      mu__view_str("we are full"), false};
     struct fixture *f = *state;
 
     assert_int_equal(mu__links_dial(f->us.links, "chief", 0, "tcp://peer:1"), 0);
-    for (uint32_t i = 0; i < 2; i++) {
-        const struct mu__frame_header header = {1, MU__FRAME_REFUSE, PEER, 0, 1, 77 * i};
-        struct mu__buf *frame = frame_of(1, MU__FRAME_REFUSE, PEER, 0, 1);
-        struct mu__refuse said = refuse;
-
-        mu__frame_write(frame, &header);
-        said.index = i;
-        put_record(frame, &mu__frame_messages, MU__FRAME_REFUSE, &said, sizeof said);
-        dial_us(f);
-        run_for(f, 20);
-        say(f, frame);
-        run_for(f, 2000);
-    }
+    run_for(f, 40);
+    speak_to_dialler(f);
+    say_refuse(f, US, "we are full");
+    run_for(f, 3200);
     expect_trace(f,
         "[   30] sim note: hears HELLO to 0 of 0 at tcp://us:1\n"
         "[   50] us links: /job:chief/task:0: it refused us: we are full\n"
         "[   50] sim note: trouble: chief 0: it refused us: we are full\n"
         "[   60] sim note: hears the end: closed by the peer\n"
-        "[ 2090] us links: refused by somebody who plays chief 1: we are full\n"
         "[ 3100] us links: waiting for /job:chief/task:0 at tcp://peer:1 for 3 s "
           "(resting; it refused us: we are full)\n");
 }
 
-static void say_refuse_for(struct fixture *f, uint32_t epoch, const char *reason)
-{
-    const struct mu__refuse refuse = {mu__view_str("chief"), 0, mu__view_str(reason),
-                                      false};
-    const struct mu__frame_header header = {1, MU__FRAME_REFUSE, PEER, US, 1, epoch};
-    struct mu__buf *frame = frame_of(1, MU__FRAME_REFUSE, PEER, US, 1);
-
-    mu__frame_write(frame, &header);
-    put_record(frame, &mu__frame_messages, MU__FRAME_REFUSE, &refuse, sizeof refuse);
-    dial_us(f);
-    say(f, frame);
-    run_for(f, 20);
-}
-
-/* What comes late is of the dial before, or of another link: who refused that one is not
- * whom it was for, and the link to himself goes on. */
-static void test_refused_late(void **state)
+/* Nobody is refused who has not said HELLO. */
+static void test_refused_by_a_stranger(void **state)
 {
     struct fixture *f = *state;
-    uint32_t former_epoch;
 
-    assert_int_equal(mu__links_dial(f->us.links, "chief", 0, "tcp://peer:1"), 0);
-    run_for(f, 40);
-    former_epoch = f->peer.epoch;
-    f->peer.wire->ops->drop(f->peer.wire, f->peer.in);
-    run_for(f, 160);
-    assert_int_not_equal(f->peer.epoch, former_epoch);
-    (void)sim_trace(f->sim);
-
-    say_refuse_for(f, 77, "ps 3 is not here");
+    dial_us(f);
+    say_refuse(f, US, "we are full");
+    run_for(f, 100);
     expect_trace(f,
-        "[  230] us links: refused by somebody who plays chief 0: ps 3 is not here\n");
-    say_refuse_for(f, former_epoch, "we are full");
-    expect_trace(f,
-        "[  270] us links: /job:chief/task:0: it refused us: we are full\n"
-        "[  270] sim note: trouble: chief 0: it refused us: we are full\n"
-        "[  280] sim note: hears the end: closed by the peer\n");
+        "[   30] us links: dropped a connection: bad bytes: a frame before a HELLO\n"
+        "[   40] sim note: hears the end: closed by the peer\n");
 }
 
-/* The peer has found us, but at its address somebody else is, who refuses our HELLO. */
+/* Who has accepted us hears that it is another one than was meant, when it is up. */
 static void test_refused_while_up(void **state)
 {
-    const struct mu__refuse refuse = {mu__view_str("ps"), 0, mu__view_str("not here"),
-                                      false};
     struct fixture *f = *state;
-    struct mu__frame_header header = {1, MU__FRAME_REFUSE, PEER + 1, US, 1, 0};
-    struct mu__buf *frame = frame_of(1, MU__FRAME_REFUSE, PEER + 1, US, 1);
 
-    assert_int_equal(mu__links_dial(f->us.links, "chief", 0, "tcp://peer:1"), 0);
-    dial_us(f);
-    say_hello_words(f, &good);
-    run_for(f, 60);
-    assert_int_equal(mu__links_count_up(f->us.links), 1);
-    header.epoch = f->peer.epoch;
-    mu__frame_write(frame, &header);
-    put_record(frame, &mu__frame_messages, MU__FRAME_REFUSE, &refuse, sizeof refuse);
-    dial_us(f);
-    say(f, frame);
+    say_refuse(f, US, "its certificate is that of another task");
     run_for(f, 60);
     assert_int_equal(mu__links_count_up(f->us.links), 0);
     expect_trace(f,
+        "[   70] us links: /job:chief/task:0: it refused us: its certificate is that of "
+          "another task\n"
+        "[   70] sim note: trouble: chief 0: it refused us: its certificate is that of "
+          "another task\n"
+        "[   70] us links: /job:chief/task:0 is lost: it refused us: its certificate is "
+          "that of another task\n"
+        "[   70] sim note: node 1 down: it refused us: its certificate is that of "
+          "another task\n"
+        "[   80] sim note: hears the end: closed by the peer\n");
+}
+
+/* The task that answers is another one than was dialled. */
+static void test_another_task_answers(void **state)
+{
+    struct fixture *f = *state;
+
+    assert_int_equal(mu__links_dial(f->us.links, "ps", 3, "tcp://peer:1"), 0);
+    run_for(f, 40);
+    speak_to_dialler(f);
+    say_hello_words(f, &good);
+    run_for(f, 100);
+    expect_trace(f,
         "[   30] sim note: hears HELLO to 0 of 0 at tcp://us:1\n"
-        "[   40] sim note: hears HELLO to b of 0 at tcp://us:1\n"
-        "[   50] us links: /job:chief/task:0 is up at tcp://peer:1\n"
-        "[   50] sim note: node 1 up: chief 0 b tcp://peer:1\n"
-        "[  110] us links: /job:chief/task:0: it refused us: not here\n"
-        "[  110] sim note: trouble: chief 0: it refused us: not here\n"
-        "[  110] us links: /job:chief/task:0 is lost: it refused us: not here\n"
-        "[  110] sim note: node 1 down: it refused us: not here\n"
-        "[  120] sim note: hears the end: closed by the peer\n");
+        "[   50] us links: refused /job:chief/task:0 at tcp://peer:1: /job:ps/task:3 "
+          "was dialled, and /job:chief/task:0 answers\n"
+        "[   60] sim note: hears REFUSE: /job:ps/task:3 was dialled, and "
+          "/job:chief/task:0 answers\n");
+    assert_int_equal(mu__links_count_up(f->us.links), 0);
+}
+
+/* An answer to another process than us is none. */
+static void test_answer_to_another_process(void **state)
+{
+    const struct mu__hello hello = {.cluster = mu__view_str("test"),
+                                    .type = mu__view_str("chief")};
+    struct mu__buf *frame = frame_of(1, MU__FRAME_HELLO, PEER, US + 1, 1);
+    struct fixture *f = *state;
+
+    put_record(frame, &mu__frame_messages, MU__FRAME_HELLO, &hello, sizeof hello);
+    assert_int_equal(mu__links_dial(f->us.links, "chief", 0, "tcp://peer:1"), 0);
+    run_for(f, 40);
+    speak_to_dialler(f);
+    say(f, frame);
+    run_for(f, 60);
+    expect_trace(f, "[   30] sim note: hears HELLO to 0 of 0 at tcp://us:1\n");
+    assert_int_equal(mu__links_count_up(f->us.links), 0);
+}
+
+/* ---- Both dial at once ---- */
+
+/* The peer's HELLO comes while ours is on its way: `from` decides which connection
+ * stays. */
+static void cross(struct fixture *f, uint64_t from)
+{
+    struct hello_words words = good;
+
+    words.from = from;
+    assert_int_equal(mu__links_dial(f->us.links, "chief", 0, "tcp://peer:1"), 0);
+    dial_us(f);
+    say_hello_words(f, &words);
+    run_for(f, 5);
+    expect_trace(f, "");
+}
+
+/* Ours is the lower incarnation: our dial stays, and the peer answers it. */
+static void test_crossed_dials_ours_stays(void **state)
+{
+    struct fixture *f = *state;
+    struct hello_words words = good;
+    struct mu__links_counters counters;
+
+    cross(f, US + 5);
+    run_for(f, 10);
+    words.from = US + 5;
+    speak_to_dialler(f);
+    say_hello_words(f, &words);
+    run_for(f, 60);
+    expect_trace(f,
+        "[   30] sim note: hears HELLO to 0 of 0 at tcp://us:1\n"
+        "[   40] sim note: hears the end: closed by the peer\n"
+        "[   45] us links: /job:chief/task:0 is up at tcp://peer:1\n"
+        "[   45] sim note: node 1 up: chief 0 f tcp://peer:1\n");
+    mu__links_counters(f->us.links, &counters);
+    assert_int_equal(counters.crossed, 1);
+    assert_int_equal(counters.links_up, 1);
+}
+
+/* The peer's is the lower one: we answer its HELLO, and give up our own dial. */
+static void test_crossed_dials_theirs_stays(void **state)
+{
+    struct fixture *f = *state;
+    struct mu__links_counters counters;
+
+    cross(f, US - 5);
+    run_for(f, 60);
+    expect_trace(f,
+        "[   30] sim note: hears HELLO to 0 of 0 at tcp://us:1\n"
+        "[   30] us links: /job:chief/task:0 is up at tcp://peer:1\n"
+        "[   30] sim note: node 1 up: chief 0 5 tcp://peer:1\n"
+        "[   40] sim note: hears the end: closed by the peer\n"
+        "[   40] sim note: hears HELLO to 5 of 0 at tcp://us:1\n");
+    mu__links_counters(f->us.links, &counters);
+    assert_int_equal(counters.crossed, 0);
+    assert_int_equal(counters.links_up, 1);
+}
+
+/* Who has not reached the peer yet takes its connection, whoever is lower. */
+static void test_peer_that_cannot_be_reached_dials(void **state)
+{
+    struct fixture *f = *state;
+    struct hello_words words = good;
+
+    words.from = US + 5;
+    assert_int_equal(mu__links_dial(f->us.links, "chief", 0, "tcp://nowhere:1"), 0);
+    dial_us(f);
+    say_hello_words(f, &words);
+    run_for(f, 60);
+    expect_trace(f,
+        "[   30] us links: /job:chief/task:0 is up at tcp://nowhere:1\n"
+        "[   30] sim note: node 1 up: chief 0 f tcp://nowhere:1\n"
+        "[   40] sim note: hears HELLO to f of 0 at tcp://us:1\n");
 }
 
 static void test_dial_errors(void **state)
@@ -521,9 +612,11 @@ int main(void)
 #define TEST_UP(name) cmocka_unit_test_setup_teardown(name, setup_up, teardown)
     const struct CMUnitTest tests[] = {
         TEST(test_up),
+        TEST(test_we_dial),
+        TEST(test_without_an_address),
         TEST(test_refused),
         TEST(test_another_version),
-        TEST(test_refused_again),
+        TEST(test_refused_once),
         TEST(test_refused_lines_are_limited),
         TEST(test_who_is_wanted),
         TEST(test_bad_hello),
@@ -531,14 +624,18 @@ int main(void)
         TEST_UP(test_restarted),
         TEST_UP(test_twin),
         TEST_UP(test_twin_of_a_silent_one),
-        TEST_UP(test_twin_with_our_epoch),
         TEST(test_we_are_the_twin),
         TEST_UP(test_clients),
         TEST(test_cannot_be_dialled),
         TEST(test_no_answer),
         TEST(test_we_are_refused),
-        TEST(test_refused_late),
-        TEST(test_refused_while_up),
+        TEST(test_refused_by_a_stranger),
+        TEST_UP(test_refused_while_up),
+        TEST(test_another_task_answers),
+        TEST(test_answer_to_another_process),
+        TEST(test_crossed_dials_ours_stays),
+        TEST(test_crossed_dials_theirs_stays),
+        TEST(test_peer_that_cannot_be_reached_dials),
         TEST(test_dial_errors),
     };
 

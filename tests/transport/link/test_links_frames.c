@@ -54,61 +54,21 @@ static void test_stale(void **state)
     assert_int_equal(counters.links_up, 1);
 }
 
-/* A record for one epoch of our link with the peer. */
-static void say_data_for(struct fixture *f, uint32_t epoch)
-{
-    const struct mu__frame_header header = {1, MU__FRAME_DATA, PEER, US, 1, epoch};
-    const struct mu__cancel cancel = {7, 1};
-    struct mu__buf *frame = frame_of(1, MU__FRAME_DATA, PEER, US, 1);
-
-    mu__frame_write(frame, &header);
-    frame->size = MU__FRAME_HEADER_BYTES;
-    put_record(frame, &mu__messages, MU__CANCEL, &cancel, sizeof cancel);
-    say_as_it_is(f, frame);
-}
-
-/* What is for another epoch than the present one was under way for long: its answers are
- * for requests of that epoch. What is for none comes from somebody who has not heard our
- * HELLO. */
-static void test_former_epoch_of_the_link(void **state)
+/* What comes over another connection than the link's is not the link's, whoever it says
+ * that it is from, and for whom. */
+static void test_epoch_is_the_connection(void **state)
 {
     struct fixture *f = *state;
-    struct mu__links_counters counters;
+    uint32_t first = f->peer.out;
 
-    say_data_for(f, f->peer.epoch - 1);
-    say_data_for(f, 0);
+    dial_us(f);
+    say_data(f, PEER, US);
     run_for(f, 20);
-    expect_trace(f, "");
-    mu__links_counters(f->us.links, &counters);
-    assert_int_equal(counters.stale_frames, 2);
-    assert_int_equal(counters.messages_in, 0);
-    say_data_for(f, f->peer.epoch);
+    assert_int_equal(f->us.delivered, 0);
+    f->peer.out = first;
+    say_data(f, PEER, US);
     run_for(f, 20);
-    mu__links_counters(f->us.links, &counters);
-    assert_int_equal(counters.stale_frames, 2);
-    assert_int_equal(counters.messages_in, 1);
-}
-
-/* A few frames for a former epoch may be under way; who sends many without one for this
- * epoch in between is guessing. */
-static void test_many_epochs_are_tried(void **state)
-{
-    struct fixture *f = *state;
-
-    for (int round = 0; round < 2; round++) {
-        for (uint32_t i = 1; i < MU__LINK_STRAYS_MAX; i++)
-            say_data_for(f, f->peer.epoch + i);
-        say_data_for(f, f->peer.epoch);
-        run_for(f, 100);
-    }
-    assert_int_equal(f->us.delivered, 2);
-    assert_int_equal(mu__links_count_up(f->us.links), 1);
-    for (uint32_t i = 1; i <= MU__LINK_STRAYS_MAX; i++)
-        say_data_for(f, f->peer.epoch + i);
-    run_for(f, 100);
-    assert_int_equal(mu__links_count_up(f->us.links), 0);
-    assert_non_null(strstr(sim_trace(f->sim),
-                           "node 1 down: it sends frames for other epochs of the link"));
+    assert_int_equal(f->us.delivered, 1);
 }
 
 /* Data before any HELLO. */
@@ -120,9 +80,11 @@ static void test_stranger(void **state)
     dial_us(f);
     say_data(f, PEER, US);
     run_for(f, 100);
-    expect_trace(f, "");
+    expect_trace(f,
+        "[   30] us links: dropped a connection: bad bytes: a frame before a HELLO\n"
+        "[   40] sim note: hears the end: closed by the peer\n");
     mu__links_counters(f->us.links, &counters);
-    assert_int_equal(counters.stale_frames, 1);
+    assert_int_equal(counters.messages_in, 0);
 }
 
 static struct mu__buf *bad_magic(void)
@@ -247,10 +209,10 @@ static void test_half_a_message(void **state)
     struct fixture *f = *state;
     struct mu__buf *record = large_record();
 
-    assert_int_equal(mu__links_dial(f->us.links, "chief", 0, "tcp://peer:1"), 0);
     dial_us(f);
     say_hello_words(f, &good);
     run_for(f, 40);
+    assert_int_equal(mu__links_adopt(f->us.links, "chief", 0, "tcp://peer:1"), 0);
     say_piece(f, 0, record->size, record->data, MU__LINK_PIECE_BYTES);
     run_for(f, 20);
     f->peer.wire->ops->hangup(f->peer.wire, f->peer.out);
@@ -416,12 +378,13 @@ static void test_silence(void **state)
     sim_trace_level(f->sim, MU__LOG_DEBUG);
     run_for(f, 700);
     expect_trace(f,
-        "[  160] sim note: hears PING\n"
-        "[  260] sim note: hears PING\n"
-        "[  360] sim note: hears PING\n"
-        "[  460] sim note: hears PING\n"
-        "[  550] us links: /job:chief/task:0 is lost: silent for 505 ms\n"
-        "[  550] sim note: node 1 down: silent for 505 ms\n"
+        "[  110] sim note: hears PING\n"
+        "[  210] sim note: hears PING\n"
+        "[  310] sim note: hears PING\n"
+        "[  410] sim note: hears PING\n"
+        "[  510] sim note: hears PING\n"
+        "[  550] us links: /job:chief/task:0 is lost: silent for 525 ms\n"
+        "[  550] sim note: node 1 down: silent for 525 ms\n"
         "[  560] sim note: hears the end: closed by the peer\n");
 }
 
@@ -484,8 +447,9 @@ static void test_leave(void **state)
     run_for(f, 20);
     expect_trace(f,
         "[   70] sim note: hears BYE: the job is done\n"
-        "[  130] us links: /job:chief/task:0 is lost: its connection broke: "
-          "closed by the peer\n"
+        "[  120] sim note: hears the end: closed by the peer\n"
+        "[  130] us links: /job:chief/task:0 is lost: its connection broke: closed by "
+          "the peer\n"
         "[  130] sim note: node 1 down: its connection broke: closed by the peer\n");
     assert_int_equal(mu__links_count_up(f->us.links), 0);
 }
@@ -497,8 +461,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST_UP(test_data),
         TEST_UP(test_stale),
-        TEST_UP(test_former_epoch_of_the_link),
-        TEST_UP(test_many_epochs_are_tried),
+        TEST_UP(test_epoch_is_the_connection),
         TEST(test_stranger),
         TEST_UP(test_bad_bytes),
         TEST_UP(test_pieces),

@@ -18,11 +18,13 @@ static void test_hangup(void **state)
     say_hello_words(f, &good);
     run_for(f, 50);
     expect_trace(f,
-        "[   60] us links: hung up on /job:chief/task:0: " GONE "\n"
-        "[   60] sim note: node 1 down: " GONE "\n"
-        "[   70] sim note: hears BYE: " GONE "\n"
-        "[  110] us links: refused /job:chief/task:0 at tcp://peer:1: " GONE "\n"
-        "[  140] sim note: hears REFUSE: " GONE "\n");
+        "[   60] us links: hung up on /job:chief/task:0: it is not in the cluster any "
+          "more\n"
+        "[   60] sim note: node 1 down: it is not in the cluster any more\n"
+        "[   70] sim note: hears BYE: it is not in the cluster any more\n"
+        "[  110] us links: refused /job:chief/task:0 at tcp://peer:1: it is not in the "
+          "cluster any more\n"
+        "[  120] sim note: hears REFUSE: it is not in the cluster any more\n");
     run_for(f, 2000);
     mu__links_allow(f->us.links, "chief", 0);
     dial_us(f);
@@ -31,7 +33,7 @@ static void test_hangup(void **state)
     assert_int_equal(mu__links_count_up(f->us.links), 1);
 }
 
-/* What still comes over the link is not heard, though its connections are there. */
+/* What still comes over the link is not heard, though its connection is there. */
 static void test_hung_up_is_not_heard(void **state)
 {
     struct fixture *f = *state;
@@ -90,12 +92,13 @@ static void test_move(void **state)
     say_hello_words(f, &good);
     run_for(f, 50);
     expect_trace(f,
-        "[   60] us links: hung up on /job:chief/task:0: the task is at tcp://new:1 now\n"
+        "[   60] us links: hung up on /job:chief/task:0: the task is at tcp://new:1 "
+          "now\n"
         "[   60] sim note: node 1 down: the task is at tcp://new:1 now\n"
         "[   70] sim note: hears BYE: the task is at tcp://new:1 now\n"
         "[  110] us links: refused /job:chief/task:0 at tcp://peer:1: the task is at "
           "tcp://new:1 now\n"
-        "[  140] sim note: hears REFUSE: the task is at tcp://new:1 now\n");
+        "[  120] sim note: hears REFUSE: the task is at tcp://new:1 now\n");
 
     /* Another process at the old place is the former process, too. */
     here.from = PEER + 1;
@@ -106,7 +109,8 @@ static void test_move(void **state)
 
     /* Back again: it is the one. */
     assert_int_equal(mu__links_move(f->us.links, "chief", 0, "tcp://peer:1"), 0);
-    dial_us(f);
+    run_for(f, 100);
+    speak_to_dialler(f);
     say_hello_words(f, &here);
     run_for(f, 100);
     assert_int_equal(mu__links_count_up(f->us.links), 1);
@@ -156,8 +160,8 @@ static void test_refused_for_good(void **state)
         assert_int_equal(setup(state), 0);
         f = *state;
         assert_int_equal(mu__links_dial(f->us.links, "chief", 0, "tcp://peer:1"), 0);
-        dial_us(f);
-        run_for(f, 20);
+        run_for(f, 40);
+        speak_to_dialler(f);
         put_record(frame, &mu__frame_messages, MU__FRAME_REFUSE, &refuse, sizeof refuse);
         say(f, frame);
         run_for(f, 20);

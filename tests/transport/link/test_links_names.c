@@ -81,38 +81,32 @@ static void on_turn(void *owner)
     node->world->ops->wake_at(node->world, node->tick_ms);
 }
 
-static void on_out_up(void *owner, uint32_t out)
+static void on_up(void *owner, uint32_t connection)
 {
-    mu__links_out_up(((struct node *)owner)->links, out);
+    mu__links_connected(((struct node *)owner)->links, connection);
 }
 
-static void on_out_down(void *owner, uint32_t out, const char *reason)
+static void on_down(void *owner, uint32_t connection, const char *reason)
 {
-    mu__links_out_down(((struct node *)owner)->links, out, reason);
+    mu__links_disconnected(((struct node *)owner)->links, connection, reason);
 }
 
-static void on_writable(void *owner, uint32_t out)
+static void on_writable(void *owner, uint32_t connection)
 {
-    mu__links_writable(((struct node *)owner)->links, out);
+    mu__links_writable(((struct node *)owner)->links, connection);
 }
 
-static bool on_frame(void *owner, uint32_t in, struct mu__buf *frame)
+static bool on_frame(void *owner, uint32_t connection, struct mu__buf *frame)
 {
-    mu__links_frame(((struct node *)owner)->links, in, frame);
+    mu__links_frame(((struct node *)owner)->links, connection, frame);
     return true;
 }
 
-static void on_in_down(void *owner, uint32_t in, const char *reason)
-{
-    mu__links_in_down(((struct node *)owner)->links, in, reason);
-}
-
 static const struct mu__wire_events events = {
-    .out_up = on_out_up,
-    .out_down = on_out_down,
+    .up = on_up,
+    .down = on_down,
     .writable = on_writable,
     .frame = on_frame,
-    .in_down = on_in_down,
     .burst_end = on_turn,
 };
 

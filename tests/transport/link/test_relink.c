@@ -1,6 +1,5 @@
-/* Two nodes that dial each other, and lose the link: both begin again, at different
- * times, and what is under way of a former epoch must not end the next one for ever.
- * Between nodes with real links, in virtual time. */
+/* Two nodes that dial each other, and lose the link: both begin again, at different times,
+ * and find to one connection. Between nodes with real links, in virtual time. */
 #include "tests/transport/link/two_nodes.h"
 
 enum {

@@ -21,6 +21,7 @@ struct node {
     const char *address;
     struct mu__links *links;
     unsigned ups;
+    unsigned downs;
     unsigned delivered;         /* messages */
     uint64_t incarnation;
     struct mu__world *world;
@@ -50,10 +51,10 @@ static inline void note_up(void *owner, uint32_t node, const char *type, uint32_
 static inline void note_down(void *owner, uint32_t node, const char *reason,
                              bool left)
 {
-    (void)owner;
     (void)node;
     (void)reason;
     (void)left;
+    ((struct node *)owner)->downs++;
 }
 
 static inline void note_trouble(void *owner, const char *type, uint32_t index,
@@ -84,38 +85,32 @@ static inline void on_turn(void *owner)
     node->world->ops->wake_at(node->world, node->tick_ms);
 }
 
-static inline void on_out_up(void *owner, uint32_t out)
+static inline void on_up(void *owner, uint32_t connection)
 {
-    mu__links_out_up(((struct node *)owner)->links, out);
+    mu__links_connected(((struct node *)owner)->links, connection);
 }
 
-static inline void on_out_down(void *owner, uint32_t out, const char *reason)
+static inline void on_down(void *owner, uint32_t connection, const char *reason)
 {
-    mu__links_out_down(((struct node *)owner)->links, out, reason);
+    mu__links_disconnected(((struct node *)owner)->links, connection, reason);
 }
 
-static inline void on_writable(void *owner, uint32_t out)
+static inline void on_writable(void *owner, uint32_t connection)
 {
-    mu__links_writable(((struct node *)owner)->links, out);
+    mu__links_writable(((struct node *)owner)->links, connection);
 }
 
-static inline bool on_frame(void *owner, uint32_t in, struct mu__buf *frame)
+static inline bool on_frame(void *owner, uint32_t connection, struct mu__buf *frame)
 {
-    mu__links_frame(((struct node *)owner)->links, in, frame);
+    mu__links_frame(((struct node *)owner)->links, connection, frame);
     return true;
 }
 
-static inline void on_in_down(void *owner, uint32_t in, const char *reason)
-{
-    mu__links_in_down(((struct node *)owner)->links, in, reason);
-}
-
 static const struct mu__wire_events events = {
-    .out_up = on_out_up,
-    .out_down = on_out_down,
+    .up = on_up,
+    .down = on_down,
     .writable = on_writable,
     .frame = on_frame,
-    .in_down = on_in_down,
     .burst_end = on_turn,
 };
 

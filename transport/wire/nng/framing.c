@@ -1,5 +1,7 @@
-/* Frames and nng's messages. On the way out a frame is copied once, with its splices:
- * nng takes only memory of its own. On the way in a frame is nng's message itself. */
+/* Frames and nng's messages: a message is a preface (transport/wire/sp.h), then a frame.
+ * On the way out a frame is copied once, with its splices: nng takes only memory of its
+ * own. On the way in a frame is nng's message itself. nng has taken the first four bytes
+ * of the preface for itself then, as the last ones of the message's header. */
 #include "transport/wire/nng/internal.h"
 
 #include "runtime/message/block_pool.h"
@@ -53,16 +55,11 @@ static uint8_t *copy(uint8_t *to, const uint8_t *from, size_t size)
     return to + size;
 }
 
-nng_msg *mu__nng_message_of(const struct mu__buf *frame)
+static void copy_frame(uint8_t *to, const struct mu__buf *frame)
 {
     const struct mu__splices *splices = frame->splices;
-    nng_msg *message;
     uint32_t done = 0;
-    uint8_t *to;
 
-    if (nng_msg_alloc(&message, mu__buf_total(frame)) != 0)
-        return NULL;
-    to = nng_msg_body(message);
     for (uint32_t i = 0; splices != NULL && i < splices->count; i++) {
         const struct mu__splice *splice = &splices->items[i];
 
@@ -71,7 +68,36 @@ nng_msg *mu__nng_message_of(const struct mu__buf *frame)
         done = splice->at;
     }
     (void)copy(to, frame->data + done, frame->size - done);
+}
+
+nng_msg *mu__nng_message_of(const struct mu__buf *frame,
+                            const struct mu__sp_preface *preface)
+{
+    size_t size = frame == NULL ? 0 : mu__buf_total(frame);
+    nng_msg *message;
+    uint8_t *to;
+
+    if (nng_msg_alloc(&message, MU__SP_PREFACE_BYTES + size) != 0)
+        return NULL;
+    to = nng_msg_body(message);
+    mu__sp_write(to, preface);
+    if (frame != NULL)
+        copy_frame(to + MU__SP_PREFACE_BYTES, frame);
     return message;
+}
+
+bool mu__nng_take_preface(nng_msg *message, struct mu__sp_preface *ret_preface)
+{
+    enum { TAKEN = 4, LEFT = MU__SP_PREFACE_BYTES - TAKEN };
+    uint8_t bytes[MU__SP_PREFACE_BYTES];
+    size_t size = nng_msg_header_len(message);
+
+    if (size < TAKEN || nng_msg_len(message) < LEFT)
+        return false;
+    memcpy(bytes, (uint8_t *)nng_msg_header(message) + size - TAKEN, TAKEN);
+    memcpy(bytes + TAKEN, nng_msg_body(message), LEFT);
+    return nng_msg_trim(message, LEFT) == 0 && mu__sp_read(bytes, ret_preface) &&
+           (!ret_preface->is_note || nng_msg_len(message) == 0);
 }
 
 static void release_received(struct mu__buf *buf)

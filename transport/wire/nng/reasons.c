@@ -1,6 +1,6 @@
 /* Why nng has no connection yet. It tells nobody, but counts: the counters of the dialer
  * are looked up in a snapshot of all that nng counts. For messages, which are few. */
-#include "transport/wire/nng/outgoing.h"
+#include "transport/wire/nng/dialers.h"
 
 #include <string.h>
 
@@ -36,7 +36,7 @@ static nng_stat *find_dialer(nng_stat *parent, int id)
     return NULL;
 }
 
-const char *mu__nng_sender_why(const struct mu__nng_sender *sender)
+const char *mu__nng_dialer_why(const struct mu__nng_dialer *own)
 {
     static const struct {
         const char *counter;
@@ -55,7 +55,7 @@ const char *mu__nng_sender_why(const struct mu__nng_sender *sender)
 
     if (nng_stats_get(&all) != 0)
         return words;
-    dialer = find_dialer(all, nng_dialer_id(sender->dialer));
+    dialer = find_dialer(all, nng_dialer_id(own->nng));
     for (size_t i = 0; dialer != NULL && i < sizeof rows / sizeof rows[0]; i++) {
         nng_stat *counter = child(dialer, rows[i].counter);
 

@@ -9,7 +9,7 @@
 
 #include <arpa/inet.h>
 #include <assert.h>
-#include <nng/protocol/pipeline0/pull.h>
+#include <nng/protocol/reqrep0/rep.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -102,10 +102,10 @@ static void on_wake(uv_async_t *wake)
 
 static void on_rest(uv_timer_t *rest)
 {
-    bool senders = mu__nng_senders_rested(rest->data);
+    bool dialers = mu__nng_dialers_rested(rest->data);
     bool ins = mu__nng_ins_rested(rest->data);
 
-    if (senders && ins)
+    if (dialers && ins)
         (void)uv_timer_stop(rest);
 }
 
@@ -208,7 +208,7 @@ static int listen_at(struct mu__wire_nng *wire, const struct listen_address *add
     if (!mu__nng_tls_url(wire->tls, address->url, at, sizeof at))
         return NNG_ENOTSUP;
     wire->is_secured = mu__nng_tls_is(at);
-    rv = nng_listener_create(&listener, wire->pull, at);
+    rv = nng_listener_create(&listener, wire->in.socket, at);
     if (rv == 0)
         rv = mu__nng_tls_listen(wire->tls, at, listener);
     if (rv != 0)
@@ -217,7 +217,7 @@ static int listen_at(struct mu__wire_nng *wire, const struct listen_address *add
         rv = nng_listener_set_int(listener, NNG_OPT_IPC_PERMISSIONS, 0600);
     if (rv != 0)
         return rv;
-    rv = nng_listener_set_size(listener, NNG_OPT_RECVMAXSZ, MU__FRAME_BYTES_MAX);
+    rv = nng_listener_set_size(listener, NNG_OPT_RECVMAXSZ, MU__NNG_MESSAGE_MAX);
     return rv == 0 || rv == NNG_ENOTSUP ? nng_listener_start(listener, 0) : rv;
 }
 
@@ -256,21 +256,80 @@ static int listen_somewhere(struct mu__wire_nng *wire, const char *bind_url,
 
 /* ---- opening ---- */
 
+static void hangup(struct mu__wire *door, uint32_t number)
+{
+    struct mu__wire_nng *wire = (struct mu__wire_nng *)door;
+
+    if (mu__wire_is_accepted(number))
+        mu__nng_in_hangup(wire, number);
+    else
+        mu__nng_out_hangup(wire, number);
+}
+
+static int send_frame(struct mu__wire *door, uint32_t number, struct mu__buf *frame)
+{
+    struct mu__wire_nng *wire = (struct mu__wire_nng *)door;
+
+    return mu__wire_is_accepted(number) ? mu__nng_in_send(wire, number, frame)
+                                        : mu__nng_out_send(wire, number, frame);
+}
+
+static void member(struct mu__wire *door, uint32_t number)
+{
+    if (mu__wire_is_accepted(number))
+        mu__nng_in_member((struct mu__wire_nng *)door, number);
+}
+
+/* nng has checked that the CA has signed its certificate, and says no more of it. */
+static void proof(struct mu__wire *door, uint32_t number, struct mu__proof *ret_proof)
+{
+    struct mu__wire_nng *wire = (struct mu__wire_nng *)door;
+    bool is_secured = mu__wire_is_accepted(number)
+                          ? wire->is_secured
+                          : mu__nng_out_is_secured(wire, number);
+
+    *ret_proof = (struct mu__proof){.right = is_secured ? MU__RIGHT_TASK : MU__RIGHT_ALL};
+}
+
+static void peer(struct mu__wire *door, uint32_t number, char *ret_address, size_t size)
+{
+    struct mu__wire_nng *wire = (struct mu__wire_nng *)door;
+    const nng_pipe pipe = {mu__wire_is_accepted(number) ? mu__nng_in_pipe(wire, number)
+                                                        : mu__nng_out_pipe(wire, number)};
+    char host[INET6_ADDRSTRLEN] = "";
+    nng_sockaddr address;
+
+    (void)snprintf(ret_address, size, "%s", "");
+    if (pipe.id == 0 || nng_pipe_get_addr(pipe, NNG_OPT_REMADDR, &address) != 0)
+        return;
+    if (address.s_family == NNG_AF_IPC)
+        (void)snprintf(ret_address, size, "unix");
+    else if (address.s_family == NNG_AF_INPROC)
+        (void)snprintf(ret_address, size, "inproc");
+    else if (address.s_family == NNG_AF_INET &&
+             inet_ntop(AF_INET, &address.s_in.sa_addr, host, sizeof host) != NULL)
+        (void)snprintf(ret_address, size, "%s:%u", host,
+                       (unsigned)ntohs(address.s_in.sa_port));
+    else if (address.s_family == NNG_AF_INET6 &&
+             inet_ntop(AF_INET6, address.s_in6.sa_addr, host, sizeof host) != NULL)
+        (void)snprintf(ret_address, size, "[%s]:%u", host,
+                       (unsigned)ntohs(address.s_in6.sa_port));
+}
+
 static const struct mu__wire_ops ops = {
     .splices = true,
     .buffer = mu__nng_frame_buffer,
     .dial = mu__nng_dial,
-    .hangup = mu__nng_hangup,
-    .send = mu__nng_send,
-    .drop = mu__nng_in_drop,
-    .member = mu__nng_in_member,
-    .proof = mu__nng_in_proof,
-    .peer = mu__nng_in_peer,
+    .hangup = hangup,
+    .send = send_frame,
+    .member = member,
+    .proof = proof,
+    .peer = peer,
     .last_error = mu__nng_last_error,
 };
 
 /* nng starts its threads with the first socket of the process: they take no signals. */
-static int open_socket(nng_socket *ret_socket)
+int mu__nng_open(int (*open)(nng_socket *socket), nng_socket *ret_socket)
 {
     sigset_t all;
     sigset_t before;
@@ -278,7 +337,7 @@ static int open_socket(nng_socket *ret_socket)
 
     (void)sigfillset(&all);
     (void)pthread_sigmask(SIG_SETMASK, &all, &before);
-    rv = nng_pull0_open(ret_socket);
+    rv = open(ret_socket);
     (void)pthread_sigmask(SIG_SETMASK, &before, NULL);
     return rv;
 }
@@ -315,28 +374,55 @@ static struct mu__wire_nng *wire_new(uv_loop_t *loop,
     return wire;
 }
 
+/* nng has no queue of what arrives, and one of what goes, for the moment until its thread
+ * has found the connection that a message is for. */
+static int poll_socket(struct mu__wire_nng *wire)
+{
+    enum { QUEUE = 128 };
+    int fds[2];
+
+    if (nng_socket_set_int(wire->in.socket, NNG_OPT_RECVBUF, 0) != 0 ||
+        nng_socket_set_int(wire->in.socket, NNG_OPT_SENDBUF, QUEUE) != 0 ||
+        nng_socket_get_int(wire->in.socket, NNG_OPT_RECVFD, &fds[0]) != 0 ||
+        nng_socket_get_int(wire->in.socket, NNG_OPT_SENDFD, &fds[1]) != 0 ||
+        uv_poll_init(wire->loop, &wire->in.readable, fds[0]) != 0)
+        return -MU_ENOMEM;
+    wire->in.readable.data = wire;
+    if (uv_poll_init(wire->loop, &wire->in.writable, fds[1]) != 0) {
+        mu__wire_nng_hold(wire);
+        uv_close((uv_handle_t *)&wire->in.readable, on_closed);
+        return -MU_ENOMEM;
+    }
+    wire->in.writable.data = wire;
+    wire->in.has_polls = true;
+    wire->holds += 2;
+    return 0;
+}
+
 /* A failure leaves what is there for the close. */
-static int begin(struct mu__wire_nng *wire, const char *bind_url, mu_error *ret_error)
+static int begin_listening(struct mu__wire_nng *wire, const char *bind_url, mu_error *ret_error)
 {
     struct mu__nng_end *end = mu__nng_end_new(wire->news_of, NULL);
     int rv;
-    int fd;
 
-    if (end == NULL || open_socket(&wire->pull) != 0)
+    if (end == NULL || mu__nng_open(nng_rep0_open_raw, &wire->in.socket) != 0)
         return mu_error_set(ret_error, -MU_ENOMEM, "no memory for a wire");
-    wire->has_pull = true;
+    wire->in.has_socket = true;
     mu__nng_end_open(end, true);
-    if (mu__nng_end_watch(end, wire->pull) != 0 ||
-        nng_socket_get_int(wire->pull, NNG_OPT_RECVFD, &fd) != 0 ||
-        uv_poll_init(wire->loop, &wire->readable, fd) != 0)
+    if (mu__nng_end_watch(end, wire->in.socket) != 0 || poll_socket(wire) != 0)
         return mu_error_set(ret_error, -MU_ENOMEM, "no memory for a wire");
-    wire->has_poll = true;
-    wire->readable.data = wire;
-    wire->holds++;
     rv = listen_somewhere(wire, bind_url, ret_error);
+    if (rv == 0)
+        (void)uv_poll_start(&wire->in.readable, UV_READABLE, on_readable);
+    return rv;
+}
+
+static int begin(struct mu__wire_nng *wire, const char *bind_url, mu_error *ret_error)
+{
+    int rv = bind_url == NULL ? 0 : begin_listening(wire, bind_url, ret_error);
+
     if (rv != 0)
         return rv;
-    (void)uv_poll_start(&wire->readable, UV_READABLE, on_readable);
     (void)uv_prepare_start(&wire->before_poll, on_before_poll);
     (void)uv_check_start(&wire->after_poll, on_after_poll);
     return 0;
@@ -383,13 +469,15 @@ void mu__wire_nng_close(struct mu__wire_nng *wire, void (*closed)(void *arg), vo
     wire->closed = closed;
     wire->closed_arg = arg;
     mu__nng_news_close(wire->news_of);
-    if (closer != NULL && wire->has_pull)
-        mu__nng_closer_add(closer, wire->pull);
+    if (closer != NULL && wire->in.has_socket)
+        mu__nng_closer_add(closer, wire->in.socket);
     mu__nng_in_free_all(wire);
-    mu__nng_hangup_all(wire);
-    mu__nng_senders_close(wire, closer);
-    if (wire->has_poll)
-        uv_close((uv_handle_t *)&wire->readable, on_closed);
+    mu__nng_out_hangup_all(wire);
+    mu__nng_dialers_close(wire, closer);
+    if (wire->in.has_polls) {
+        uv_close((uv_handle_t *)&wire->in.readable, on_closed);
+        uv_close((uv_handle_t *)&wire->in.writable, on_closed);
+    }
     uv_close((uv_handle_t *)&wire->wake, on_closed);
     uv_close((uv_handle_t *)&wire->before_poll, on_closed);
     uv_close((uv_handle_t *)&wire->after_poll, on_closed);

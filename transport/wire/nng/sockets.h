@@ -1,8 +1,8 @@
 /* The other real wire: nng's own sockets. The same bytes as of the libuv wire on tcp and
  * unix sockets, so nodes on both mix in one cluster; and nng's other schemes.
  *
- * One PULL socket listens; each peer has a PUSH socket with a dialer, which connects
- * again by itself. nng's close stops for ever now and then (docs/decisions/0030): nothing
+ * One raw REP socket listens; each peer that this node dials has a raw REQ socket with a
+ * dialer. nng's close stops for ever now and then (docs/decisions/0030): nothing
  * is closed on the loop's thread, and next to nothing while the wire is open.
  *
  * Threads: everything here is for the loop thread. nng has threads of its own. */
@@ -18,7 +18,7 @@
 struct mu__wire_nng;
 
 /* Listen at `bind_url`: "tcp://host:port" or "ipc:///path" as mu__wire_uv_open,
- * "ws://host:port", or "inproc://name". `events` is copied; `loop` outlives the wire,
+ * "ws://host:port", or "inproc://name"; NULL: nowhere, it only dials. `events` is copied; `loop` outlives the wire,
  * and the wire keeps it alive until it is closed.
  *
  * `pem`: of the TLS that tcp and ws are spoken over, as "tls+tcp://" and "wss://", which

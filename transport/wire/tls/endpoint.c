@@ -102,8 +102,7 @@ static bool open_door(struct mu__tls *tls)
 
 /* ---- life ---- */
 
-struct mu__tls *mu__tls_new(struct mu__tls_identity *identity, bool listens,
-                            enum mu__right right)
+struct mu__tls *mu__tls_new(struct mu__tls_identity *identity, bool listens)
 {
     struct mu__tls *tls = calloc(1, sizeof *tls);
 
@@ -112,8 +111,6 @@ struct mu__tls *mu__tls_new(struct mu__tls_identity *identity, bool listens,
     tls->any_task = identity->any_task;
     tls->own_right = identity->right;
     tls->key = identity->key;
-    if (right != MU__RIGHT_ALL && identity->key.right == MU__RIGHT_ALL)
-        (void)mu__key_derive(&identity->key, right, NULL, &tls->key);
     tls->ssl = SSL_new(identity->ssl);
     if (tls->ssl == NULL || SSL_set_app_data(tls->ssl, tls) != 1 || !open_door(tls)) {
         mu__tls_free(tls);

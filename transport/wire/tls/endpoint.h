@@ -15,11 +15,9 @@
 
 struct mu__tls;
 
-/* A session of the side that connected, or of the one that listens. `right`: the key of
- * this right, derived from the identity's, is what the connecting side shows;
- * MU__RIGHT_ALL: the identity's own. NULL: out of memory. */
-struct mu__tls *mu__tls_new(struct mu__tls_identity *identity, bool listens,
-                            enum mu__right right);
+/* A session of the side that connected, or of the one that listens. NULL: out of
+ * memory. */
+struct mu__tls *mu__tls_new(struct mu__tls_identity *identity, bool listens);
 void mu__tls_free(struct mu__tls *tls);
 
 /* Begin, on the side that connected: there is output. */

@@ -101,7 +101,7 @@ static void on_sweep(uv_timer_t *timer)
 
     while ((entry = mu__unproven_overdue(&wire->accepting.unproven,
                                          uv_now(wire->loop))) != NULL)
-        mu__in_end(entry, "it has not proven itself in time");
+        mu__connection_end(entry, "it has not proven itself in time");
     sweep_later(wire);
 }
 
@@ -112,7 +112,7 @@ void mu__accepting_wait(struct mu__wire_uv *wire, struct mu__unproven_entry *ent
         &wire->accepting.unproven, entry, source, uv_now(wire->loop));
 
     if (oldest != NULL)
-        mu__in_end(oldest, "too many others came that had not proven themselves either");
+        mu__connection_end(oldest, "too many others came that had not proven themselves either");
     sweep_later(wire);
 }
 
@@ -123,7 +123,7 @@ void mu__accepting_begin_session(struct mu__wire_uv *wire,
         mu__unproven_add_session(&wire->accepting.unproven, entry);
 
     if (oldest != NULL)
-        mu__in_end(oldest, "too many other TLS handshakes began");
+        mu__connection_end(oldest, "too many other TLS handshakes began");
 }
 
 /* ---- descriptors ---- */
@@ -207,7 +207,7 @@ static uint64_t wait_for_room(struct mu__wire_uv *wire)
         return PAUSE_MS;
     if (age_ms < CHANCE_MS)
         return CHANCE_MS - age_ms;
-    mu__in_end(oldest, "descriptors are short, and it had not proven itself");
+    mu__connection_end(oldest, "descriptors are short, and it had not proven itself");
     report_short(wire);
     return 0;
 }
@@ -253,7 +253,7 @@ static bool accept_one(struct mu__wire_uv *wire)
     }
     source_of(address, &source);
     if (mu__unproven_admits(&wire->accepting.unproven, &source, uv_now(wire->loop)))
-        mu__in_accept(wire, fd, &source);
+        mu__connection_accept(wire, fd, &source);
     else
         refuse(wire, fd, address);
     return true;
@@ -282,12 +282,14 @@ int mu__accepting_open(struct mu__wire_uv *wire, int fd)
     uint64_t seed = 0;
     int rv = uv_random(NULL, NULL, &seed, sizeof seed, 0, NULL);
 
-    if (rv == 0)
+    if (rv == 0 && fd >= 0)
         rv = uv_poll_init(wire->loop, &accepting->poll, fd);
     if (rv != 0)
         return rv;
-    mu__unproven_init(&accepting->unproven, seed);
     accepting->fd = fd;
+    if (fd < 0)
+        return 0;
+    mu__unproven_init(&accepting->unproven, seed);
     accepting->poll.data = wire;
     (void)uv_timer_init(wire->loop, &accepting->pause);
     (void)uv_timer_init(wire->loop, &accepting->sweep);
@@ -302,6 +304,8 @@ void mu__accepting_close(struct mu__wire_uv *wire)
 {
     struct mu__accepting *accepting = &wire->accepting;
 
+    if (accepting->fd < 0)
+        return;
     uv_close((uv_handle_t *)&accepting->poll, on_closed);
     uv_close((uv_handle_t *)&accepting->pause, on_closed);
     uv_close((uv_handle_t *)&accepting->sweep, on_closed);

@@ -19,7 +19,6 @@ struct mu__dialling {
     struct mu__url url;
     struct mu__blocking_jobs *blocking_jobs;
     const struct mu__tls_source *tls;
-    enum mu__right shown;
     const struct mu__dialling_events *events;
     void *owner;                /* NULL: it is over */
     void *arg;
@@ -51,13 +50,6 @@ static void on_timer_closed(uv_handle_t *handle)
 
 /* ---- connections ---- */
 
-void mu__connection_free(struct mu__connection *connection)
-{
-    mu__tls_free(connection->tls);
-    free(connection->records);
-    free(connection);
-}
-
 static void on_connection_closed(uv_handle_t *handle)
 {
     struct mu__dialling *dialling = handle->data;
@@ -73,7 +65,7 @@ static void close_connection(struct mu__dial_try *try)
     if (connection == NULL)
         return;
     try->connection = NULL;
-    connection->dialling = NULL;
+    connection->connecting.dialling = NULL;
     uv_close(&connection->stream.handle, on_connection_closed);
 }
 
@@ -90,8 +82,8 @@ static struct mu__connection *connection_new(struct mu__dialling *dialling,
         return NULL;
     }
     connection->stream.handle.data = dialling;
-    connection->dialling = dialling;
-    connection->which = which;
+    connection->connecting.dialling = dialling;
+    connection->connecting.which = which;
     dialling->holds++;
     return connection;
 }
@@ -120,13 +112,13 @@ static void lose(struct mu__dialling *dialling)
 
 static void win(struct mu__dialling *dialling, struct mu__connection *connection)
 {
-    struct mu__dial_try *try = &dialling->tries[connection->which];
+    struct mu__dial_try *try = &dialling->tries[connection->connecting.which];
     void *owner = dialling->owner;
 
     (void)uv_read_stop(&connection->stream.stream);
-    free(connection->records);
-    connection->records = NULL;
-    connection->dialling = NULL;
+    free(connection->connecting.records);
+    connection->connecting.records = NULL;
+    connection->connecting.dialling = NULL;
     connection->stream.handle.data = NULL;
     try->connection = NULL;
     try->state = MU__DIAL_GREETS;
@@ -149,8 +141,8 @@ static void note(struct mu__dial_try *try, enum mu__dial_state state, const char
 static void fail(struct mu__connection *connection, enum mu__dial_state state,
                  const char *why)
 {
-    struct mu__dialling *dialling = connection->dialling;
-    unsigned which = connection->which;
+    struct mu__dialling *dialling = connection->connecting.dialling;
+    unsigned which = connection->connecting.which;
 
     note(&dialling->tries[which], state, why);
     mu__dial_plan_fail(&dialling->plan, which);
@@ -191,10 +183,10 @@ static void on_alloc(uv_handle_t *handle, size_t suggested, uv_buf_t *buf)
 
     (void)suggested;
     if (connection->tls != NULL)
-        *buf = uv_buf_init((char *)connection->records, RECORDS_BYTES);
+        *buf = uv_buf_init((char *)connection->connecting.records, RECORDS_BYTES);
     else
-        *buf = uv_buf_init((char *)connection->heard + connection->heard_size,
-                           MU__SP_GREETING_BYTES - connection->heard_size);
+        *buf = uv_buf_init((char *)connection->connecting.heard + connection->connecting.heard_size,
+                           MU__SP_GREETING_BYTES - connection->connecting.heard_size);
 }
 
 /* Which protocol answers, if its first bytes are known ones. */
@@ -212,8 +204,8 @@ static const char *why_other(const struct mu__connection *connection)
     for (size_t i = 0; i < sizeof others / sizeof others[0]; i++) {
         size_t size = strlen(others[i].bytes);
 
-        if (connection->heard_size >= size &&
-            memcmp(connection->heard, others[i].bytes, size) == 0)
+        if (connection->connecting.heard_size >= size &&
+            memcmp(connection->connecting.heard, others[i].bytes, size) == 0)
             return others[i].why;
     }
     return "what answers there is not muster";
@@ -222,12 +214,12 @@ static const char *why_other(const struct mu__connection *connection)
 /* A node sends its greeting, which begins with a zero, and nothing else. */
 static void hear(struct mu__connection *connection, size_t size)
 {
-    connection->heard_size += (unsigned)size;
-    if (connection->heard_size < MU__SP_GREETING_BYTES && connection->heard[0] == 0)
+    connection->connecting.heard_size += (unsigned)size;
+    if (connection->connecting.heard_size < MU__SP_GREETING_BYTES && connection->connecting.heard[0] == 0)
         return;
-    if (connection->heard_size == MU__SP_GREETING_BYTES &&
-        mu__greeting_is(connection->heard, MU__SP_PULL))
-        win(connection->dialling, connection);
+    if (connection->connecting.heard_size == MU__SP_GREETING_BYTES &&
+        mu__sp_is_greeting(connection->connecting.heard, MU__SP_ACCEPTS))
+        win(connection->connecting.dialling, connection);
     else
         fail(connection, MU__DIAL_OTHER, why_other(connection));
 }
@@ -239,7 +231,7 @@ static int say_greeting(struct mu__connection *connection);
 /* Of the session's own words a copy lives on with the attempt. */
 static void fail_secured(struct mu__connection *connection)
 {
-    struct mu__dial_try *try = &connection->dialling->tries[connection->which];
+    struct mu__dial_try *try = &connection->connecting.dialling->tries[connection->connecting.which];
 
     (void)mu__tls_flush(connection->tls, &connection->stream.stream);
     (void)snprintf(try->words, sizeof try->words, "%s", mu__tls_why(connection->tls));
@@ -250,14 +242,14 @@ static void fail_secured(struct mu__connection *connection)
 static bool is_other(struct mu__connection *connection, size_t size)
 {
     enum { RECORD_TYPE_FIRST = 0x14, RECORD_TYPE_LAST = 0x17 };
-    uint8_t first = connection->records[0];
+    uint8_t first = connection->connecting.records[0];
 
-    if (connection->has_answered || first == 0 ||
+    if (connection->connecting.has_answered || first == 0 ||
         (first >= RECORD_TYPE_FIRST && first <= RECORD_TYPE_LAST))
         return false;
-    connection->heard_size =
+    connection->connecting.heard_size =
         size < MU__SP_GREETING_BYTES ? (unsigned)size : MU__SP_GREETING_BYTES;
-    memcpy(connection->heard, connection->records, connection->heard_size);
+    memcpy(connection->connecting.heard, connection->connecting.records, connection->connecting.heard_size);
     return true;
 }
 
@@ -272,18 +264,18 @@ static void hear_records(struct mu__connection *connection, size_t size)
         fail(connection, MU__DIAL_OTHER, why_other(connection));
         return;
     }
-    connection->has_answered = true;
-    if (!mu__tls_receive(connection->tls, connection->records, size)) {
+    connection->connecting.has_answered = true;
+    if (!mu__tls_receive(connection->tls, connection->connecting.records, size)) {
         fail(connection, MU__DIAL_NO_WAY, "out of memory");
         return;
     }
     do {
-        unsigned had = connection->heard_size + heard;
+        unsigned had = connection->connecting.heard_size + heard;
 
-        rv = mu__tls_read(connection->tls, connection->heard + had,
+        rv = mu__tls_read(connection->tls, connection->connecting.heard + had,
                           MU__SP_GREETING_BYTES - had);
         heard += rv > 0 ? (unsigned)rv : 0;
-    } while (rv > 0 && connection->heard_size + heard < MU__SP_GREETING_BYTES);
+    } while (rv > 0 && connection->connecting.heard_size + heard < MU__SP_GREETING_BYTES);
     if (rv < 0) {
         fail_secured(connection);
         return;
@@ -302,14 +294,14 @@ static void hear_records(struct mu__connection *connection, size_t size)
 /* NULL, or why no session has begun. */
 static const char *begin_tls(struct mu__connection *connection)
 {
-    const struct mu__tls_source *source = connection->dialling->tls;
+    const struct mu__tls_source *source = connection->connecting.dialling->tls;
     struct mu__tls_identity *identity = source->now(source->owner);
 
     if (identity == NULL)
         return "this node has no key for tcp (its log says why)";
-    connection->records = malloc(RECORDS_BYTES);
-    connection->tls = mu__tls_new(identity, false, connection->dialling->shown);
-    if (connection->records == NULL || connection->tls == NULL ||
+    connection->connecting.records = malloc(RECORDS_BYTES);
+    connection->tls = mu__tls_new(identity, false);
+    if (connection->connecting.records == NULL || connection->tls == NULL ||
         mu__tls_begin(connection->tls) != 0 ||
         mu__tls_flush(connection->tls, &connection->stream.stream) != 0)
         return "out of memory";
@@ -323,7 +315,7 @@ static void on_read(uv_stream_t *stream, ssize_t size, const uv_buf_t *buf)
     struct mu__connection *connection = (struct mu__connection *)stream;
 
     (void)buf;
-    if (connection->dialling == NULL || size == 0)
+    if (connection->connecting.dialling == NULL || size == 0)
         return;
     if (size < 0)
         fail(connection, MU__DIAL_ENDED,
@@ -345,11 +337,11 @@ static void on_greeting_written(uv_write_t *request, int status)
 
 static int say_greeting(struct mu__connection *connection)
 {
-    uv_buf_t buf = uv_buf_init((char *)connection->said, sizeof connection->said);
+    uv_buf_t buf = uv_buf_init((char *)connection->greeting, sizeof connection->greeting);
 
-    mu__greeting_write(connection->said, MU__SP_PUSH);
+    mu__sp_greeting(connection->greeting, MU__SP_DIALS);
     if (connection->tls != NULL)
-        return mu__tls_write(connection->tls, connection->said, sizeof connection->said);
+        return mu__tls_write(connection->tls, connection->greeting, sizeof connection->greeting);
     return uv_write(&connection->greeting_request, &connection->stream.stream, &buf, 1,
                     on_greeting_written);
 }
@@ -357,8 +349,8 @@ static int say_greeting(struct mu__connection *connection)
 /* Let the peer prove itself, where it has to, and greet. Not 0: it has failed. */
 static int prove_and_greet(struct mu__connection *connection)
 {
-    struct mu__dialling *dialling = connection->dialling;
-    char *words = dialling->tries[connection->which].words;
+    struct mu__dialling *dialling = connection->connecting.dialling;
+    char *words = dialling->tries[connection->connecting.which].words;
     const char *why = NULL;
 
     if (dialling->tls != NULL && dialling->url.ipc) {
@@ -379,14 +371,14 @@ static void on_connected(uv_connect_t *request, int status)
 {
     struct mu__connection *connection = request->data;
 
-    if (connection->dialling == NULL)
+    if (connection->connecting.dialling == NULL)
         return;
     if (status != 0) {
         fail(connection, state_of(status), words_of(status));
         return;
     }
-    connection->dialling->tries[connection->which].state = MU__DIAL_CONNECTED;
-    if (!connection->dialling->url.ipc)
+    connection->connecting.dialling->tries[connection->connecting.which].state = MU__DIAL_CONNECTED;
+    if (!connection->connecting.dialling->url.ipc)
         (void)uv_tcp_nodelay(&connection->stream.tcp, 1);
     if (prove_and_greet(connection) == 0 &&
         uv_read_start(&connection->stream.stream, on_alloc, on_read) != 0)
@@ -399,11 +391,11 @@ static int connect_to(struct mu__dialling *dialling, struct mu__dial_try *try)
 {
     struct mu__connection *connection = try->connection;
 
-    connection->connect.data = connection;
+    connection->connecting.request.data = connection;
     if (!dialling->url.ipc)
-        return uv_tcp_connect(&connection->connect, &connection->stream.tcp,
+        return uv_tcp_connect(&connection->connecting.request, &connection->stream.tcp,
                               &try->address.any, on_connected);
-    uv_pipe_connect(&connection->connect, &connection->stream.pipe, dialling->url.path,
+    uv_pipe_connect(&connection->connecting.request, &connection->stream.pipe, dialling->url.path,
                     on_connected);
     return 0;
 }
@@ -561,7 +553,6 @@ int mu__dialling_start(const struct mu__dial_request *request,
     dialling->url = *request->url;
     dialling->blocking_jobs = request->blocking_jobs;
     dialling->tls = request->tls;
-    dialling->shown = request->shown;
     dialling->events = request->events;
     dialling->owner = request->owner;
     dialling->arg = request->arg;

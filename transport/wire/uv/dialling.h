@@ -10,23 +10,6 @@
 #include "transport/wire/dial_plan.h"
 #include "transport/wire/uv/internal.h"
 
-/* A connection to a node. The receiver of the event `won` owns it: it closes `stream`,
- * and frees the connection then with mu__connection_free. */
-struct mu__connection {
-    union mu__stream stream;    /* first: handles cast */
-    struct mu__tls *tls;        /* NULL: plain */
-    uint8_t *records;           /* of TLS, as they come, until it has won; else NULL */
-    void *owner;                /* set by the receiver of `won`; NULL before */
-    struct mu__dialling *dialling;  /* NULL: it has won, or is being closed */
-    unsigned which;
-    uv_connect_t connect;
-    uv_write_t greeting_request;
-    uint8_t said[MU__SP_GREETING_BYTES];
-    uint8_t heard[MU__SP_GREETING_BYTES];
-    unsigned heard_size;
-    bool has_answered;          /* something has come, in TLS */
-};
-
 enum mu__dial_state {
     MU__DIAL_UNTRIED,
     MU__DIAL_CONNECTING,
@@ -57,12 +40,9 @@ void mu__dial_name(const struct mu__dial_try *try, char *out, size_t size);
 /* The number of its address: the same in each look-up, and never 0. */
 uint32_t mu__dial_address_number(const struct mu__dial_try *try);
 
-void mu__connection_free(struct mu__connection *connection);
-
-struct mu__dialling;
-
 /* Until mu__dialling_cancel, and inside the events `won` and `lost`, the dialling can be
- * read. */
+ * read. The receiver of `won` owns the connection: its handle is closed before it is freed
+ * by mu__connection_free. */
 struct mu__dialling_events {
     void (*won)(void *owner, const struct mu__dialling *dialling,
                 struct mu__connection *connection);
@@ -77,7 +57,6 @@ struct mu__dial_request {
     struct mu__blocking_jobs *blocking_jobs;    /* of the loop: look-ups are theirs */
     const struct mu__url *url;  /* copied */
     const struct mu__tls_source *tls;   /* borrowed; NULL: tcp is spoken plain */
-    enum mu__right shown;       /* the key that is shown, as of mu__tls_new */
     const struct mu__dial_tried *tried; /* borrowed; NULL: none */
     uint32_t timeout_ms;        /* of the look-up, and of one address */
     const struct mu__dialling_events *events;   /* outlives it */

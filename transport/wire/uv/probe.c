@@ -201,7 +201,6 @@ static void dial(struct attempt *attempt)
         .blocking_jobs = attempt->run->blocking_jobs,
         .url = &attempt->url,
         .tls = attempt->run->tls,
-        .shown = MU__RIGHT_ALL,
         .timeout_ms = attempt->run->timeout_ms,
         .events = &events,
         .owner = attempt,

@@ -1,4 +1,4 @@
-/* What belongs to no one connection, and functions for both kinds of connections.
+/* What belongs to no one connection, and functions for all of them.
  *
  * Events are passed on where libuv calls; burst_end comes once for all events of an
  * iteration of the loop, so that the messages of many peers are answered together: right
@@ -44,8 +44,8 @@ void mu__wire_uv_drop_hold(struct mu__wire_uv *wire)
     assert(wire->holds > 0);
     if (--wire->holds > 0)
         return;
-    mu__map_done(&wire->ins);
-    mu__map_done(&wire->outs);
+    mu__map_done(&wire->connections);
+    mu__map_done(&wire->dials);
     free(wire);
     if (closed != NULL)
         closed(arg);
@@ -88,7 +88,7 @@ static void on_resume(uv_idle_t *idle)
     struct mu__wire_uv *wire = idle->data;
 
     (void)uv_idle_stop(idle);
-    mu__in_resume_paused(wire);
+    mu__reading_resume(wire);
 }
 
 void mu__wire_uv_resume_later(struct mu__wire_uv *wire)
@@ -96,27 +96,12 @@ void mu__wire_uv_resume_later(struct mu__wire_uv *wire)
     (void)uv_idle_start(&wire->resume, on_resume);
 }
 
-/* ---- streams and greetings ---- */
+/* ---- streams and frames ---- */
 
 int mu__stream_init(uv_loop_t *loop, bool ipc, union mu__stream *stream)
 {
     return ipc ? uv_pipe_init(loop, &stream->pipe, 0)
                : uv_tcp_init(loop, &stream->tcp);
-}
-
-void mu__greeting_write(uint8_t *out, uint8_t protocol)
-{
-    const uint8_t greeting[MU__SP_GREETING_BYTES] = {0, 'S', 'P', 0, 0, protocol, 0, 0};
-
-    memcpy(out, greeting, sizeof greeting);
-}
-
-bool mu__greeting_is(const uint8_t *greeting, uint8_t protocol)
-{
-    uint8_t expected[MU__SP_GREETING_BYTES];
-
-    mu__greeting_write(expected, protocol);
-    return memcmp(greeting, expected, sizeof expected) == 0;
 }
 
 static void release_frame(struct mu__buf *buf)
@@ -171,23 +156,29 @@ struct mu__buf *mu__frame_with_headroom(struct mu__buf *frame)
 
 /* ---- opening and closing ---- */
 
+static void hangup(struct mu__wire *door, uint32_t number)
+{
+    struct mu__wire_uv *wire = (struct mu__wire_uv *)door;
+    struct mu__connection *connection = mu__connection_of(door, number);
+
+    if (!mu__dials_end(wire, number) && connection != NULL)
+        mu__connection_close(connection);
+}
+
 static const struct mu__wire_ops ops = {
     .splices = true,
     .buffer = mu__frame_buffer,
-    .dial = mu__out_dial,
-    .avoid = mu__out_avoid,
-    .address_number = mu__out_address,
-    .hangup = mu__out_hangup,
-    .send = mu__out_send,
-    .drop = mu__in_drop,
-    .hold = mu__in_hold,
-    .member = mu__in_member,
-    .proof = mu__in_proof,
-    .show = mu__out_show,
-    .own_right = mu__out_own_right,
-    .peer = mu__in_peer,
-    .is_near = mu__in_is_near,
-    .last_error = mu__out_last_error,
+    .dial = mu__dials_begin,
+    .avoid = mu__dials_avoid,
+    .address_number = mu__connection_address,
+    .hangup = hangup,
+    .send = mu__writing_send,
+    .hold = mu__reading_hold,
+    .member = mu__connection_member,
+    .proof = mu__connection_proof,
+    .own_right = mu__connection_own_right,
+    .peer = mu__connection_peer,
+    .last_error = mu__dials_last_error,
 };
 
 static void init_handles(struct mu__wire_uv *wire)
@@ -213,13 +204,22 @@ static struct mu__wire_uv *wire_new(uv_loop_t *loop,
     wire->loop = loop;
     wire->events = *events;
     wire->owner = owner;
-    wire->url = listening->url;
-    (void)snprintf(wire->text, sizeof wire->text, "%s", listening->text);
+    if (listening != NULL) {
+        wire->url = listening->url;
+        (void)snprintf(wire->text, sizeof wire->text, "%s", listening->text);
+    }
     if (mu__blocking_open(loop, &wire->blocking_jobs) != 0) {
         free(wire);
         return NULL;
     }
     return wire;
+}
+
+static void start(struct mu__wire_uv *wire)
+{
+    init_handles(wire);
+    (void)uv_prepare_start(&wire->before_poll, on_before_poll);
+    (void)uv_check_start(&wire->after_poll, on_after_poll);
 }
 
 int mu__wire_uv_adopt(uv_loop_t *loop, struct mu__listening *listening,
@@ -240,9 +240,23 @@ int mu__wire_uv_adopt(uv_loop_t *loop, struct mu__listening *listening,
         return mu__listen_refused(listening->text, rv, ret_error);
     }
     listening->fd = -1;
-    init_handles(wire);
-    (void)uv_prepare_start(&wire->before_poll, on_before_poll);
-    (void)uv_check_start(&wire->after_poll, on_after_poll);
+    start(wire);
+    *ret_wire = wire;
+    return 0;
+}
+
+int mu__wire_uv_open_deaf(uv_loop_t *loop, const struct mu__wire_events *events,
+                          void *owner, mu_error *ret_error, struct mu__wire_uv **ret_wire)
+{
+    struct mu__wire_uv *wire = wire_new(loop, NULL, events, owner);
+
+    if (wire != NULL && mu__accepting_open(wire, -1) != 0) {
+        mu__blocking_close(wire->blocking_jobs, free, wire);
+        wire = NULL;
+    }
+    if (wire == NULL)
+        return mu_error_set(ret_error, -MU_ENOMEM, "no memory for a wire");
+    start(wire);
     *ret_wire = wire;
     return 0;
 }
@@ -264,10 +278,10 @@ void mu__wire_uv_close(struct mu__wire_uv *wire, void (*closed)(void *arg), void
     wire->closing = true;
     wire->closed = closed;
     wire->closed_arg = arg;
-    mu__in_drop_all(wire);
-    mu__out_hangup_all(wire);
+    mu__connection_close_all(wire);
+    mu__dials_end_all(wire);
     mu__blocking_close(wire->blocking_jobs, on_blocking_closed, wire);
-    if (wire->url.ipc)
+    if (wire->accepting.fd >= 0 && wire->url.ipc)
         (void)unlink(wire->url.path);
     mu__accepting_close(wire);
     uv_close((uv_handle_t *)&wire->before_poll, on_closed);

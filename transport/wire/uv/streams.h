@@ -1,8 +1,7 @@
 /* The real wire: libuv streams over tcp and over unix sockets, on the node's own loop.
  *
- * Connections speak the SP protocol of nng's PUSH and PULL sockets: a greeting of 8 bytes
- * each way, then messages with their length before them. So any nng socket can be at the
- * other end. docs/decisions/0006 says why nng itself is not used.
+ * Connections speak an SP protocol of nng's (transport/wire/sp.h), so nng's sockets can be
+ * at the other end. docs/decisions/0006 says why nng itself is not used.
  *
  * Threads: everything here is for the loop thread; only names are looked up on others. */
 #ifndef MU_TRANSPORT_WIRE_UV_H
@@ -40,6 +39,11 @@ int mu__wire_uv_adopt(uv_loop_t *loop, struct mu__listening *listening,
  * `source` is borrowed until the wire is closed. */
 struct mu__tls_source;
 void mu__wire_uv_secure(struct mu__wire_uv *wire, const struct mu__tls_source *source);
+
+/* A wire that only dials: nobody can connect to it, and mu__wire_uv_url is "". */
+int mu__wire_uv_open_deaf(uv_loop_t *loop, const struct mu__wire_events *events,
+                          void *owner, mu_error *ret_error,
+                          struct mu__wire_uv **ret_wire);
 
 /* The operations for the links. Valid until the wire is closed. */
 struct mu__wire *mu__wire_uv_wire(struct mu__wire_uv *wire);

@@ -1,17 +1,21 @@
-/* What arrives. All incoming connections share one socket, whose receive descriptor the
- * loop polls. nng takes one message of a connection at a time, and reads no further until
- * it is fetched: so a peer that is not read is pushed back, and its end is told after its
- * last message. */
+/* Connections that peers have dialled. All of them share one raw REP socket, whose
+ * descriptors the loop polls. nng takes one message of a connection at a time, and reads
+ * no further until it is fetched: so a peer that is not read is pushed back, and its end
+ * is told after its last message. On the way out nng throws away what a peer does not
+ * take; so no more is sent than the window allows (transport/wire/sp.h). */
 #include "transport/wire/nng/internal.h"
 
-#include <arpa/inet.h>
-#include <stdio.h>
 #include <stdlib.h>
 
 struct mu__nng_in {
     uint32_t number;
     uint32_t pipe;
     struct mu__unproven_entry unproven; /* until it is a member's */
+    struct mu__sp_taken taken;
+    struct mu__sp_window window;
+    bool is_blocked;             /* `writable` follows */
+    nng_msg *pending;            /* the socket did not take it; NULL: none */
+    struct mu__list_node waits;  /* in wire->in.waiting, while it has one */
     bool is_dropped; /* and in the list of those, */
     struct mu__list_node node;
     uint64_t dropped_ms; /* since then */
@@ -26,7 +30,8 @@ static struct mu__nng_in *in_new(struct mu__wire_nng *wire, uint32_t pipe)
 
     if (in == NULL)
         return NULL;
-    in->number = ++wire->in.next;
+    wire->in.next = (wire->in.next + 1) & (MU__WIRE_ACCEPTED - 1);
+    in->number = MU__WIRE_ACCEPTED | wire->in.next;
     in->pipe = pipe;
     if (mu__map_set(&wire->in.ins, in->number, in) != 0) {
         free(in);
@@ -41,8 +46,26 @@ static struct mu__nng_in *in_new(struct mu__wire_nng *wire, uint32_t pipe)
     return in;
 }
 
+static void forget_pending(struct mu__wire_nng *wire, struct mu__nng_in *in)
+{
+    if (in->pending == NULL)
+        return;
+    mu__list_remove(&wire->in.waiting, &in->waits);
+    in->pending = NULL;
+}
+
+static void drop_pending(struct mu__wire_nng *wire, struct mu__nng_in *in)
+{
+    nng_msg *message = in->pending;
+
+    forget_pending(wire, in);
+    if (message != NULL)
+        nng_msg_free(message);
+}
+
 static void in_free(struct mu__wire_nng *wire, struct mu__nng_in *in)
 {
+    drop_pending(wire, in);
     (void)mu__map_remove(&wire->in.ins, in->number);
     (void)mu__map_remove(&wire->in.pipes, in->pipe);
     mu__unproven_remove(&wire->in.unproven, &in->unproven);
@@ -57,6 +80,7 @@ static void in_drop(struct mu__wire_nng *wire, struct mu__nng_in *in)
 {
     (void)mu__map_remove(&wire->in.ins, in->number);
     mu__unproven_remove(&wire->in.unproven, &in->unproven);
+    drop_pending(wire, in);
     in->is_dropped = true;
     in->dropped_ms = uv_now(wire->loop);
     in->heard_ms = in->dropped_ms;
@@ -82,9 +106,8 @@ bool mu__nng_ins_rested(struct mu__wire_nng *wire)
     return mu__list_is_empty(&wire->in.dropped);
 }
 
-void mu__nng_in_drop(struct mu__wire *door, uint32_t number)
+void mu__nng_in_hangup(struct mu__wire_nng *wire, uint32_t number)
 {
-    struct mu__wire_nng *wire = (struct mu__wire_nng *)door;
     struct mu__nng_in *in = mu__map_get(&wire->in.ins, number);
 
     if (in != NULL)
@@ -107,7 +130,7 @@ static void in_lost(struct mu__wire_nng *wire, struct mu__nng_in *in, const char
     if (is_dropped)
         return;
     wire->news = true;
-    wire->events.in_down(wire->owner, number, reason);
+    wire->events.down(wire->owner, number, reason);
 }
 
 static void in_refuse(struct mu__wire_nng *wire, struct mu__nng_in *in,
@@ -117,7 +140,7 @@ static void in_refuse(struct mu__wire_nng *wire, struct mu__nng_in *in,
 
     in_drop(wire, in);
     wire->news = true;
-    wire->events.in_down(wire->owner, number, reason);
+    wire->events.down(wire->owner, number, reason);
 }
 
 /* ---- those that are no member's yet ---- */
@@ -128,7 +151,7 @@ static void end_unproven(struct mu__wire_nng *wire, struct mu__unproven_entry *e
     struct mu__nng_in *in = MU__LIST_ENTRY(entry, struct mu__nng_in, unproven);
     char address[MU__NNG_PEER_BYTES];
 
-    mu__nng_in_peer(&wire->door, in->number, address, sizeof address);
+    wire->door.ops->peer(&wire->door, in->number, address, sizeof address);
     if (wire->events.refused != NULL)
         wire->events.refused(wire->owner, address, reason);
     in_refuse(wire, in, reason);
@@ -172,9 +195,8 @@ static void wait_for_proof(struct mu__wire_nng *wire, struct mu__nng_in *in)
     sweep_later(wire);
 }
 
-void mu__nng_in_member(struct mu__wire *door, uint32_t number)
+void mu__nng_in_member(struct mu__wire_nng *wire, uint32_t number)
 {
-    struct mu__wire_nng *wire = (struct mu__wire_nng *)door;
     struct mu__nng_in *in = mu__map_get(&wire->in.ins, number);
 
     if (in != NULL)
@@ -209,12 +231,49 @@ static struct mu__nng_in *in_of(struct mu__wire_nng *wire, uint32_t pipe)
     return mu__nng_news_has(wire->news_of, pipe) ? in_new(wire, pipe) : NULL;
 }
 
+/* The frame that a message brings; NULL: none, and the message is freed. */
+static struct mu__buf *take_frame(struct mu__wire_nng *wire, struct mu__nng_in *in,
+                                  nng_msg *message)
+{
+    struct mu__sp_preface preface;
+    struct mu__buf *frame;
+    bool is_good = mu__nng_take_preface(message, &preface) &&
+                   mu__sp_was_taken(&in->window, &preface);
+
+    if (!is_good || preface.is_note || nng_msg_len(message) > MU__FRAME_BYTES_MAX) {
+        bool is_large = is_good && !preface.is_note;
+
+        nng_msg_free(message);
+        if (!is_good)
+            in_refuse(wire, in, "it sent bytes that are no message");
+        else if (is_large)
+            in_refuse(wire, in, "it sent a frame larger than the limit");
+        return NULL;
+    }
+    mu__sp_take(&in->taken, &preface, nng_msg_len(message));
+    frame = mu__nng_frame_of(message);
+    if (frame == NULL)
+        in_refuse(wire, in, "out of memory for its frame");
+    return frame;
+}
+
+static void note_room(struct mu__wire_nng *wire, struct mu__nng_in *in)
+{
+    if (!in->is_blocked || in->is_dropped || in->pending != NULL ||
+        !mu__sp_may_send(&in->window))
+        return;
+    in->is_blocked = false;
+    wire->news = true;
+    wire->events.writable(wire->owner, in->number);
+}
+
 /* False: a pause is wanted. */
 static bool deliver(struct mu__wire_nng *wire, nng_msg *message)
 {
-    struct mu__nng_in *in = in_of(wire, (uint32_t)nng_pipe_id(nng_msg_get_pipe(message)));
+    uint32_t pipe = (uint32_t)nng_pipe_id(nng_msg_get_pipe(message));
+    struct mu__nng_in *in = in_of(wire, pipe);
     struct mu__buf *frame;
-    bool more;
+    bool more = true;
 
     if (in == NULL || in->is_dropped) {
         nng_msg_free(message);
@@ -222,19 +281,15 @@ static bool deliver(struct mu__wire_nng *wire, nng_msg *message)
             in->heard_ms = uv_now(wire->loop);
         return true;
     }
-    if (nng_msg_len(message) > MU__FRAME_BYTES_MAX) {
-        nng_msg_free(message);
-        in_refuse(wire, in, "it sent a frame larger than the limit");
-        return true;
+    frame = take_frame(wire, in, message);
+    if (frame != NULL) {
+        wire->news = true;
+        more = wire->events.frame(wire->owner, in->number, frame);
+        mu__buf_unref(frame);
     }
-    frame = mu__nng_frame_of(message);
-    if (frame == NULL) {
-        in_refuse(wire, in, "out of memory for its frame");
-        return true;
-    }
-    wire->news = true;
-    more = wire->events.frame(wire->owner, in->number, frame);
-    mu__buf_unref(frame);
+    in = wire->closing ? NULL : mu__map_get(&wire->in.pipes, pipe);
+    if (in != NULL)
+        note_room(wire, in);
     return more;
 }
 
@@ -243,44 +298,79 @@ void mu__nng_receive(struct mu__wire_nng *wire)
     for (unsigned i = 0; i < MU__NNG_FRAMES_MAX && !wire->closing; i++) {
         nng_msg *message;
 
-        if (nng_recvmsg(wire->pull, &message, NNG_FLAG_NONBLOCK) != 0)
+        if (nng_recvmsg(wire->in.socket, &message, NNG_FLAG_NONBLOCK) != 0)
             return;
         if (!deliver(wire, message))
             return; /* the descriptor tells of the rest in the next iteration */
     }
 }
 
-/* nng has checked that the CA has signed its certificate, and says no more of it. */
-void mu__nng_in_proof(struct mu__wire *door, uint32_t number, struct mu__proof *ret_proof)
-{
-    bool is_secured = ((struct mu__wire_nng *)door)->is_secured;
+/* ---- sending ---- */
 
-    (void)number;
-    *ret_proof = (struct mu__proof){.right = is_secured ? MU__RIGHT_TASK : MU__RIGHT_ALL};
+static int give(struct mu__wire_nng *wire, nng_msg *message)
+{
+    return nng_sendmsg(wire->in.socket, message, NNG_FLAG_NONBLOCK);
 }
 
-void mu__nng_in_peer(struct mu__wire *door, uint32_t number, char *ret_address,
-                     size_t size)
+static void on_writable(uv_poll_t *poll, int status, int happened)
 {
-    const struct mu__nng_in *in =
-        mu__map_get(&((struct mu__wire_nng *)door)->in.ins, number);
-    const nng_pipe pipe = {in == NULL ? 0 : in->pipe};
-    char host[INET6_ADDRSTRLEN] = "";
-    nng_sockaddr address;
+    (void)status;
+    (void)happened;
+    mu__nng_send_waiting(poll->data);
+}
 
-    (void)snprintf(ret_address, size, "%s", "");
-    if (in == NULL || nng_pipe_get_addr(pipe, NNG_OPT_REMADDR, &address) != 0)
-        return;
-    if (address.s_family == NNG_AF_IPC)
-        (void)snprintf(ret_address, size, "unix");
-    else if (address.s_family == NNG_AF_INPROC)
-        (void)snprintf(ret_address, size, "inproc");
-    else if (address.s_family == NNG_AF_INET &&
-             inet_ntop(AF_INET, &address.s_in.sa_addr, host, sizeof host) != NULL)
-        (void)snprintf(ret_address, size, "%s:%u", host,
-                       (unsigned)ntohs(address.s_in.sa_port));
-    else if (address.s_family == NNG_AF_INET6 &&
-             inet_ntop(AF_INET6, address.s_in6.sa_addr, host, sizeof host) != NULL)
-        (void)snprintf(ret_address, size, "[%s]:%u", host,
-                       (unsigned)ntohs(address.s_in6.sa_port));
+void mu__nng_send_waiting(struct mu__wire_nng *wire)
+{
+    struct mu__nng_in *in;
+
+    while ((in = MU__LIST_FIRST(&wire->in.waiting, struct mu__nng_in, waits)) != NULL) {
+        if (give(wire, in->pending) != 0)
+            return;
+        forget_pending(wire, in);
+        note_room(wire, in);
+        if (wire->closing)
+            return;
+    }
+    (void)uv_poll_stop(&wire->in.writable);
+}
+
+static void keep(struct mu__wire_nng *wire, struct mu__nng_in *in, nng_msg *message)
+{
+    in->pending = message;
+    mu__list_append(&wire->in.waiting, &in->waits);
+    (void)uv_poll_start(&wire->in.writable, UV_READABLE, on_writable);
+}
+
+int mu__nng_in_send(struct mu__wire_nng *wire, uint32_t number, struct mu__buf *frame)
+{
+    struct mu__nng_in *in = mu__map_get(&wire->in.ins, number);
+    struct mu__sp_preface preface = {.counts = true};
+    nng_msg *message;
+
+    if (in == NULL)
+        return -MU_EUNAVAILABLE;
+    if (in->pending != NULL || !mu__sp_may_send(&in->window)) {
+        in->is_blocked = true;
+        return -MU_EAGAIN;
+    }
+    mu__sp_say(&in->taken, &preface);
+    message = mu__nng_message_of(frame, &preface);
+    if (message == NULL)
+        return -MU_ENOMEM;
+    if (nng_msg_header_append_u32(message, in->pipe) != 0) {
+        nng_msg_free(message);
+        return -MU_ENOMEM;
+    }
+    mu__sp_sent(&in->window, mu__buf_total(frame));
+    if (give(wire, message) != 0)
+        keep(wire, in, message);
+    mu__buf_unref(frame);
+    return 0;
+}
+
+uint32_t mu__nng_in_pipe(struct mu__wire_nng *wire, uint32_t number)
+{
+    const struct mu__nng_in *in = mu__map_get(&wire->in.ins, number);
+
+    return in == NULL ? 0 : in->pipe;
 }
