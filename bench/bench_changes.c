@@ -162,7 +162,8 @@ static void say_hello(struct place *p, uint32_t in, uint64_t incarnation, uint32
         .index = worker,
         .address = mu__view_str(url),
     };
-    say(p, in, &mu__frame_messages, msg, frame_of(MU__FRAME_HELLO, incarnation, p->member.incarnation));
+    say(p, in, &mu__frame_messages, msg,
+        frame_of(MU__FRAME_HELLO, incarnation, p->member.incarnation));
     free(msg);
 }
 

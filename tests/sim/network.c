@@ -375,7 +375,8 @@ static void tell_room(struct sim_conn *conn)
     if (!conn->back->open || !conn->full || conn->writable.place != SIM_EVENT_IDLE ||
         conn->bytes > sim->settings.connection_bytes_max / 2)
         return;
-    sim_event_at(sim, &conn->writable, sim->now_us + sim_latency_us(conn->to, conn->from));
+    sim_event_at(sim, &conn->writable,
+                 sim->now_us + sim_latency_us(conn->to, conn->from));
 }
 
 /* ---- What arrives ---- */
@@ -548,7 +549,8 @@ static bool refuses(struct sim_conn *conn, size_t size)
     if (!sim_chance(&sim->random, sim->settings.again_percent))
         return false;
     conn->full = true;
-    sim_event_at(sim, &conn->writable, sim->now_us + sim_latency_us(conn->from, conn->to));
+    sim_event_at(sim, &conn->writable,
+                 sim->now_us + sim_latency_us(conn->from, conn->to));
     return true;
 }
 

@@ -44,8 +44,8 @@ static void bad_frame(struct mu__links *links, uint32_t connection, const char *
 
 /* ---- records ---- */
 
-static int deliver_records(struct mu__links *links, uint32_t connection, struct mu__buf *frame,
-                           size_t offset, uint32_t count)
+static int deliver_records(struct mu__links *links, uint32_t connection,
+                           struct mu__buf *frame, size_t offset, uint32_t count)
 {
     char why[128] = "";
 

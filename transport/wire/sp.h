@@ -4,8 +4,8 @@
  *
  *     greeting    8 bytes each way: 0 "SP" 0, the protocol in two bytes, 0 0. Who dials
  *                 is REQ, who accepts is REP
- *     message     its length in 8 bytes (on unix sockets a byte 1 before it), a preface of
- *                 16 bytes, a frame
+ *     message     its length in 8 bytes (on unix sockets a byte 1 before it), a preface
+ *                 of 16 bytes, a frame
  *     preface     0x80, 0, 0, flags; then how many frames, in 4 bytes, and bytes of them,
  *                 in 8, have been taken from the other end on this connection
  *

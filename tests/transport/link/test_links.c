@@ -101,8 +101,8 @@ static void test_refused(void **state)
     }
 }
 
-/* A node of another version, which we dial: what it says of us, in a frame of its version,
- * is in our log; and it is told why in our words when it dials. */
+/* A node of another version, which we dial: what it says of us, in a frame of its
+ * version, is in our log; and it is told why in our words when it dials. */
 static void test_another_version(void **state)
 {
     const struct mu__refuse refuse = {

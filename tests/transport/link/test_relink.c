@@ -1,5 +1,5 @@
-/* Two nodes that dial each other, and lose the link: both begin again, at different times,
- * and find to one connection. Between nodes with real links, in virtual time. */
+/* Two nodes that dial each other, and lose the link: both begin again, at different
+ * times, and find to one connection. Between nodes with real links, in virtual time. */
 #include "tests/transport/link/two_nodes.h"
 
 enum {

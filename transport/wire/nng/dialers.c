@@ -1,8 +1,9 @@
-/* Sockets of one connection that is dialled, and their end. nng may stop for ever when a connection is closed
- * while bytes of it are on their way: so a retired one is closed when it was left alone
- * for MU__NNG_REST_MS. Its dialer hardly tries any more, and what it reaches is refused.
- * When there are many, the oldest are closed on another thread; if nng does not come back
- * from that, it is not asked again, and sockets stay, up to MU__NNG_SOCKETS_MAX. */
+/* Sockets of one connection that is dialled, and their end. nng may stop for ever when a
+ * connection is closed while bytes of it are on their way: so a retired one is closed
+ * when it was left alone for MU__NNG_REST_MS. Its dialer hardly tries any more, and what
+ * it reaches is refused. When there are many, the oldest are closed on another thread;
+ * if nng does not come back from that, it is not asked again, and sockets stay, up to
+ * MU__NNG_SOCKETS_MAX. */
 #include "transport/wire/nng/dialers.h"
 
 #include <nng/protocol/reqrep0/req.h>

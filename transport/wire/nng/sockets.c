@@ -400,7 +400,8 @@ static int poll_socket(struct mu__wire_nng *wire)
 }
 
 /* A failure leaves what is there for the close. */
-static int begin_listening(struct mu__wire_nng *wire, const char *bind_url, mu_error *ret_error)
+static int begin_listening(struct mu__wire_nng *wire, const char *bind_url,
+                           mu_error *ret_error)
 {
     struct mu__nng_end *end = mu__nng_end_new(wire->news_of, NULL);
     int rv;

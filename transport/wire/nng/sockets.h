@@ -18,8 +18,8 @@
 struct mu__wire_nng;
 
 /* Listen at `bind_url`: "tcp://host:port" or "ipc:///path" as mu__wire_uv_open,
- * "ws://host:port", or "inproc://name"; NULL: nowhere, it only dials. `events` is copied; `loop` outlives the wire,
- * and the wire keeps it alive until it is closed.
+ * "ws://host:port", or "inproc://name"; NULL: nowhere, it only dials. `events` is
+ * copied; `loop` outlives the wire, and the wire keeps it alive until it is closed.
  *
  * `pem`: of the TLS that tcp and ws are spoken over, as "tls+tcp://" and "wss://", which
  * need it; NULL: they are plain. Returns as mu__wire_uv_open, and as mu__nng_tls_new. */

@@ -112,7 +112,8 @@ void mu__accepting_wait(struct mu__wire_uv *wire, struct mu__unproven_entry *ent
         &wire->accepting.unproven, entry, source, uv_now(wire->loop));
 
     if (oldest != NULL)
-        mu__connection_end(oldest, "too many others came that had not proven themselves either");
+        mu__connection_end(
+            oldest, "too many others came that had not proven themselves either");
     sweep_later(wire);
 }
 

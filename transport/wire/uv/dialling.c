@@ -180,13 +180,14 @@ static const char *words_of(int status)
 static void on_alloc(uv_handle_t *handle, size_t suggested, uv_buf_t *buf)
 {
     struct mu__connection *connection = (struct mu__connection *)handle;
+    struct mu__connecting *at = &connection->connecting;
 
     (void)suggested;
     if (connection->tls != NULL)
-        *buf = uv_buf_init((char *)connection->connecting.records, RECORDS_BYTES);
+        *buf = uv_buf_init((char *)at->records, RECORDS_BYTES);
     else
-        *buf = uv_buf_init((char *)connection->connecting.heard + connection->connecting.heard_size,
-                           MU__SP_GREETING_BYTES - connection->connecting.heard_size);
+        *buf = uv_buf_init((char *)at->heard + at->heard_size,
+                           MU__SP_GREETING_BYTES - at->heard_size);
 }
 
 /* Which protocol answers, if its first bytes are known ones. */
@@ -215,7 +216,8 @@ static const char *why_other(const struct mu__connection *connection)
 static void hear(struct mu__connection *connection, size_t size)
 {
     connection->connecting.heard_size += (unsigned)size;
-    if (connection->connecting.heard_size < MU__SP_GREETING_BYTES && connection->connecting.heard[0] == 0)
+    if (connection->connecting.heard_size < MU__SP_GREETING_BYTES &&
+        connection->connecting.heard[0] == 0)
         return;
     if (connection->connecting.heard_size == MU__SP_GREETING_BYTES &&
         mu__sp_is_greeting(connection->connecting.heard, MU__SP_ACCEPTS))
@@ -231,7 +233,8 @@ static int say_greeting(struct mu__connection *connection);
 /* Of the session's own words a copy lives on with the attempt. */
 static void fail_secured(struct mu__connection *connection)
 {
-    struct mu__dial_try *try = &connection->connecting.dialling->tries[connection->connecting.which];
+    struct mu__connecting *at = &connection->connecting;
+    struct mu__dial_try *try = &at->dialling->tries[at->which];
 
     (void)mu__tls_flush(connection->tls, &connection->stream.stream);
     (void)snprintf(try->words, sizeof try->words, "%s", mu__tls_why(connection->tls));
@@ -249,7 +252,8 @@ static bool is_other(struct mu__connection *connection, size_t size)
         return false;
     connection->connecting.heard_size =
         size < MU__SP_GREETING_BYTES ? (unsigned)size : MU__SP_GREETING_BYTES;
-    memcpy(connection->connecting.heard, connection->connecting.records, connection->connecting.heard_size);
+    memcpy(connection->connecting.heard, connection->connecting.records,
+           connection->connecting.heard_size);
     return true;
 }
 
@@ -341,7 +345,8 @@ static int say_greeting(struct mu__connection *connection)
 
     mu__sp_greeting(connection->greeting, MU__SP_DIALS);
     if (connection->tls != NULL)
-        return mu__tls_write(connection->tls, connection->greeting, sizeof connection->greeting);
+        return mu__tls_write(connection->tls, connection->greeting,
+                             sizeof connection->greeting);
     return uv_write(&connection->greeting_request, &connection->stream.stream, &buf, 1,
                     on_greeting_written);
 }
@@ -370,6 +375,7 @@ static int prove_and_greet(struct mu__connection *connection)
 static void on_connected(uv_connect_t *request, int status)
 {
     struct mu__connection *connection = request->data;
+    struct mu__connecting *at = &connection->connecting;
 
     if (connection->connecting.dialling == NULL)
         return;
@@ -377,7 +383,7 @@ static void on_connected(uv_connect_t *request, int status)
         fail(connection, state_of(status), words_of(status));
         return;
     }
-    connection->connecting.dialling->tries[connection->connecting.which].state = MU__DIAL_CONNECTED;
+    at->dialling->tries[at->which].state = MU__DIAL_CONNECTED;
     if (!connection->connecting.dialling->url.ipc)
         (void)uv_tcp_nodelay(&connection->stream.tcp, 1);
     if (prove_and_greet(connection) == 0 &&
@@ -395,8 +401,8 @@ static int connect_to(struct mu__dialling *dialling, struct mu__dial_try *try)
     if (!dialling->url.ipc)
         return uv_tcp_connect(&connection->connecting.request, &connection->stream.tcp,
                               &try->address.any, on_connected);
-    uv_pipe_connect(&connection->connecting.request, &connection->stream.pipe, dialling->url.path,
-                    on_connected);
+    uv_pipe_connect(&connection->connecting.request, &connection->stream.pipe,
+                    dialling->url.path, on_connected);
     return 0;
 }
 

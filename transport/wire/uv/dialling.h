@@ -41,8 +41,8 @@ void mu__dial_name(const struct mu__dial_try *try, char *out, size_t size);
 uint32_t mu__dial_address_number(const struct mu__dial_try *try);
 
 /* Until mu__dialling_cancel, and inside the events `won` and `lost`, the dialling can be
- * read. The receiver of `won` owns the connection: its handle is closed before it is freed
- * by mu__connection_free. */
+ * read. The receiver of `won` owns the connection: its handle is closed before it is
+ * freed by mu__connection_free. */
 struct mu__dialling_events {
     void (*won)(void *owner, const struct mu__dialling *dialling,
                 struct mu__connection *connection);

@@ -1,7 +1,7 @@
 /* The real wire: libuv streams over tcp and over unix sockets, on the node's own loop.
  *
- * Connections speak an SP protocol of nng's (transport/wire/sp.h), so nng's sockets can be
- * at the other end. docs/decisions/0006 says why nng itself is not used.
+ * Connections speak an SP protocol of nng's (transport/wire/sp.h), so nng's sockets can
+ * be at the other end. docs/decisions/0006 says why nng itself is not used.
  *
  * Threads: everything here is for the loop thread; only names are looked up on others. */
 #ifndef MU_TRANSPORT_WIRE_UV_H
