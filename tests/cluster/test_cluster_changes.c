@@ -29,9 +29,9 @@ static void test_added(void **state)
     run_until(cluster, 300);
     expect_trace(cluster,
         "[  200] chief/0 cluster: /job:worker/task:5 at tcp://late:1 was added\n"
-        "[  260] chief/0 links: /job:worker/task:5 is up at tcp://late:1\n"
-        "[  270] late links: /job:chief/task:0 is up at tcp://chief-0:1\n"
-        "[  280] chief/0 supervisor: /job:worker/task:5 takes closures (1 threads, "
+        "[  230] late links: /job:chief/task:0 is up at tcp://chief-0:1\n"
+        "[  240] chief/0 links: /job:worker/task:5 is up at tcp://late:1\n"
+        "[  240] chief/0 supervisor: /job:worker/task:5 takes closures (1 threads, "
           "window 1)\n");
     assert_int_equal(worker_number(cluster->chief, 5, "in_flight"), 1);
     run_until(cluster, 2400);

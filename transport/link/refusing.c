@@ -315,18 +315,16 @@ bool mu__link_refuse_hello(struct mu__links *links, const struct mu__greeting *g
     struct refusal refusal = {.reason = why};
     bool is_refused = is_unfit(links, greeting->header, hello, why, sizeof why) ||
                       mu__link_is_unproven(&greeting->proof, hello, why, sizeof why) ||
-                      is_barred(links, greeting, why, sizeof why) ||
-                      is_misled(links, greeting, why, sizeof why);
+                      is_barred(links, greeting, why, sizeof why);
+    bool is_second = !is_refused && is_double(links, greeting);
 
-    if (!is_refused && is_double(links, greeting)) {
-        drop_double(links, greeting);
-        return true;
-    }
-    if (!is_refused) {
+    if (!is_refused && !is_second)
         refusal.taken = is_twin(links, greeting, why, sizeof why);
-        is_refused = refusal.taken;
-    }
+    is_refused = is_refused || refusal.taken ||
+                 is_misled(links, greeting, why, sizeof why);
     if (is_refused)
         refuse(links, greeting, &refusal);
-    return is_refused;
+    else if (is_second)
+        drop_double(links, greeting);
+    return is_refused || is_second;
 }

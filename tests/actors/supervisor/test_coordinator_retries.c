@@ -209,7 +209,7 @@ static void test_alone(void **state)
     end(cluster);
 }
 
-/* The quarantined closure waits for worker/1, which has another closure until 1410. Its
+/* The quarantined closure waits for worker/1, which has another closure until 1414. Its
  * answer and its end reach the chief together: when the answer is heard the worker is
  * there no more, and has not been missed yet. */
 static void test_gone_in_the_same_moment(void **state)
@@ -231,9 +231,9 @@ static void test_gone_in_the_same_moment(void **state)
     other = cluster_schedule(cluster->chief, "square");
     run_until(cluster, 500);
     sim_crash(cluster->workers[0]->node);
-    run_until(cluster, 1412);
+    run_until(cluster, 1416);
     sim_crash(cluster->workers[1]->node);
-    run_until(cluster, 1430);
+    run_until(cluster, 1434);
     expect_squares(&other, 1);
     cluster_start_all(cluster);
     assert_int_equal(join(cluster->chief), 0);
