@@ -8,6 +8,7 @@
 #include "transport/wire/wire.h"
 
 #include <stdbool.h>
+#include <sys/time.h>
 
 static int square(mu_run *run, void *user)
 {
@@ -337,7 +338,9 @@ static void test_hello_with_an_address_that_is_none(void **state)
     int fd = dial_chief(f);
     struct mu__buf *frame = hello_frame(MU__FRAME_VERSION, "muster", "around the corner");
     uint8_t answer[8 + 8 + MU__SP_PREFACE_BYTES + MU__FRAME_HEADER_BYTES];
+    const struct timeval limit = {20, 0};
 
+    assert_int_equal(setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit), 0);
     send_bytes(fd, frame->data, frame->size);
     assert_int_equal(recv(fd, answer, sizeof answer, MSG_WAITALL), sizeof answer);
     assert_int_equal(answer[8 + 8 + MU__SP_PREFACE_BYTES + 6], MU__FRAME_HELLO);

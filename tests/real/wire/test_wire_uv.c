@@ -3,6 +3,8 @@
 
 #include "transport/wire/sp.h"
 
+#include <sys/time.h>
+
 /* ---- A counting listener for the tests below ---- */
 
 static bool has_in_downs(void *arg)
@@ -22,9 +24,11 @@ static const uint8_t rep_hello[8] = {0, 'S', 'P', 0, 0, 0x31, 0, 0};
 static int plain_connect(const char *url)
 {
     struct sockaddr_in address = {.sin_family = AF_INET};
+    const struct timeval limit = {WAIT_MS / 1000, 0};
     int fd = socket(AF_INET, SOCK_STREAM, 0);
 
     assert_true(fd >= 0);
+    assert_int_equal(setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit), 0);
     address.sin_port = htons((uint16_t)strtoul(strrchr(url, ':') + 1, NULL, 10));
     address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
     assert_int_equal(connect(fd, (struct sockaddr *)&address, sizeof address), 0);
