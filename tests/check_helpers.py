@@ -16,7 +16,7 @@ import sys
 REAL = pathlib.Path(__file__).resolve().parent / "real"
 SKIPPED = 77
 LACKING = {
-    "real_requester_tls": "openssl",
+    "real_sources_tls": "openssl",
     "real_etcd": "etcd",
     "real_etcd_secure": "etcd",
     "real_google": "openssl",
