@@ -1,5 +1,5 @@
-/* Clients and a worker that can dial and cannot be dialled: they are in a network of their
- * own, whose one way out is a relay to the chief's port, as of NAT or `ssh -L`. */
+/* Clients and a worker that can dial and cannot be dialled: they are in a network of
+ * their own, whose one way out is a relay to the chief's port, as of NAT or `ssh -L`. */
 #define _GNU_SOURCE
 #include "tests/real/cli.h"
 #include "tests/real/machine.h"

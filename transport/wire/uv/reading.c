@@ -355,6 +355,14 @@ static void take_client_hello(struct mu__connection *c, const uint8_t *data, siz
     }
 }
 
+/* A peer that goes before it has read our answer resets the connection. */
+static const char *words_of_end(const struct mu__connection *c, int status)
+{
+    bool is_closed = status == UV_EOF || (status == UV_ECONNRESET && !c->is_member);
+
+    return is_closed ? mu__connection_closed_words : uv_strerror(status);
+}
+
 static void on_read(uv_stream_t *stream, ssize_t size, const uv_buf_t *buf)
 {
     struct mu__connection *c = (struct mu__connection *)stream;
@@ -364,8 +372,7 @@ static void on_read(uv_stream_t *stream, ssize_t size, const uv_buf_t *buf)
     if (size == 0)
         return;
     if (size < 0) {
-        mu__connection_lose(c, size == UV_EOF ? mu__connection_closed_words
-                                              : uv_strerror((int)size));
+        mu__connection_lose(c, words_of_end(c, (int)size));
         return;
     }
     if (c->is_secured && c->tls == NULL) {
