@@ -12,16 +12,16 @@ enum { BURST = 50, TIMEOUT_MS = 30000 };
 
 /* ---- The clock ---- */
 
-static bool stands_still;
+static atomic_bool stands_still;
 
 MU_EXPORT uint64_t uv_hrtime(void)
 {
-    static uint64_t last;
+    static atomic_uint_fast64_t last;
     struct timespec now;
 
-    if (!stands_still && clock_gettime(CLOCK_MONOTONIC, &now) == 0)
-        last = (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
-    return last;
+    if (!atomic_load(&stands_still) && clock_gettime(CLOCK_MONOTONIC, &now) == 0)
+        atomic_store(&last, (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec);
+    return atomic_load(&last);
 }
 
 /* ---- A resolver for which all are there when there is a file ---- */
@@ -159,7 +159,7 @@ static int set_up_with(void (*make)(mu_resolver **ret_resolver))
     (void)snprintf(source.file, sizeof source.file, "%s/all", source.folder);
     make(&resolver);
     (void)uv_hrtime();
-    stands_still = true;
+    atomic_store(&stands_still, true);
     desk_open(&desk, resolver, -1);
     (void)uv_timer_init(&desk.loop, &limit.timer);
     return 0;
@@ -188,7 +188,7 @@ static int tear_down(void **state)
     char command[128];
 
     (void)state;
-    stands_still = false;
+    atomic_store(&stands_still, false);
     uv_close((uv_handle_t *)&limit.timer, NULL);
     desk_close(&desk, false, 0);
     (void)snprintf(command, sizeof command, "rm -rf %s", source.folder);
