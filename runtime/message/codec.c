@@ -187,31 +187,12 @@ static inline bool is_bytes(const struct mu__field *field)
            field->type == MU__FIELD_raw || field->type == MU__FIELD_value;
 }
 
-/* Whether the bytes of all optional fields are zero: then none is present. Mostly none
- * is, and this is faster than a look at each. */
-static inline bool are_zero(const unsigned char *at, const unsigned char *end)
-{
-    uint64_t bits = 0;
-    uint64_t words[2];
-
-    for (; end - at >= (ptrdiff_t)sizeof words; at += sizeof words) {
-        memcpy(words, at, sizeof words);
-        bits |= words[0] | words[1];
-    }
-    for (; at < end; at++)
-        bits |= *at;
-    return bits == 0;
-}
-
 /* Fields to write: those behind the last one that is present are left out. They are
  * compared one by one, because the padding between them is undefined. */
 static size_t count_present(const struct mu__row *row, const unsigned char *body)
 {
     size_t count = row->fields_count;
 
-    if (count > row->required_count &&
-        are_zero(body + row->fields[row->required_count].offset, body + row->body_size))
-        return row->required_count;
     while (count > row->required_count &&
            is_absent(&row->fields[count - 1], body + row->fields[count - 1].offset))
         count--;
