@@ -80,13 +80,18 @@ static void *relay(void *arg)
     (void)arg;
     there.sin_port = htons((uint16_t)port);
     there.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    for (int i = 0; i < WAYS_MAX; i++) {
+    for (int i = 0; i < WAYS_MAX;) {
         int fd = accept4(listener, NULL, NULL, SOCK_CLOEXEC);
 
-        if (fd < 0 || connect(outside[i], (struct sockaddr *)&there, sizeof there) != 0)
+        if (fd < 0)
             break;
+        if (connect(outside[i], (struct sockaddr *)&there, sizeof there) != 0) {
+            (void)close(fd);    /* the chief does not listen yet */
+            continue;
+        }
         start_pump(fd, outside[i]);
         start_pump(outside[i], fd);
+        i++;
     }
     return NULL;
 }
