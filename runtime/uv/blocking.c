@@ -22,15 +22,25 @@ struct mu__blocking_jobs {
     void *arg;
 };
 
-struct pool {
-    struct mu__list waiting;    /* in order */
-    unsigned threads;
+struct job_thread {
+    enum { UNUSED, STARTED, ENDED } phase;
+    struct pool *pool;
+    pthread_t thread;
 };
 
-/* Pools belong to the process, as libuv's does. `lock` guards them, the private fields of
- * jobs, and have_run. */
+struct pool {
+    struct mu__list waiting;    /* in order */
+    unsigned threads;           /* STARTED */
+    struct job_thread slots[MU__BLOCKING_NET_THREADS_MAX];
+};
+
+/* Pools belong to the process, as libuv's does. `lock` guards all of this, the private
+ * fields of jobs, and have_run. */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_cond_t has_ended = PTHREAD_COND_INITIALIZER;
 static struct pool pools[MU__BLOCKING_POOLS];
+static unsigned ending_count;   /* STARTED ones without a job */
+static unsigned open_count;     /* mu__blocking_jobs */
 
 /* ---- A child that was forked ---- */
 
@@ -48,6 +58,9 @@ static void after_fork(void)
 static void begin_in_child(void)
 {
     memset(pools, 0, sizeof pools);
+    (void)pthread_cond_init(&has_ended, NULL);
+    ending_count = 0;
+    open_count = 0;
     (void)pthread_mutex_unlock(&lock);
 }
 
@@ -74,56 +87,89 @@ static void wake_locked(struct mu__blocking_jobs *jobs)
 }
 
 /* Hand a job that has run to its owner, whose jobs are open as long as one of them is not
- * done; false: it was dropped. */
-static bool give_back_locked(struct mu__blocking_job *job)
+ * done. */
+static void give_back_locked(struct mu__blocking_job *job)
 {
     struct mu__blocking_jobs *jobs = job->jobs;
 
-    job->phase = MU__BLOCKING_HAS_RUN;
-    if (jobs == NULL)
-        return false;
     mu__list_append(&jobs->have_run, &job->node);
     wake_locked(jobs);
-    return true;
 }
 
-static void job_end(struct mu__blocking_job *job)
+/* Run a job and end it; its owner hears of it when the thread has no job any more. */
+static void run_locked(struct mu__blocking_job *job)
 {
-    bool was_given;
-
-    (void)pthread_mutex_lock(&lock);
-    was_given = give_back_locked(job);
+    job->phase = MU__BLOCKING_RUNS;
+    ending_count--;
     (void)pthread_mutex_unlock(&lock);
-    if (!was_given)
+    job->run(job);
+    (void)pthread_mutex_lock(&lock);
+    job->phase = MU__BLOCKING_HAS_RUN;
+    if (job->jobs != NULL) {
+        give_back_locked(job);
+    } else {
+        (void)pthread_mutex_unlock(&lock);
         job->dropped(job);
+        (void)pthread_mutex_lock(&lock);
+    }
+    ending_count++;
 }
 
 static void *work(void *arg)
 {
-    struct pool *pool = arg;
+    struct job_thread *own = arg;
     struct mu__blocking_job *job;
 
     (void)pthread_mutex_lock(&lock);
-    while ((job = take(&pool->waiting)) != NULL) {
-        job->phase = MU__BLOCKING_RUNS;
-        (void)pthread_mutex_unlock(&lock);
-        job->run(job);
-        job_end(job);
-        (void)pthread_mutex_lock(&lock);
-    }
-    pool->threads--;
+    while ((job = take(&own->pool->waiting)) != NULL)
+        run_locked(job);
+    own->pool->threads--;
+    own->phase = ENDED;
+    ending_count--;
+    (void)pthread_cond_broadcast(&has_ended);
     (void)pthread_mutex_unlock(&lock);
     return NULL;
 }
 
-static bool start_thread(struct pool *pool)
+/* A thread that has ended does not run any code when this returns: not even the end of
+ * what a library, OpenSSL say, keeps for each thread. */
+static void join_ended_locked(struct pool *pool)
 {
-    pthread_t thread;
+    for (unsigned i = 0; i < MU__BLOCKING_NET_THREADS_MAX; i++) {
+        struct job_thread *own = &pool->slots[i];
 
-    if (mu__thread_start(work, pool, &thread) != 0)
-        return false;
-    (void)pthread_detach(thread);
-    return true;
+        if (own->phase == ENDED) {
+            (void)pthread_join(own->thread, NULL);
+            own->phase = UNUSED;
+        }
+    }
+}
+
+/* A job that hangs is not waited for. */
+static void join_idle(void)
+{
+    (void)pthread_mutex_lock(&lock);
+    if (--open_count == 0) {
+        while (ending_count > 0)
+            (void)pthread_cond_wait(&has_ended, &lock);
+        for (unsigned i = 0; i < MU__BLOCKING_POOLS; i++)
+            join_ended_locked(&pools[i]);
+    }
+    (void)pthread_mutex_unlock(&lock);
+}
+
+static void start_thread_locked(struct pool *pool)
+{
+    struct job_thread *own = pool->slots;
+
+    while (own->phase != UNUSED)
+        own++;
+    own->pool = pool;
+    if (mu__thread_start(work, own, &own->thread) != 0)
+        return;
+    own->phase = STARTED;
+    pool->threads++;
+    ending_count++;
 }
 
 /* ---- The owner's side ---- */
@@ -197,6 +243,9 @@ int mu__blocking_open(uv_loop_t *loop, struct mu__blocking_jobs **ret_jobs)
         free(jobs);
         return -MU_ENOMEM;
     }
+    (void)pthread_mutex_lock(&lock);
+    open_count++;
+    (void)pthread_mutex_unlock(&lock);
     *ret_jobs = jobs;
     return 0;
 }
@@ -216,9 +265,10 @@ int mu__blocking_start(struct mu__blocking_jobs *jobs, struct mu__blocking_job *
     job->jobs = jobs;
     job->phase = MU__BLOCKING_WAITS;
     (void)pthread_mutex_lock(&lock);
+    join_ended_locked(pool);
     mu__list_append(&pool->waiting, &job->node);
-    if (pool->threads < threads_max(job->pool) && start_thread(pool))
-        pool->threads++;
+    if (pool->threads < threads_max(job->pool))
+        start_thread_locked(pool);
     if (pool->threads == 0) {
         mu__list_remove(&pool->waiting, &job->node);
         rv = -MU_EEXHAUSTED;
@@ -270,6 +320,7 @@ void mu__blocking_close(struct mu__blocking_jobs *jobs, void (*closed)(void *arg
                         void *arg)
 {
     assert(mu__list_is_empty(&jobs->have_run));
+    join_idle();
     if (!jobs->has_loop) {
         uv_cond_destroy(&jobs->has_news);
         free(jobs);

@@ -7,7 +7,8 @@
  * that hangs in one does not hold up another. A pool has MU__BLOCKING_THREADS_MAX
  * threads at most, for the whole process (HTTP and DNS: MU__BLOCKING_NET_THREADS_MAX);
  * further jobs wait in order. A thread ends when its pool has no job left, and takes no
- * signals.
+ * signals. When the last owner of jobs is closed, no thread is left but those whose job
+ * was dropped and hangs.
  *
  * Jobs belong to a loop, or to a thread that waits for them itself.
  *

@@ -153,6 +153,49 @@ static void test_one_thread(void **state)
     end_hanging();
 }
 
+/* ---- Threads that have nothing to do ---- */
+
+static pthread_key_t key;
+static unsigned keys_freed;
+
+static void free_slowly(void *value)
+{
+    (void)value;
+    (void)usleep(100000);
+    keys_freed++;
+}
+
+/* A library, as OpenSSL, that keeps something for each thread. */
+static void run_with_key(struct mu__blocking_job *job)
+{
+    (void)job;
+    (void)pthread_setspecific(key, &keys_freed);
+}
+
+static void ignore(struct mu__blocking_job *job)
+{
+    (void)job;
+}
+
+/* When the last owner of jobs is closed, they have ended, whole. */
+static void test_idle_threads_have_ended(void **state)
+{
+    struct mu__blocking_job job = {.pool = MU__BLOCKING_FILES,
+                                   .run = run_with_key,
+                                   .done = ignore,
+                                   .dropped = ignore};
+    struct mu__blocking_jobs *jobs;
+
+    (void)state;
+    assert_int_equal(pthread_key_create(&key, free_slowly), 0);
+    assert_int_equal(mu__blocking_open(NULL, &jobs), 0);
+    assert_int_equal(mu__blocking_start(jobs, &job), 0);
+    mu__blocking_wait(jobs, UINT64_MAX);
+    mu__blocking_close(jobs, NULL, NULL);
+    assert_int_equal(keys_freed, 1);
+    assert_int_equal(pthread_key_delete(key), 0);
+}
+
 static void test_others_are_answered(void **state)
 {
     const struct mu__request file = {.kind = MU__REQUEST_FILE, .name = "/dev/null"};
@@ -272,6 +315,7 @@ int main(int argc, char **argv)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_no_thread),
         cmocka_unit_test(test_one_thread),
+        cmocka_unit_test(test_idle_threads_have_ended),
         cmocka_unit_test(test_others_are_answered),
         cmocka_unit_test(test_closing_waits_for_none),
         cmocka_unit_test(test_it_goes_on),
