@@ -161,6 +161,33 @@ static void test_barriers_go_on_with_a_full_disk(void **state)
     service_end(p.s);
 }
 
+/* A change that is refused for want of room takes none, however many are refused: it has
+ * no result that is kept, and is tried again when it is asked again. */
+static void test_refusals_take_no_room(void **state)
+{
+    enum { FIRST = 100, REFUSED = 50 };
+    struct pair p = begin(&mu__store_journal);
+    struct coord_keys *keys = service_state(p.s, 0)->keys;
+    uint64_t before;
+
+    (void)state;
+    fill_the_disk(&p, p.s->hosts[0].storage);
+    before = mu__results_count(keys->results);
+    for (uint64_t i = 0; i < REFUSED; i++) {
+        (void)service_text(p.w1);
+        tell_increment(p.w1, FIRST + i, FIRST);
+        assert_non_null(strstr(service_text(p.w1), "the store is full: "));
+    }
+    assert_int_equal(mu__results_count(keys->results), before);
+    (void)delete(p.w0, "k0");
+    (void)delete(p.w0, "k1");
+    service_run(p.s, 2000);
+    (void)service_text(p.w1);
+    tell_increment(p.w1, FIRST, FIRST);
+    assert_non_null(strstr(service_text(p.w1), "number=1\n"));
+    service_end(p.s);
+}
+
 /* A file that cannot be read takes the service away, and agents hear why. */
 static void test_agents_hear_of_a_foreign_file(void **state)
 {
@@ -451,6 +478,7 @@ int main(void)
         cmocka_unit_test(test_a_full_disk),
         cmocka_unit_test(test_a_full_disk_stops_changes_alone),
         cmocka_unit_test(test_barriers_go_on_with_a_full_disk),
+        cmocka_unit_test(test_refusals_take_no_room),
         cmocka_unit_test(test_agents_hear_of_a_foreign_file),
         cmocka_unit_test(test_rewrite),
         cmocka_unit_test(test_revisions_ascend),
