@@ -49,10 +49,57 @@ static char *next_block(char **at, const char *language)
     return start;
 }
 
-/* Parse one document and give its kind back. */
-static void check_document(const char *text, size_t size, const char *kinds)
+static const cJSON *named(const cJSON *list, const char *name)
+{
+    const cJSON *item;
+
+    cJSON_ArrayForEach(item, list)
+        if (strcmp(cJSON_GetStringValue(cJSON_GetObjectItem(item, "name")), name) == 0)
+            return item;
+    return NULL;
+}
+
+/* Each container of a pod has the cluster's key, from a secret: otherwise each pod would
+ * make a key of its own, and refuse the others. */
+static unsigned check_keys(const cJSON *pod)
+{
+    const cJSON *container;
+    unsigned count = 0;
+
+    cJSON_ArrayForEach(container, cJSON_GetObjectItem(pod, "containers")) {
+        const cJSON *key = named(cJSON_GetObjectItem(container, "env"),
+                                 "MUSTER_KEY_FILE");
+        const cJSON *mount = named(cJSON_GetObjectItem(container, "volumeMounts"), "key");
+        const char *path = cJSON_GetStringValue(cJSON_GetObjectItem(mount, "mountPath"));
+
+        assert_non_null(key);
+        assert_non_null(path);
+        assert_memory_equal(cJSON_GetStringValue(cJSON_GetObjectItem(key, "value")), path,
+                            strlen(path));
+        count++;
+    }
+    if (count > 0)
+        assert_non_null(cJSON_GetObjectItem(
+            named(cJSON_GetObjectItem(pod, "volumes"), "key"), "secret"));
+    return count;
+}
+
+/* Of all pods in a document, at any depth. */
+static unsigned check_all_keys(const cJSON *item)
+{
+    unsigned count = check_keys(item);
+    const cJSON *inner;
+
+    cJSON_ArrayForEach(inner, item)
+        count += check_all_keys(inner);
+    return count;
+}
+
+/* Parse one document, of one of these kinds. Returns the number of its containers. */
+static unsigned check_document(const char *text, size_t size, const char *kinds)
 {
     const cJSON *kind;
+    unsigned containers;
     cJSON *root;
     mu_error error;
 
@@ -64,38 +111,41 @@ static void check_document(const char *text, size_t size, const char *kinds)
         fail_msg("nobody expects a %s", kind->valuestring);
     assert_true(cJSON_IsString(cJSON_GetObjectItemCaseSensitive(root, "apiVersion")));
     assert_true(cJSON_IsObject(cJSON_GetObjectItemCaseSensitive(root, "metadata")));
+    containers = check_all_keys(root);
     cJSON_Delete(root);
+    return containers;
 }
 
-static unsigned check_blocks(const char *path, const char *kinds)
+static void check_blocks(const char *path, const char *kinds, unsigned documents_count,
+                         unsigned containers_count)
 {
     char *page = read_page(path);
     char *at = page;
     unsigned documents = 0;
+    unsigned containers = 0;
 
     for (char *block = next_block(&at, "yaml"); block != NULL;
          block = next_block(&at, "yaml")) {
         while (block != NULL) {
             char *end = strstr(block, "\n---\n");
 
-            check_document(block, end == NULL ? strlen(block) : (size_t)(end - block) + 1,
-                           kinds);
+            containers += check_document(
+                block, end == NULL ? strlen(block) : (size_t)(end - block) + 1, kinds);
             documents++;
             block = end == NULL ? NULL : end + 5;
         }
     }
     free(page);
-    return documents;
+    assert_int_equal(documents, documents_count);
+    assert_int_equal(containers, containers_count);
 }
 
 static void test_yaml_of_the_pages(void **state)
 {
     (void)state;
-    assert_int_equal(check_blocks("docs/resolvers/kubernetes.md",
-                                  "Service Job StatefulSet JobSet ServiceAccount Role "
-                                  "RoleBinding"),
-                     9);
-    assert_int_equal(check_blocks("docs/resolvers/kubeflow.md", "TFJob"), 1);
+    check_blocks("docs/resolvers/kubernetes.md",
+                 "Service Job StatefulSet JobSet ServiceAccount Role RoleBinding", 9, 4);
+    check_blocks("docs/resolvers/kubeflow.md", "TFJob", 1, 3);
 }
 
 /* What the Indexed Job sets comes to the cluster behind it. */
