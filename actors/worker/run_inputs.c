@@ -325,6 +325,10 @@ static int check_pull(const struct worker *w, const struct mu__pinned_item *item
         return mu_error_set(error, -MU_EPRECONDITION,
                             "it is an object or holds one, which cannot leave %s",
                             w->config.task);
+    if (item->bytes > MU__VALUE_BYTES_MAX)
+        return mu_error_set(error, -MU_EEXHAUSTED,
+                            "it has %" PRIu64 " bytes, and at most %d can be sent",
+                            item->bytes, MU__VALUE_BYTES_MAX);
     return 0;
 }
 
@@ -341,10 +345,9 @@ void mu__worker_on_pull(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
         rv = send_pulled(ctx, msg->from, item);
     else
         rv = send_pulled_error(ctx, msg->from, body->input, &error);
-    if (rv == -MU_ERANGE || rv == -MU_ENOMEM) {
+    if (rv == -MU_ENOMEM) {
         (void)mu_error_set(&error, -MU_EEXHAUSTED, "it cannot be sent: %s",
-                           rv == -MU_ERANGE ? "it is larger than a message may be"
-                                            : mu_strerror(rv));
+                           mu_strerror(rv));
         (void)send_pulled_error(ctx, msg->from, body->input, &error);
     }
 }

@@ -65,13 +65,6 @@ static int send_result(struct mu__ctx *ctx, struct mu_run *run)
 /* A RESULT that cannot be sent because its chief is gone is dropped. */
 void mu__worker_send_outcome(struct mu__ctx *ctx, struct mu_run *run)
 {
-    int rv = send_result(ctx, run);
-
-    if (rv == -MU_ERANGE) {
-        run->code = mu_run_fail(run, -MU_EEXHAUSTED,
-                                "the result is larger than a message may be");
-        rv = send_result(ctx, run);
-    }
-    if (rv == -MU_ENOMEM)
+    if (send_result(ctx, run) == -MU_ENOMEM)
         mu__log(ctx, MU__LOG_ERROR, "out of memory: a result is lost");
 }

@@ -392,6 +392,55 @@ static void test_objects_do_not_travel(void **state)
                 "it is an object or holds one, which cannot leave /job:worker/task:3");
 }
 
+/* ---- Results that no message has room for ---- */
+
+static int give_large(mu_run *run, void *user)
+{
+    static const uint64_t dims[1] = {MU__VALUE_BYTES_MAX + 1};
+
+    (void)lone_called(run, user);
+    mu_run_return(run, mu_value_tensor(MU_U8, 1, dims, NULL));
+    return 0;
+}
+
+static int set_up_large(void **state)
+{
+    static const struct lone_function own[] = {{"large", give_large, 0}};
+
+    return lone_set_up_with(state, own, 1);
+}
+
+/* The error says how large it is, and how large it may be. */
+static void test_result_beyond_the_bound(void **state)
+{
+    struct fixture *f = *state;
+
+    RUN(f, 1, "large");
+    work(f);
+    expect_error(f, 1, MU_EEXHAUSTED, MU_ERROR_FUNCTION,
+                 "the result has 1073741848 bytes, and at most 1073741824 can be sent: "
+                 "return it in parts");
+}
+
+/* One that was kept is found to be too large when it is fetched. */
+static void test_kept_result_beyond_the_bound(void **state)
+{
+    struct fixture *f = *state;
+    struct worker *worker = worker_of(f);
+    struct mu__pinned_item *item;
+    uint64_t bytes;
+
+    RUN(f, 1, "echo", mu_value_int(7), MU__CLOSURE_KEEP);
+    work(f);
+    expect_result(f, 1, NULL);
+    item = mu__pinned_find(&worker->pinned, CHIEF, 1);
+    bytes = item->bytes;
+    item->bytes = MU__VALUE_BYTES_MAX + 1;
+    expect_pull(f, 1, MU_EEXHAUSTED, NULL,
+                "it has 1073741825 bytes, and at most 1073741824 can be sent");
+    item->bytes = bytes;
+}
+
 #define WORKER_TEST(test) \
     cmocka_unit_test_setup_teardown(test, lone_set_up, lone_tear_down)
 
@@ -414,6 +463,9 @@ int main(void)
         WORKER_TEST(test_runs_bound),
         WORKER_TEST(test_objects),
         WORKER_TEST(test_objects_do_not_travel),
+        cmocka_unit_test_setup_teardown(test_result_beyond_the_bound, set_up_large,
+                                        lone_tear_down),
+        WORKER_TEST(test_kept_result_beyond_the_bound),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
