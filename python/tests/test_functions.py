@@ -189,6 +189,11 @@ def test_a_chain_of_remote_values(coordinator):
     assert value.fetch(30) == 50
 
 
+def test_a_function_of_ten_thousand_remote_values(coordinator):
+    values = [coordinator.schedule(jobs.same, (i,)) for i in range(10000)]
+    assert coordinator.schedule(sum, (values,)).fetch(60) == sum(range(10000))
+
+
 def test_kept_results_stay_on_the_worker_until_they_are_used(coordinator):
     kept = coordinator.schedule(jobs.same, (np.arange(1000.0),), keep=True)
     total = coordinator.schedule(lambda array: array.sum(), (kept,))

@@ -310,6 +310,14 @@ def test_a_cluster_on_ports(own_cluster):
         assert coordinator.schedule(jobs.same, (1,)).fetch(30) == 1
 
 
+def test_windows_of_a_cluster_are_options_of_its_nodes(own_cluster, tmp_path):
+    cluster = own_cluster(workers=1, journal=str(tmp_path / "journal"),
+                          journal_keep=1000, journal_keep_window=60, server_failures=2,
+                          server_failures_window=60)
+    with muster.ClusterCoordinator(cluster) as coordinator:
+        assert coordinator.schedule(jobs.same, (1,), name="one").fetch(30) == 1
+
+
 def test_a_signal_stops_a_worker_for_good_only_when_it_is_killed(own_cluster):
     cluster = own_cluster(workers=2, silence=1.0)
     with muster.ClusterCoordinator(cluster) as coordinator:
