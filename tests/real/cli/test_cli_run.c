@@ -507,6 +507,8 @@ static void test_status(void **state)
     (void)snprintf(address, sizeof address, "%.*s", (int)strcspn(at, "\n"), at);
     check_status_json(address);
     check_status_text(address);
+    cli_read(&run);
+    assert_null(strstr(run.text, "/job:client/"));  /* those who asked are not logged */
     check_status_watch(address);
     check_status_watch_json(address);
     cli_expect_code(&run, 128 + SIGTERM);
