@@ -233,6 +233,18 @@ static void test_parent_with_a_pipe(void **state)
     cli_expect_code(&run, 128 + SIGTERM);
 }
 
+/* A task that reaches neither the chief nor a host of the service ends by itself. */
+static void test_orphan(void **state)
+{
+    (void)state;
+    cli_start(&run, NULL, "node", "--cluster",
+              "{\"chief\":[\"127.0.0.1:1\"],\"worker\":[\"127.0.0.1:0\"]}", "--task",
+              "worker:0", "--orphan-ms", "500", "--log-level", "warn", NULL);
+    cli_expect_code(&run, 1);
+    (void)cli_expect(&run, NULL, "ERROR /job:worker/task:0 job: for 500 ms there has "
+                                 "been no link to /job:chief/task:0 at ");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -242,6 +254,7 @@ int main(void)
         cmocka_unit_test(test_barrier_of_a_program),
         cmocka_unit_test(test_host_that_comes_later),
         cmocka_unit_test(test_parent_with_a_pipe),
+        cmocka_unit_test(test_orphan),
     };
 
     return cmocka_run_group_tests_name("cli ended tasks", tests, compile, clean);
