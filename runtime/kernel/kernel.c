@@ -325,6 +325,16 @@ static struct actor *actor_new(struct mu__kernel *kernel,
     return actor;
 }
 
+static void end_batch(struct mu__ctx *ctx, struct actor *actor)
+{
+    void (*after_batch)(struct mu__ctx *, void *) =
+        actor->dispatch->behavior->after_batch;
+
+    ctx->current = NULL;
+    if (after_batch != NULL && !actor->stopping)
+        after_batch(ctx, actor->state);
+}
+
 /* An actor that stops itself in init() ends after it. */
 static int run_init(struct mu__ctx *ctx, struct actor *actor, const void *arg)
 {
@@ -335,6 +345,8 @@ static int run_init(struct mu__ctx *ctx, struct actor *actor, const void *arg)
     ctx->kernel->running = actor;
     if (behavior->init != NULL)
         rv = behavior->init(ctx, actor->state, arg);
+    if (rv == 0)
+        end_batch(ctx, actor);
     ctx->kernel->running = running;
     return rv;
 }
@@ -432,6 +444,7 @@ static int run_actor(struct mu__kernel *kernel, struct actor *actor, int budget)
             handle(&ctx, actor, msg);
         count++;
     }
+    end_batch(&ctx, actor);
     kernel->running = NULL;
     actor->ready = false;
     if (actor->stopping)
@@ -448,6 +461,7 @@ void mu__kernel_handle(struct mu__kernel *kernel, struct actor *actor,
 
     kernel->running = actor;
     handle(&ctx, actor, msg);
+    end_batch(&ctx, actor);
     kernel->running = NULL;
     if (!actor->stopping)
         return;

@@ -37,6 +37,11 @@ struct mu__behavior {
     const struct mu__handler *handlers;
     size_t handlers_count;
     int (*init)(struct mu__ctx *ctx, void *state, const void *arg); /* may be NULL */
+
+    /* Called after init, and each time that the actor has handled some of its messages,
+     * before another actor runs; not when it is stopping. What it sends is handled as
+     * what a handler sends. May be NULL. */
+    void (*after_batch)(struct mu__ctx *ctx, void *state);
     void (*done)(struct mu__ctx *ctx, void *state);                 /* may be NULL */
 };
 
