@@ -120,9 +120,9 @@ void mu__client_on_release(struct mu__ctx *ctx, void *state, struct mu__msg *msg
 
 /* ---- pending.c: closures that wait for their inputs ---- */
 
-/* Send the closures whose inputs are ready. Every handler that may resolve a future calls
- * this at its end. */
-void mu__client_settle(struct mu__ctx *ctx, struct client_actor *c);
+/* After each batch of messages: send the closures whose inputs are ready, and use the
+ * room at the chief. */
+void mu__client_after_batch(struct mu__ctx *ctx, void *state);
 
 /* One of the closure's inputs is resolved. */
 void mu__client_input_ready(struct client_actor *c, struct mu__pending_closure *closure);

@@ -190,7 +190,6 @@ static void fail_lost(struct mu__ctx *ctx, struct client_actor *c,
     error.kind = MU_ERROR_INPUT;
     mu__client_name_failure(body, lost, &error);
     mu__client_failed(ctx, c, slot, &error);
-    mu__client_settle(ctx, c);
 }
 
 /* Give a new closure a slot, and its message the token. False: it was resolved. */
@@ -249,7 +248,6 @@ static void cancel(struct mu__ctx *ctx, struct client_actor *c, uint64_t token)
     slot = mu__client_take_slot(ctx, c, token);
     (void)mu_error_set(&error, -MU_ECANCELLED, "cancelled before it ran");
     mu__client_cancelled(ctx, c, &slot, &error);
-    mu__client_settle(ctx, c);
 }
 
 static void on_cancel_future(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
@@ -363,7 +361,6 @@ static void on_resolved(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
     } else {
         mu__client_ended(ctx, c, &slot, &error);
     }
-    mu__client_settle(ctx, c);
 }
 
 /* An error of no closure. After an error of the chief itself (MU_ERROR_CHIEF) the chief
@@ -383,7 +380,6 @@ static void on_fault(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
     else
         mu__client_note_error(c, &error);
     mu__client_review(ctx, c);
-    mu__client_settle(ctx, c);
 }
 
 /* ---- calls of the program ---- */
@@ -439,7 +435,6 @@ static void end_session(struct mu__ctx *ctx, struct client_actor *c)
     mu__client_room_end(ctx, c, "the coordinator is being closed");
     c->session.ending = true;
     mu__client_start_cancelling(ctx, c);
-    mu__client_settle(ctx, c);
 }
 
 static void call_session(struct mu__ctx *ctx, struct client_actor *c,
@@ -486,7 +481,6 @@ static void on_call(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
         call_session(ctx, c, call);
         break;
     }
-    mu__client_settle(ctx, c);
 }
 
 static void on_report(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
@@ -505,7 +499,6 @@ static void on_timer(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
     if (!mu__client_timeout_passed(ctx, c, body->timer) &&
         !mu__client_room_timer(ctx, c, body->timer))
         mu__client_over_deadline(ctx, c, body->timer);
-    mu__client_settle(ctx, c);
 }
 
 /* ---- node news ---- */
@@ -566,7 +559,6 @@ static void on_node_down(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
     mu__client_room_forget(c);
     mu__client_forget_pinned(ctx, c, &error);
     mu__client_fail_requests(ctx, c, &error);
-    mu__client_settle(ctx, c);
 }
 
 static void on_node_trouble(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
@@ -656,5 +648,6 @@ const struct mu__behavior mu__client = {
     .handlers = handlers,
     .handlers_count = sizeof handlers / sizeof handlers[0],
     .init = init,
+    .after_batch = mu__client_after_batch,
     .done = done,
 };

@@ -189,7 +189,6 @@ void mu__client_on_fetched(struct mu__ctx *ctx, void *state, struct mu__msg *msg
         wake_all(ctx, c, future, NULL);
     }
     mu__held_unref(&future->held);
-    mu__client_settle(ctx, c);
 }
 
 void mu__client_forget_pinned(struct mu__ctx *ctx, struct client_actor *c,

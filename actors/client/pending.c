@@ -311,14 +311,18 @@ void mu__client_hand_over(struct client_actor *c, uint32_t slot, struct mu__msg 
     mu__pending_free(closure);
 }
 
-void mu__client_settle(struct mu__ctx *ctx, struct client_actor *c)
+/* What cannot be sent fails, and then others that need its result do. */
+void mu__client_after_batch(struct mu__ctx *ctx, void *state)
 {
+    struct client_actor *c = state;
     struct mu__pending_closure *closure;
 
-    while ((closure = first_of(&c->pending.ready)) != NULL)
-        launch(ctx, c, closure);
-    if (c->room.waiting > 0 || c->room.lacks_reported != 0)
-        mu__client_room_use(ctx, c);
+    do {
+        while ((closure = first_of(&c->pending.ready)) != NULL)
+            launch(ctx, c, closure);
+        if (c->room.waiting > 0 || c->room.lacks_reported != 0)
+            mu__client_room_use(ctx, c);
+    } while (first_of(&c->pending.ready) != NULL);
 }
 
 void mu__client_cancel_pending(struct mu__ctx *ctx, struct client_actor *c)
@@ -342,6 +346,8 @@ void mu__client_over_deadline(struct mu__ctx *ctx, struct client_actor *c, uint6
     if (closure == NULL)
         return;
     closure->timer = 0;
+    if (closure->missing == 0)  /* it is about to be sent */
+        return;
     body = mu__body(closure->msg);
     (void)mu_error_set(&error, -MU_EDEADLINE,
                        "the closure waited for %" PRIu32 " of its inputs until its "
@@ -367,7 +373,8 @@ static void wait_for_inputs(struct client_actor *c, struct mu__pending_closure *
         mu__client_waiter_add(future, &input->waiter);
         closure->missing++;
     }
-    move_to(closure->missing > 0 ? &c->pending.blocked : &c->pending.ready, closure);
+    if (closure->missing > 0)
+        move_to(&c->pending.blocked, closure);
 }
 
 static void begin_deadline(struct mu__ctx *ctx, struct client_actor *c,
@@ -404,5 +411,6 @@ void mu__client_on_pending(struct mu__ctx *ctx, void *state, struct mu__msg *msg
     closure->slot = (uint32_t)(token - 1);
     wait_for_inputs(c, closure);
     begin_deadline(ctx, c, closure);
-    mu__client_settle(ctx, c);
+    if (closure->missing == 0)
+        launch(ctx, c, closure);
 }

@@ -247,8 +247,6 @@ static void wait(struct mu__ctx *ctx, struct client_actor *c, uint32_t slot,
         (struct mu__room_entry){.msg = msg, .since_ms = mu__now_ms(ctx)};
     enqueue(&c->room, slot);
     begin_deadline(ctx, c, slot);
-    if (note_lack(c))
-        request_room(ctx, c, false);
 }
 
 void mu__client_dispatch(struct mu__ctx *ctx, struct client_actor *c, uint64_t token,
@@ -364,7 +362,6 @@ void mu__client_on_allow(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
     send_all(ctx, c);
     (void)note_lack(c);
     request_room(ctx, c, false);
-    mu__client_settle(ctx, c);
 }
 
 /* ---- texts for messages ---- */
