@@ -73,10 +73,11 @@ void mu__sup_fault(struct mu__ctx *ctx, struct supervisor *s, int code, uint32_t
 
 /* ---- dispatch.c ---- */
 
-/* Give out closures while there are any and a worker has room. */
-void mu__sup_dispatch(struct mu__ctx *ctx, struct supervisor *s);
+/* Remove the pinned results that nobody uses any more, and give out closures while there
+ * are any and a worker has room. */
+void mu__sup_after_batch(struct mu__ctx *ctx, void *state);
 
-/* The same of the closures that are for one worker alone, while it has room. */
+/* Give out the closures that are for one worker alone, while it has room. */
 void mu__sup_dispatch_affine(struct mu__ctx *ctx, struct supervisor *s, uint32_t number);
 
 /* The queue where a closure belongs; MU__LIST_NONE: out of memory. */
@@ -231,10 +232,9 @@ bool mu__sup_recomputed(struct mu__ctx *ctx, struct supervisor *s,
                         struct mu__closure *closure,
                         const struct closure_outcome *outcome, uint32_t number);
 
-/* Around a walk over a list of closures or pinned results: unused results are removed
- * when the last walk has ended, so that the walk's next entry stays valid. */
-void mu__sup_inputs_pause(struct supervisor *s);
-void mu__sup_inputs_resume(struct mu__ctx *ctx, struct supervisor *s);
+/* Remove the pinned results that are in the list of unused ones. Never inside of a walk
+ * over closures or results, whose next entry it may free. */
+void mu__sup_remove_unused_results(struct mu__ctx *ctx, struct supervisor *s);
 mu_value *mu__sup_per_worker_value(const struct supervisor *s);
 
 #endif

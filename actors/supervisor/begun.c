@@ -172,7 +172,6 @@ static uint64_t review_worker(struct mu__ctx *ctx, struct supervisor *s,
 void mu__sup_review_begun(struct mu__ctx *ctx, struct supervisor *s)
 {
     uint64_t next_ms = UINT64_MAX;
-    bool reviewed = false;
 
     for (uint32_t i = 1; i < s->members.workers_size; i++) {
         const struct mu__member_worker *worker = mu__membership_get(&s->members, i);
@@ -182,10 +181,7 @@ void mu__sup_review_begun(struct mu__ctx *ctx, struct supervisor *s)
             continue;
         delay_ms = review_worker(ctx, s, worker);
         next_ms = delay_ms < next_ms ? delay_ms : next_ms;
-        reviewed = true;
         mu__sup_dispatch_affine(ctx, s, i);
     }
     review_within(ctx, s, next_ms);
-    if (reviewed)
-        mu__sup_dispatch(ctx, s);
 }

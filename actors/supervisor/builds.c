@@ -207,7 +207,6 @@ static void go_on(struct mu__ctx *ctx, struct supervisor *s, uint32_t number)
     begin_waiting(ctx, s, number);
     update_hold(s, number);
     mu__sup_dispatch_affine(ctx, s, number);
-    mu__sup_dispatch(ctx, s);
 }
 
 void mu__sup_built(struct mu__ctx *ctx, struct supervisor *s, const struct mu__msg *msg)

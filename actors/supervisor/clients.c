@@ -138,10 +138,8 @@ void mu__sup_forget_client(struct mu__ctx *ctx, struct supervisor *s,
     client->slots_count = 0;
     mu__map_done(&client->tokens);
     mu__sup_room_leave(ctx, s, client);
-    mu__sup_inputs_pause(s);
     visit_waiting(ctx, s, number, forget);
     visit_in_flight(ctx, s, number, forget);
-    mu__sup_inputs_resume(ctx, s);
     mu__sup_inputs_client_lost(ctx, s, client->pid);
     mu__sup_unread_drop(ctx, s, client);
 }
@@ -164,11 +162,9 @@ static void fail_waiting(struct mu__ctx *ctx, struct supervisor *s,
 
 void mu__sup_fail_waiting(struct mu__ctx *ctx, struct supervisor *s)
 {
-    mu__sup_inputs_pause(s);
     for (uint32_t i = 1; i < s->clients.count; i++)
         if (s->clients.items[i].present)
             visit_waiting(ctx, s, i, fail_waiting);
-    mu__sup_inputs_resume(ctx, s);
 }
 
 void mu__sup_fault(struct mu__ctx *ctx, struct supervisor *s, int code, uint32_t kind,
@@ -421,7 +417,6 @@ void mu__sup_on_schedule(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
         mu__sup_watchdog_watch(ctx, s);
     if (has_options(body))
         begin(ctx, s, closure, body);
-    mu__sup_dispatch(ctx, s);
 }
 
 /* ---- Cancelling ---- */
@@ -461,10 +456,8 @@ void mu__sup_on_cancel_all(struct mu__ctx *ctx, void *state, struct mu__msg *msg
     if (client == NULL)
         return;
     number = (uint32_t)(client - s->clients.items);
-    mu__sup_inputs_pause(s);
     visit_waiting(ctx, s, number, cancel_waiting);
     visit_in_flight(ctx, s, number, request_stop);
-    mu__sup_inputs_resume(ctx, s);
 }
 
 struct mu__closure *mu__sup_closure_at(struct supervisor *s, mu__pid pid,

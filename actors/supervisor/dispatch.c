@@ -111,7 +111,6 @@ void mu__sup_queue_read(struct mu__ctx *ctx, struct supervisor *s)
     for (uint32_t i = 1; i < s->worker_states.size; i++)
         if (mu__closures_count(&s->closures, mu__list_affine(i)) > 0)
             after_queueing(ctx, s, mu__list_affine(i));
-    mu__sup_dispatch(ctx, s);
 }
 
 /* ---- Messages ---- */
@@ -382,23 +381,31 @@ static bool dispatch_queued(struct mu__ctx *ctx, struct supervisor *s)
 
 /* Ends with the first message that cannot be sent: until its NODE_DOWN the worker stays
  * in the lists, and would be picked again. */
-void mu__sup_dispatch(struct mu__ctx *ctx, struct supervisor *s)
+static void dispatch_all(struct mu__ctx *ctx, struct supervisor *s)
 {
     do {
-        bool goes_on = true;
-
-        if (mu__closures_count(&s->closures, MU__LIST_CONSTRAINED) > 0) {
-            mu__sup_inputs_pause(s);
-            goes_on = dispatch_constrained(ctx, s);
-            mu__sup_inputs_resume(ctx, s);
-        }
-        if (!goes_on || !dispatch_queued(ctx, s))
+        if (mu__closures_count(&s->closures, MU__LIST_CONSTRAINED) > 0 &&
+            !dispatch_constrained(ctx, s))
+            return;
+        if (!dispatch_queued(ctx, s))
             return;
     } while (s->exclusive_worker != 0 && release_unused(ctx, s));
     if (s->recalls.timer == 0 ||
         (s->recalls.is_late && s->members.crowded > 0 &&
          (s->recalls.has_ranks || mu__membership_may_idle(&s->members))))
         mu__sup_recall_watch(ctx, s);
+}
+
+/* A removed result may have made room at a worker; a closure that was resolved instead of
+ * being given out may have been the last one to use a result. */
+void mu__sup_after_batch(struct mu__ctx *ctx, void *state)
+{
+    struct supervisor *s = state;
+
+    do {
+        mu__sup_remove_unused_results(ctx, s);
+        dispatch_all(ctx, s);
+    } while (s->pinned.unused != NULL);
 }
 
 /* Whether the next closure for one worker alone may go to it; NULL: there is none. A

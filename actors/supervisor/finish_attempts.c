@@ -566,7 +566,6 @@ void mu__sup_on_result(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
         s->counts.stale++;
     if (closure == NULL && body->code == 0)
         mu__sup_drop_stale(ctx, s, msg->from.node, body->closure);
-    mu__sup_dispatch(ctx, s);
 }
 
 /* ---- Deadlines and timeouts of runs ---- */
@@ -668,7 +667,6 @@ void mu__sup_closure_timer(struct mu__ctx *ctx, struct supervisor *s,
         extra->deadline_ms = 0;
         if (!is_resolved) {
             expire(ctx, s, closure);
-            mu__sup_dispatch(ctx, s);
             return;
         }
     }
@@ -678,9 +676,7 @@ void mu__sup_closure_timer(struct mu__ctx *ctx, struct supervisor *s,
             mu__sup_queue_first(ctx, s, closure);
     } else if (is_stuck(ctx, extra, closure)) {
         give_up_stuck_or_request(ctx, s, closure);
-        mu__sup_dispatch(ctx, s);
         return;
     }
     mu__sup_arm(ctx, s, closure);
-    mu__sup_dispatch(ctx, s);
 }

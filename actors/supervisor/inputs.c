@@ -35,7 +35,7 @@ void mu__sup_on_release(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
 
     if (pinned != NULL && mu__pid_equal(pinned->client, msg->from)) {
         pinned->released = true;
-        mu__sup_pinned_remove_unused(ctx, s, pinned);
+        mu__sup_review_use(s, pinned);
     }
     if (pw != NULL)
         mu__sup_per_worker_release(ctx, s, pw, msg->from);
@@ -118,7 +118,7 @@ void mu__sup_drop_inputs(struct mu__ctx *ctx, struct supervisor *s,
 
         if (pinned != NULL) {
             pinned->users--;
-            mu__sup_pinned_remove_unused(ctx, s, pinned);
+            mu__sup_review_use(s, pinned);
         }
         if (pw != NULL) {
             pw->sent.users--;
@@ -264,7 +264,6 @@ int mu__sup_bring_inputs(struct mu__ctx *ctx, struct supervisor *s,
 
 void mu__sup_inputs_client_lost(struct mu__ctx *ctx, struct supervisor *s, mu__pid client)
 {
-    mu__sup_inputs_pause(s);
     for (size_t i = 0; i < s->pinned.by_number.capacity; i++) {
         struct pinned_result *pinned = s->pinned.by_number.entries[i].value;
 
@@ -272,9 +271,8 @@ void mu__sup_inputs_client_lost(struct mu__ctx *ctx, struct supervisor *s, mu__p
             !mu__pid_equal(pinned->client, client))
             continue;
         pinned->released = true;
-        mu__sup_pinned_remove_unused(ctx, s, pinned);
+        mu__sup_review_use(s, pinned);
     }
-    mu__sup_inputs_resume(ctx, s);
     mu__sup_per_worker_client_lost(ctx, s, client);
 }
 

@@ -58,9 +58,9 @@ void mu__sup_pinned_lost(struct mu__ctx *ctx, struct supervisor *s, uint32_t num
 void mu__sup_pinned_request(struct mu__ctx *ctx, struct supervisor *s,
                             struct pinned_result *pinned);
 
-/* Remove a result if its client has released it and no closure uses it. */
-void mu__sup_pinned_remove_unused(struct mu__ctx *ctx, struct supervisor *s,
-                                  struct pinned_result *pinned);
+/* A result's client has released it, or a closure uses it no longer: it is removed after
+ * the batch of messages if then it is unused. */
+void mu__sup_review_use(struct supervisor *s, struct pinned_result *pinned);
 
 /* ---- per_worker_values.c ---- */
 

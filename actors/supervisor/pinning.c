@@ -157,33 +157,28 @@ static void remove_pinned(struct mu__ctx *ctx, struct supervisor *s,
     mu__pinned_results_remove(&s->pinned, pinned);
 }
 
-void mu__sup_inputs_pause(struct supervisor *s)
+/* Removing one may leave others without a use: a loop and no recursion, since chains may
+ * be long. */
+void mu__sup_remove_unused_results(struct mu__ctx *ctx, struct supervisor *s)
 {
-    s->pinned.walks++;
-}
+    while (s->pinned.unused != NULL) {
+        struct pinned_result *pinned = s->pinned.unused;
 
-/* Removing one may release another: a loop and no recursion, since chains may be long. */
-void mu__sup_inputs_resume(struct mu__ctx *ctx, struct supervisor *s)
-{
-    while (s->pinned.walks == 1 && s->pinned.releasing != NULL) {
-        struct pinned_result *at = s->pinned.releasing;
-
-        s->pinned.releasing = at->next_releasing;
-        remove_pinned(ctx, s, at);
+        s->pinned.unused = pinned->next_unused;
+        if (pinned->users == 0)
+            remove_pinned(ctx, s, pinned);
+        else
+            pinned->is_unused = false;
     }
-    s->pinned.walks--;
 }
 
-void mu__sup_pinned_remove_unused(struct mu__ctx *ctx, struct supervisor *s,
-                                  struct pinned_result *pinned)
+void mu__sup_review_use(struct supervisor *s, struct pinned_result *pinned)
 {
-    if (pinned->leaving || !pinned->released || pinned->users > 0)
+    if (pinned->is_unused || !pinned->released || pinned->users > 0)
         return;
-    mu__sup_inputs_pause(s);
-    pinned->leaving = true;
-    pinned->next_releasing = s->pinned.releasing;
-    s->pinned.releasing = pinned;
-    mu__sup_inputs_resume(ctx, s);
+    pinned->is_unused = true;
+    pinned->next_unused = s->pinned.unused;
+    s->pinned.unused = pinned;
 }
 
 bool mu__sup_recomputed(struct mu__ctx *ctx, struct supervisor *s,
@@ -200,7 +195,6 @@ bool mu__sup_recomputed(struct mu__ctx *ctx, struct supervisor *s,
     s->counts.args_bytes -= mu__closure_bytes(closure);
     mu__closures_move_last(&s->closures, closure, MU__LIST_PINNED);
     pinned->holder = outcome->code == 0 ? number : 0;
-    mu__sup_inputs_pause(s);
     if (outcome->code == 0) {
         serve_waiting(ctx, s, pinned, NULL);
         if (pinned->fetches != NULL)
@@ -210,7 +204,6 @@ bool mu__sup_recomputed(struct mu__ctx *ctx, struct supervisor *s,
         answer_fetchers(ctx, s, pinned, &failure);
         serve_waiting(ctx, s, pinned, &failure);
     }
-    mu__sup_inputs_resume(ctx, s);
     return true;
 }
 
@@ -243,7 +236,6 @@ void mu__sup_on_fetch(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
         return;
     }
     mu__sup_pinned_request(ctx, s, pinned);
-    mu__sup_dispatch(ctx, s);
 }
 
 /* An empty content gets a buffer too: `backing` shows that the content is here. */
@@ -278,7 +270,6 @@ void mu__sup_on_pulled(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
         answer_fetchers(ctx, s, pinned, &there);
         serve_waiting(ctx, s, pinned, NULL);
     }
-    mu__sup_dispatch(ctx, s);
 }
 
 /* ---- Losses ---- */
@@ -300,7 +291,6 @@ void mu__sup_drop_stale(struct mu__ctx *ctx, struct supervisor *s, uint32_t node
 
 void mu__sup_pinned_lost(struct mu__ctx *ctx, struct supervisor *s, uint32_t number)
 {
-    mu__sup_inputs_pause(s);
     for (size_t i = 0; i < s->pinned.by_number.capacity; i++) {
         struct pinned_result *pinned = s->pinned.by_number.entries[i].value;
 
@@ -312,5 +302,4 @@ void mu__sup_pinned_lost(struct mu__ctx *ctx, struct supervisor *s, uint32_t num
             (pinned->waiting_count > 0 || pinned->fetches != NULL))
             compute(ctx, s, pinned);
     }
-    mu__sup_inputs_resume(ctx, s);
 }

@@ -200,7 +200,6 @@ void mu__sup_on_begun(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
         return;
     mu__sup_note_all_begun(ctx, s, worker->number, body->begun);
     mu__sup_recall_excess(ctx, s, worker);
-    mu__sup_dispatch(ctx, s);
 }
 
 /* ---- Closures that come back ---- */
@@ -269,7 +268,6 @@ void mu__sup_on_recalled(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
         (mu__membership_get(&s->members, number)->holds &
          (MU__HOLD_DRAIN | MU__HOLD_STUCK)) != 0)
         mu__sup_recall_all(ctx, s, number);
-    mu__sup_dispatch(ctx, s);
 }
 
 /* ---- Closures for idle workers ---- */

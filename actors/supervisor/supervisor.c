@@ -128,14 +128,9 @@ void mu__sup_resolve(struct mu__ctx *ctx, struct supervisor *s,
         mu__closures_move_last(&s->closures, closure, MU__LIST_PINNED);
         return;
     }
-    if (extra == NULL) {
-        mu__sup_remove(s, closure);
-        return;
-    }
-    mu__sup_inputs_pause(s);
-    mu__sup_drop_extra(ctx, s, closure);
+    if (extra != NULL)
+        mu__sup_drop_extra(ctx, s, closure);
     mu__sup_remove(s, closure);
-    mu__sup_inputs_resume(ctx, s);
 }
 
 void mu__sup_resolve_error(struct mu__ctx *ctx, struct supervisor *s,
@@ -456,5 +451,6 @@ const struct mu__behavior mu__supervisor = {
     .handlers = handlers,
     .handlers_count = sizeof handlers / sizeof handlers[0],
     .init = init,
+    .after_batch = mu__sup_after_batch,
     .done = done,
 };

@@ -128,7 +128,6 @@ void mu__sup_on_register(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
             ")", mu__sup_task_of(s, id).text, body->threads,
             mu__sup_window(s, mu__membership_get(&s->members, number)));
     mu__sup_dispatch_affine(ctx, s, number);
-    mu__sup_dispatch(ctx, s);
 }
 
 /* ---- Loss ---- */
@@ -266,7 +265,6 @@ static void lose(struct mu__ctx *ctx, struct supervisor *s,
     await_all(ctx, s);
     if ((lost.holds & MU__HOLD_DRAIN) != 0)
         has_left(ctx, s, lost.number);
-    mu__sup_dispatch(ctx, s);
 }
 
 void mu__sup_lose_worker(struct mu__ctx *ctx, struct supervisor *s,
@@ -359,7 +357,6 @@ void mu__sup_worker_timer(struct mu__ctx *ctx, struct supervisor *s, uint32_t nu
     }
     mu__membership_release(&s->members, number, MU__HOLD_START);
     mu__sup_dispatch_affine(ctx, s, number);
-    mu__sup_dispatch(ctx, s);
 }
 
 /* ---- Leaving ---- */

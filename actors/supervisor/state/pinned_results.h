@@ -23,8 +23,8 @@ struct pinned_result {
     bool released;              /* by its client */
     bool computing;             /* its closure is queued or in flight */
     bool pulling;
-    bool leaving;               /* in the list `releasing` */
-    struct pinned_result *next_releasing;
+    bool is_unused;             /* in the list of them */
+    struct pinned_result *next_unused;
     struct mu__buf *backing;    /* of the content that was pulled; NULL: none */
     struct mu__packed content;
     struct pinned_fetch *fetches;
@@ -39,8 +39,7 @@ struct pinned_result {
 /* Zeroed memory is empty. */
 struct pinned_results {
     struct mu__map by_number;           /* closure id -> struct pinned_result */
-    struct pinned_result *releasing;    /* to be removed when no walk is under way */
-    uint32_t walks;                     /* over lists and maps, under way */
+    struct pinned_result *unused;       /* to be removed after the batch of messages */
 };
 
 /* Frees all. */

@@ -30,6 +30,7 @@ static void test_queued(void **state)
     open_at(client);
     run_for(cluster, 20);   /* until the client knows how much room there is */
     schedule(client, "square", 3, closures);
+    run_for(cluster, 5);    /* the worker has the first one */
     urgent = cluster_schedule_with(client, "square", ASK(.priority = 1));
     run_until(cluster, 300);
 

@@ -92,8 +92,8 @@ static void test_put_back_when_full(void **state)
 /* ---- Order ---- */
 
 /* Scheduled from the least to the most urgent, two of each: run from the most to the
- * least urgent, and in order among equals. The first one scheduled has the worker at
- * once. */
+ * least urgent, and in order among equals. The first one scheduled has the worker before
+ * the others come. */
 static void test_priorities(void **state)
 {
     struct cluster *cluster = BEGIN(.workers = 1, .window = 1);
@@ -102,6 +102,7 @@ static void test_priorities(void **state)
     (void)state;
     open_at(cluster->chief);
     closures[0] = cluster_schedule(cluster->chief, "square");
+    run_for(cluster, 5);
     for (unsigned i = 0; i < 16; i++)
         closures[1 + i] = cluster_schedule_with(cluster->chief, "square",
                                                 ASK(.priority = 8 - i / 2));
@@ -136,6 +137,7 @@ static void test_usual(void **state)
     (void)state;
     open_at(cluster->chief);
     (void)cluster_schedule(cluster->chief, "square");
+    run_for(cluster, 5);
     (void)cluster_schedule_with(cluster->chief, "square", ASK(.priority = 6));
     (void)cluster_schedule(cluster->chief, "square");
     (void)cluster_schedule_with(cluster->chief, "square",

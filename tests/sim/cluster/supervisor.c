@@ -237,7 +237,7 @@ static void check_rest(struct cluster *cluster, const struct supervisor *s,
     if (s->effects.window.base != s->effects.last + 1)
         cluster_break(cluster, "effects from %" PRIu64 " to %" PRIu64
                       " are not settled", s->effects.window.base, s->effects.last);
-    if (s->backups.count != 0 || s->pinned.releasing != NULL)
+    if (s->backups.count != 0 || s->pinned.unused != NULL)
         cluster_break(cluster, "%" PRIu32 " backups are left", s->backups.count);
     for (uint32_t i = 1; i < s->members.workers_size; i++) {
         const struct mu__member_worker *worker = mu__membership_get(&s->members, i);
