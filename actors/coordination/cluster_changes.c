@@ -21,7 +21,7 @@ static void coordinate(struct mu__ctx *ctx, struct coordination *c,
     bool shared = mu__coord_shares_fate(task);
 
     mu__roster_coordinate(c->roster, task, is_coordinated);
-    if (mu__coord_requests_cluster(ctx, c, task) == 0)
+    if (mu__coord_requests_cluster(c, task) == 0)
         mu__coord_barriers_cluster(ctx, c, task);
     else
         mu__log(ctx, MU__LOG_ERROR, "out of memory: requests and barriers of all tasks "

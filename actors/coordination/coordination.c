@@ -73,26 +73,6 @@ static void arm(struct mu__ctx *ctx, struct coordination *c, uint64_t when_ms)
         mu__log(ctx, MU__LOG_ERROR, "out of memory: timeouts are late");
 }
 
-void mu__coord_wake_at(struct mu__ctx *ctx, struct coordination *c, uint64_t due_ms)
-{
-    uint64_t clock_ms = mu__coord_clock(ctx, c);
-    uint64_t when_ms = mu__now_ms(ctx);
-
-    if (due_ms > clock_ms) {
-        /* So far away is never. */
-        if (due_ms - clock_ms > UINT64_MAX / 2)
-            return;
-        when_ms += due_ms - clock_ms;
-    }
-    if (c->clock.ticking) {
-        if (when_ms < c->clock.next_ms)
-            c->clock.next_ms = when_ms;
-        return;
-    }
-    if (c->clock.timer == 0 || when_ms < c->clock.due_ms)
-        arm(ctx, c, when_ms);
-}
-
 /* ---- Peers ---- */
 
 const struct coord_peer *mu__coord_peer(const struct coordination *c, uint32_t node)
@@ -142,14 +122,14 @@ int mu__coord_write(struct mu__ctx *ctx, struct coordination *c,
     c->commits.calling = calling;
     if (rv != 0) {
         c->commits.broken = true;
-        mu__coord_wake_at(ctx, c, 0);
+        c->clock.at_once = true;
         mu__log(ctx, MU__LOG_ERROR, "the store cannot be written: %s", mu_strerror(rv));
         return rv;
     }
     if (c->commits.timer == 0)
         c->commits.timer = mu__timer_set(ctx, 0, TIMER_COMMIT);
     if (c->commits.timer == 0)
-        mu__coord_wake_at(ctx, c, 0);
+        c->clock.at_once = true;
     c->commits.dirty = true;
     return 0;
 }
@@ -165,8 +145,6 @@ static void commit(struct mu__ctx *ctx, struct coordination *c)
     c->commits.calling = ctx;
     c->store->ops->commit(c->store, ctx, c->revision, c->commits.sequence);
     c->commits.calling = NULL;
-    if (c->commits.safe < c->commits.sequence)
-        mu__coord_wake_at(ctx, c, mu__coord_clock(ctx, c) + TICK_BUSY_MS);
 }
 
 static void rewrite(struct mu__ctx *ctx, struct coordination *c)
@@ -207,7 +185,7 @@ static void refuse_to_lead(struct mu__ctx *ctx, struct coordination *c,
             error->message);
     mu__coord_keys_forget(c);
     mu__coord_send_here_to_all(ctx, c);
-    mu__coord_wake_at(ctx, c, 0);
+    c->clock.at_once = true;
 }
 
 static void retire(struct mu__ctx *ctx, struct coordination *c)
@@ -264,7 +242,7 @@ static void lost(void *owner, struct mu__ctx *ctx, const char *reason)
     mu__coord_tasks_lost(ctx, c);
     mu__coord_keys_forget(c);
     mu__coord_send_here_to_all(ctx, c);
-    mu__coord_wake_at(ctx, c, 0);
+    c->clock.at_once = true;
 }
 
 /* Tell the agents that wait for a service why there is none. */
@@ -321,15 +299,37 @@ static void on_tick(struct mu__ctx *ctx, struct coordination *c)
                 "this host was paused for %" PRIu64 " ms: no task's limit counts them",
                 late_ms);
     }
-    c->clock.ticking = true;
-    c->clock.next_ms = UINT64_MAX;
+    c->clock.at_once = false;
     tick_parts(ctx, c);
-    c->clock.ticking = false;
-    if (c->clock.next_ms > now_ms + default_tick_ms(c))
-        c->clock.next_ms = now_ms + default_tick_ms(c);
-    arm(ctx, c, c->clock.next_ms);
     if (c->commits.timer == 0)
         commit(ctx, c);
+}
+
+/* When the parts need the next tick, by mu__coord_clock. */
+static uint64_t parts_due_ms(const struct coordination *c)
+{
+    uint64_t due_ms;
+
+    if (!c->leads || c->commits.broken)
+        return UINT64_MAX;
+    due_ms = mu__coord_tasks_due_ms(c);
+    due_ms = mu__coord_earlier(due_ms, mu__coord_barriers_due_ms(c));
+    due_ms = mu__coord_earlier(due_ms, mu__coord_preempt_due_ms(c));
+    due_ms = mu__coord_earlier(due_ms, mu__coord_keys_due_ms(c));
+    return mu__coord_earlier(due_ms, mu__coord_requests_due_ms(c));
+}
+
+/* Set the timer of the next tick, unless it fires early enough already. */
+static void set_tick_timer(struct mu__ctx *ctx, void *state)
+{
+    struct coordination *c = state;
+    uint64_t clock_ms = mu__coord_clock(ctx, c);
+    uint64_t due_ms = c->clock.at_once ? 0 : parts_due_ms(c);
+    uint64_t delay_ms = due_ms > clock_ms ? due_ms - clock_ms : 0;
+    uint64_t when_ms = mu__now_ms(ctx) + mu__coord_earlier(delay_ms, default_tick_ms(c));
+
+    if (c->clock.timer == 0 || when_ms < c->clock.due_ms)
+        arm(ctx, c, when_ms);
 }
 
 /* ---- Messages ---- */
@@ -338,8 +338,6 @@ static void on_request(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
 {
     struct coordination *c = state;
 
-    if (c->clock.timer == 0)
-        mu__coord_wake_at(ctx, c, 0);
     if (!c->leads || c->commits.broken) {
         mu__coord_send_here(ctx, c, msg->from.node);
         return;
@@ -548,7 +546,7 @@ static int init(struct mu__ctx *ctx, void *state, const void *arg)
     c->commits.calling = ctx;
     c->store->ops->start(c->store, ctx);
     c->commits.calling = NULL;
-    mu__coord_wake_at(ctx, c, 0);
+    c->clock.at_once = true;
     return 0;
 }
 
@@ -576,5 +574,6 @@ const struct mu__behavior mu__coordination = {
     .handlers = handlers,
     .handlers_count = sizeof handlers / sizeof handlers[0],
     .init = init,
+    .after_batch = set_tick_timer,
     .done = done,
 };

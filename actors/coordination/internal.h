@@ -67,8 +67,7 @@ struct coord_commits {
 struct coord_clock {
     uint64_t timer;
     uint64_t due_ms;            /* by the world's clock */
-    uint64_t next_ms;           /* while it ticks: when the next tick is requested */
-    bool ticking;
+    bool at_once;               /* the next tick is due, whatever the parts need */
     uint64_t paused_ms;         /* the sum of this host's own pauses, which no timeout of
                                    a task counts: mu__coord_clock */
 };
@@ -132,11 +131,13 @@ int mu__coord_write(struct mu__ctx *ctx, struct coordination *c,
 /* This host's time without its own pauses. Timeouts of tasks are measured by it. */
 uint64_t mu__coord_clock(struct mu__ctx *ctx, const struct coordination *c);
 
-/* Tick (call all mu__coord_..._tick) at `due_ms` of mu__coord_clock, or as soon as
- * possible when that is past. Without it ticks come once a second, and more often while
- * the store is busy. It holds for one tick: a part that still waits calls it again from
- * its own tick. */
-void mu__coord_wake_at(struct mu__ctx *ctx, struct coordination *c, uint64_t due_ms);
+/* After each batch of messages the parts are asked when they need the next tick
+ * (mu__coord_..._due_ms, by mu__coord_clock; UINT64_MAX: they need none). Without a need
+ * ticks come once a second, and more often while the store is busy. */
+static inline uint64_t mu__coord_earlier(uint64_t one_ms, uint64_t other_ms)
+{
+    return one_ms < other_ms ? one_ms : other_ms;
+}
 
 /* NULL: no link to that node is up. */
 const struct coord_peer *mu__coord_peer(const struct coordination *c, uint32_t node);

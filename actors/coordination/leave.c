@@ -140,8 +140,6 @@ static void leave_together(struct mu__ctx *ctx, struct coordination *c,
         mu__coord_leave_fail(ctx, c, failed, "is in error");
     else if (is_complete(c))
         end_leave(ctx, c, NULL);
-    else
-        mu__coord_wake_at(ctx, c, c->leave.due_ms);
 }
 
 /* A task in error leaves all the same; the answer has the error. */
@@ -195,12 +193,8 @@ void mu__coord_on_leave(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
 
 void mu__coord_leave_tick(struct mu__ctx *ctx, struct coordination *c)
 {
-    if (c->leave.leaving == 0)
-        return;
-    if (c->leave.due_ms <= mu__coord_clock(ctx, c))
+    if (c->leave.leaving > 0 && c->leave.due_ms <= mu__coord_clock(ctx, c))
         end_leave_late(ctx, c);
-    else
-        mu__coord_wake_at(ctx, c, c->leave.due_ms);
 }
 
 void mu__coord_leave_cluster(struct mu__ctx *ctx, struct coordination *c,

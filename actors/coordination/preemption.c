@@ -127,10 +127,8 @@ static void finish_when_complete(struct mu__ctx *ctx, struct coordination *c)
 
     if (p->phase != ROUND_RUNNING || p->missing > 0)
         return;
-    if (may_come(ctx, c)) {
-        mu__coord_wake_at(ctx, c, p->led_ms + c->config.dead_ms);
+    if (may_come(ctx, c))
         return;
-    }
     p->step = 0;
     for (uint32_t i = 0; i < p->voters_size; i++)
         if (p->voters[i].reported && p->voters[i].counts && p->voters[i].step >= p->step)
@@ -155,7 +153,6 @@ static void run_round(struct mu__ctx *ctx, struct coordination *c)
             p->round, p->task, p->reason);
     mu__coord_preempt_write_record(ctx, c);
     request_all(ctx, c);
-    mu__coord_wake_at(ctx, c, p->begun_ms + ROUND_MS);
     finish_when_complete(ctx, c);
 }
 
@@ -235,7 +232,7 @@ static bool add_notice(struct mu__ctx *ctx, struct coordination *c,
     };
     if (body->timeout_ms != 0 && body->timeout_ms < UINT32_MAX) {
         notice->due_ms = mu__coord_clock(ctx, c) + body->timeout_ms;
-        mu__coord_wake_at(ctx, c, notice->due_ms);
+        p->notices_due_ms = mu__coord_earlier(p->notices_due_ms, notice->due_ms);
     }
     p->notices = notice;
     p->notices_count++;
@@ -271,7 +268,6 @@ static void begin_early(struct mu__ctx *ctx, struct coordination *c)
     mu__log(ctx, MU__LOG_INFO, "%s will be gone in %" PRIu64 " s: a round of preemption "
             "begins 15 minutes before", p->task, p->grace_ms / 1000);
     mu__coord_preempt_write_record(ctx, c);
-    mu__coord_wake_at(ctx, c, p->noticed_ms + p->grace_ms - MU_PREEMPTION_EARLY_MS);
 }
 
 void mu__coord_preempt_key(struct mu__ctx *ctx, struct coordination *c, uint32_t node,
@@ -466,11 +462,12 @@ static void notices_late(struct mu__ctx *ctx, struct coordination *c)
     uint64_t now_ms = mu__coord_clock(ctx, c);
     mu_error error;
 
+    p->notices_due_ms = UINT64_MAX;
     for (struct preempt_notice *at = p->notices; at != NULL; at = at->next) {
         if (at->answered || at->due_ms == 0)
             continue;
         if (at->due_ms > now_ms) {
-            mu__coord_wake_at(ctx, c, at->due_ms);
+            p->notices_due_ms = mu__coord_earlier(p->notices_due_ms, at->due_ms);
             continue;
         }
         explain_late(ctx, c, &error);
@@ -489,8 +486,6 @@ void mu__coord_preempt_tick(struct mu__ctx *ctx, struct coordination *c)
     if (p->phase == ROUND_EARLY &&
         mu__coord_preempt_grace_left(p, now_ms) <= MU_PREEMPTION_EARLY_MS)
         begin(ctx, c);
-    else if (p->phase == ROUND_EARLY)
-        mu__coord_wake_at(ctx, c, p->noticed_ms + p->grace_ms - MU_PREEMPTION_EARLY_MS);
     if (p->phase != ROUND_RUNNING)
         return;
     if (now_ms - p->begun_ms >= ROUND_MS) {
@@ -499,8 +494,21 @@ void mu__coord_preempt_tick(struct mu__ctx *ctx, struct coordination *c)
         return;
     }
     notices_late(ctx, c);
-    mu__coord_wake_at(ctx, c, p->begun_ms + ROUND_MS);
     finish_when_complete(ctx, c);
+}
+
+uint64_t mu__coord_preempt_due_ms(const struct coordination *c)
+{
+    const struct coord_preempt *p = c->preempt;
+    uint64_t due_ms = p->begun_ms + ROUND_MS;
+
+    if (p->phase == ROUND_EARLY)
+        return p->noticed_ms + p->grace_ms - MU_PREEMPTION_EARLY_MS;
+    if (p->phase != ROUND_RUNNING)
+        return UINT64_MAX;
+    due_ms = mu__coord_earlier(due_ms, p->notices_due_ms);
+    return p->missing > 0 ? due_ms
+                          : mu__coord_earlier(due_ms, p->led_ms + c->config.dead_ms);
 }
 
 bool mu__coord_preempt_agreed(const struct coordination *c, uint64_t *ret_round)
@@ -539,14 +547,17 @@ void mu__coord_preempt_lost(struct mu__ctx *ctx, struct coordination *c)
     (void)ctx;
     mu__coord_preempt_forget_notices(p);
     mu__free_array(p->voters);
-    *p = (struct coord_preempt){.phase = ROUND_NONE};
+    *p = (struct coord_preempt){.phase = ROUND_NONE, .notices_due_ms = UINT64_MAX};
 }
 
 int mu__coord_preempt_init(struct mu__ctx *ctx, struct coordination *c)
 {
     (void)ctx;
     c->preempt = calloc(1, sizeof *c->preempt);
-    return c->preempt == NULL ? -MU_ENOMEM : 0;
+    if (c->preempt == NULL)
+        return -MU_ENOMEM;
+    c->preempt->notices_due_ms = UINT64_MAX;
+    return 0;
 }
 
 void mu__coord_preempt_done(struct coordination *c)

@@ -40,6 +40,7 @@ struct coord_preempt {
     uint64_t token;
     struct preempt_notice *notices;
     uint32_t notices_count;
+    uint64_t notices_due_ms;    /* no timeout of a notice is over before */
     struct voter *voters;   /* by slot */
     uint32_t voters_size;
     uint32_t missing;       /* voters that were requested and have not reported */

@@ -138,4 +138,5 @@ void mu__coord_preempt_forget_notices(struct coord_preempt *p)
     }
     p->notices = NULL;
     p->notices_count = 0;
+    p->notices_due_ms = UINT64_MAX;
 }

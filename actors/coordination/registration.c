@@ -83,7 +83,7 @@ static int link_up(struct mu__ctx *ctx, struct coordination *c,
     int rv = mu__roster_link_up(c->roster, task, node, mu__coord_clock(ctx, c));
 
     if (rv == 0 && was_suspect)
-        mu__coord_requests_changed(ctx, c, task, true);
+        mu__coord_requests_changed(c, task, true);
     return rv;
 }
 
@@ -114,7 +114,6 @@ static int connect(struct mu__ctx *ctx, struct coordination *c,
     mu__coord_keys_task_joined(c, task->incarnation);
     mu__coord_barriers_task_joined(ctx, c, task);
     mu__coord_preempt_task_joined(ctx, c, task);
-    mu__coord_wake_at(ctx, c, task->link.heard_ms + c->config.suspect_ms);
     if (c->roster->connected == c->roster->coordinated)
         c->tasks.gathering = false;
     return 0;
@@ -207,7 +206,7 @@ static void heard(struct mu__ctx *ctx, struct coordination *c,
                   struct mu__roster_task *task)
 {
     if (mu__roster_heard(c->roster, task, mu__coord_clock(ctx, c)))
-        mu__coord_requests_changed(ctx, c, task, true);
+        mu__coord_requests_changed(c, task, true);
 }
 
 /* Why a message of a node is refused, whose task is not connected, or is connected with
@@ -458,8 +457,7 @@ void mu__coord_tasks_node_down(struct mu__ctx *ctx, struct coordination *c, uint
     if (!mu__coord_task_is_connected(task))
         return;
     mu__log(ctx, MU__LOG_INFO, "%s: suspect: its link is down: %s", task->name, reason);
-    mu__coord_requests_changed(ctx, c, task, true);
-    mu__coord_wake_at(ctx, c, now_ms + c->config.reconnect_ms);
+    mu__coord_requests_changed(c, task, true);
 }
 
 /* ---- Silence ---- */
@@ -490,7 +488,7 @@ static void suspect_silent(struct mu__ctx *ctx, struct coordination *c,
     mu__roster_suspect(c->roster, task);
     mu__log(ctx, MU__LOG_INFO, "%s: suspect: not heard for %" PRIu32 " ms", task->name,
             c->config.suspect_ms);
-    mu__coord_requests_changed(ctx, c, task, true);
+    mu__coord_requests_changed(c, task, true);
 }
 
 /* The first task of a list by heard_ms; NULL: it is empty. */
@@ -521,18 +519,29 @@ static void judge_silence(struct mu__ctx *ctx, struct coordination *c)
     while ((task = first_down(roster)) != NULL &&
            task->link.down_ms + config->reconnect_ms <= now_ms)
         fail_down(ctx, c, task);
-    if ((task = first_heard(&roster->heard)) != NULL)
-        mu__coord_wake_at(ctx, c, task->link.heard_ms + config->suspect_ms);
-    if ((task = first_heard(&roster->silent)) != NULL)
-        mu__coord_wake_at(ctx, c, task->link.heard_ms + config->dead_ms);
-    if ((task = first_down(roster)) != NULL)
-        mu__coord_wake_at(ctx, c, task->link.down_ms + config->reconnect_ms);
 }
 
 void mu__coord_tasks_tick(struct mu__ctx *ctx, struct coordination *c)
 {
     judge_silence(ctx, c);
     mu__coord_leave_tick(ctx, c);
+}
+
+uint64_t mu__coord_tasks_due_ms(const struct coordination *c)
+{
+    const struct mu__coordination_config *config = &c->config;
+    const struct mu__roster_task *heard = first_heard(&c->roster->heard);
+    const struct mu__roster_task *silent = first_heard(&c->roster->silent);
+    const struct mu__roster_task *down = first_down(c->roster);
+    uint64_t due_ms = c->leave.leaving > 0 ? c->leave.due_ms : UINT64_MAX;
+
+    if (heard != NULL)
+        due_ms = mu__coord_earlier(due_ms, heard->link.heard_ms + config->suspect_ms);
+    if (silent != NULL)
+        due_ms = mu__coord_earlier(due_ms, silent->link.heard_ms + config->dead_ms);
+    if (down != NULL)
+        due_ms = mu__coord_earlier(due_ms, down->link.down_ms + config->reconnect_ms);
+    return due_ms;
 }
 
 /* ---- start and end ---- */

@@ -253,10 +253,8 @@ static void note_waiting(struct mu__ctx *ctx, struct coordination *c, struct gro
     bool waits = false;
     mu_error error;
 
-    if (group->note_ms > now_ms) {
-        mu__coord_wake_at(ctx, c, group->note_ms);
+    if (group->note_ms > now_ms)
         return;
-    }
     for (struct pending_request *at = first_in(group); at != NULL;
          at = next_in_group(at)) {
         if (!needs_note(at))
@@ -270,8 +268,6 @@ static void note_waiting(struct mu__ctx *ctx, struct coordination *c, struct gro
         mu__coord_note(ctx, at->request.node, at->request.token, error.message);
     }
     group->note_ms = waits ? mu__coord_note_next(since_ms, now_ms) : 0;
-    if (waits)
-        mu__coord_wake_at(ctx, c, group->note_ms);
 }
 
 void mu__coord_requests_tick(struct mu__ctx *ctx, struct coordination *c)
@@ -280,23 +276,34 @@ void mu__coord_requests_tick(struct mu__ctx *ctx, struct coordination *c)
     uint64_t now_ms = mu__coord_clock(ctx, c);
     struct group *next;
 
+    rs->due_ms = UINT64_MAX;
     for (struct group *group = first_group(c); group != NULL; group = next_group(group)) {
         if (!group->due)
             continue;
         group->due = settle(ctx, c, group);
         if (group->due)
-            mu__coord_wake_at(ctx, c, group->answered_ms + WATCH_PAUSE_MS);
+            rs->due_ms =
+                mu__coord_earlier(rs->due_ms, group->answered_ms + WATCH_PAUSE_MS);
     }
     while (first_due(rs) != NULL && first_due(rs)->due_ms <= now_ms)
         expire(ctx, c, first_due(rs));
-    for (struct group *group = first_group(c); group != NULL; group = next_group(group))
+    for (struct group *group = first_group(c); group != NULL; group = next_group(group)) {
         note_waiting(ctx, c, group);
+        if (group->note_ms != 0)
+            rs->due_ms = mu__coord_earlier(rs->due_ms, group->note_ms);
+    }
     for (struct group *group = first_group(c); group != NULL; group = next) {
         next = next_group(group);
         mu__coord_group_group_drop(rs, group);
     }
-    if (first_due(rs) != NULL)
-        mu__coord_wake_at(ctx, c, first_due(rs)->due_ms);
+}
+
+uint64_t mu__coord_requests_due_ms(const struct coordination *c)
+{
+    const struct pending_request *first = first_due(c->requests);
+
+    return mu__coord_earlier(c->requests->due_ms,
+                             first == NULL ? UINT64_MAX : first->due_ms);
 }
 
 /* ---- the cluster changes ---- */
@@ -308,7 +315,7 @@ static int change_set(struct mu__task_set *set, const struct mu__roster_task *ta
                  : mu__task_set_remove(set, task->type, task->index);
 }
 
-int mu__coord_requests_cluster(struct mu__ctx *ctx, struct coordination *c,
+int mu__coord_requests_cluster(struct coordination *c,
                                const struct mu__roster_task *task)
 {
     struct group *all = c->requests->all;
@@ -321,7 +328,7 @@ int mu__coord_requests_cluster(struct mu__ctx *ctx, struct coordination *c,
     all->version = c->roster->version;
     all->due = true;
     c->requests->missing_group = NULL;
-    mu__coord_wake_at(ctx, c, mu__coord_clock(ctx, c));
+    c->requests->due_ms = 0;
     return 0;
 }
 
@@ -410,7 +417,8 @@ static int add(struct mu__ctx *ctx, struct coordination *c, struct mu__roster_ta
     pending->request.tasks = (struct mu__view){0};
     mu__coord_group_enlist(rs, pending);
     group->due = true;
-    mu__coord_wake_at(ctx, c, is_ready(pending, true) ? 0 : pending->due_ms);
+    if (is_ready(pending, true))
+        rs->due_ms = 0;
     return 0;
 }
 
@@ -464,7 +472,7 @@ void mu__coord_requests_drop(struct coordination *c, const struct mu__roster_tas
     }
 }
 
-void mu__coord_requests_changed(struct mu__ctx *ctx, struct coordination *c,
+void mu__coord_requests_changed(struct coordination *c,
                                 const struct mu__roster_task *task, bool was_connected)
 {
     bool is_connected = task->state == MU__TASK_CONNECTED;
@@ -479,7 +487,7 @@ void mu__coord_requests_changed(struct mu__ctx *ctx, struct coordination *c,
         group->version = task->version;
         group->due = !mu__list_is_empty(&group->requests);
         if (group->due)
-            mu__coord_wake_at(ctx, c, 0);
+            c->requests->due_ms = 0;
     }
 }
 

@@ -47,6 +47,8 @@ struct coord_requests {
     uint32_t groups_count;
     struct group *all;          /* the coordinated ones */
     struct mu__list due;        /* all requests, in order of due_ms */
+    uint64_t due_ms;            /* when a group, or a note, is due; of deadlines, `due`
+                                   says it */
     uint32_t count;
     char missing_text[320];     /* cached: the missing tasks of that group, at that time,
                                    of that version of the roster */

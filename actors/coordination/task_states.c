@@ -68,7 +68,7 @@ void mu__coord_task_move(struct mu__ctx *ctx, struct coordination *c,
     mu__log(ctx, state == MU__TASK_FAILED ? MU__LOG_WARN : MU__LOG_DEBUG, "%s: %s%s%s",
             task->name, mu__roster_state_word(task), error == NULL ? "" : ": ",
             error == NULL ? "" : error->message);
-    mu__coord_requests_changed(ctx, c, task, was_connected);
+    mu__coord_requests_changed(c, task, was_connected);
 }
 
 /* Tell the other parts that the task is not CONNECTED any more. */

@@ -31,6 +31,7 @@ void mu__coord_tasks_node_up(struct mu__ctx *ctx, struct coordination *c,
 void mu__coord_tasks_node_down(struct mu__ctx *ctx, struct coordination *c, uint32_t node,
                                const char *reason);
 void mu__coord_tasks_tick(struct mu__ctx *ctx, struct coordination *c);
+uint64_t mu__coord_tasks_due_ms(const struct coordination *c);
 
 /* This host begins to lead, and no task has registered with it; it does not lead any
  * more. */
@@ -151,6 +152,7 @@ struct coord_request {
 int mu__coord_requests_init(struct mu__ctx *ctx, struct coordination *c);
 void mu__coord_requests_done(struct coordination *c);
 void mu__coord_requests_tick(struct mu__ctx *ctx, struct coordination *c);
+uint64_t mu__coord_requests_due_ms(const struct coordination *c);
 
 /* Add a waiting request of a task; one with a known token replaces the former. On failure
  * it is answered with the reason. */
@@ -181,7 +183,7 @@ mu_value *mu__coord_states(struct mu__ctx *ctx, const struct coordination *c,
 
 /* A task was added to or removed from the coordinated jobs. -MU_ENOMEM: nothing has
  * changed. */
-int mu__coord_requests_cluster(struct mu__ctx *ctx, struct coordination *c,
+int mu__coord_requests_cluster(struct coordination *c,
                                const struct mu__roster_task *task);
 
 /* A task was removed from the cluster: requests that wait for it are answered. */
@@ -192,7 +194,7 @@ void mu__coord_requests_removed(struct mu__ctx *ctx, struct coordination *c,
 const struct mu__task_set *mu__coord_requests_all(const struct coordination *c);
 
 /* The state of a task has changed. */
-void mu__coord_requests_changed(struct mu__ctx *ctx, struct coordination *c,
+void mu__coord_requests_changed(struct coordination *c,
                                 const struct mu__roster_task *task, bool was_connected);
 
 /* ---- preemption.c: notices, and rounds that agree on a step ---- */
@@ -210,6 +212,7 @@ void mu__coord_preempt_key(struct mu__ctx *ctx, struct coordination *c, uint32_t
 int mu__coord_preempt_init(struct mu__ctx *ctx, struct coordination *c);
 void mu__coord_preempt_done(struct coordination *c);
 void mu__coord_preempt_tick(struct mu__ctx *ctx, struct coordination *c);
+uint64_t mu__coord_preempt_due_ms(const struct coordination *c);
 void mu__coord_preempt_lost(struct mu__ctx *ctx, struct coordination *c);
 uint64_t mu__coord_preempt_forget_over(struct mu__ctx *ctx, struct coordination *c);
 

@@ -49,6 +49,7 @@ struct coord_alive {
     struct round *rounds;
     uint32_t rounds_count;
     uint32_t requests_count;
+    uint64_t due_ms;        /* no timeout is over before */
     struct round *over;     /* the last one first */
 };
 
@@ -367,7 +368,7 @@ static int add_request(struct mu__ctx *ctx, struct coordination *c,
     request->timeout_ms = get->timeout_ms;
     if (get->timeout_ms != 0 && get->timeout_ms < UINT64_MAX / 2) {
         request->due_ms = now_ms + get->timeout_ms;
-        mu__coord_wake_at(ctx, c, request->due_ms);
+        alive->due_ms = mu__coord_earlier(alive->due_ms, request->due_ms);
     }
     request->next = round->request;
     round->request = request;
@@ -480,6 +481,7 @@ void mu__coord_alive_tick(struct mu__ctx *ctx, struct coordination *c,
     uint64_t now_ms = mu__coord_clock(ctx, c);
     struct round *next;
 
+    alive->due_ms = UINT64_MAX;
     for (struct round *round = alive->rounds; round != NULL; round = next) {
         struct alive_request **at = &round->request;
 
@@ -491,10 +493,15 @@ void mu__coord_alive_tick(struct mu__ctx *ctx, struct coordination *c,
                 continue;
             }
             if ((*at)->due_ms != 0)
-                mu__coord_wake_at(ctx, c, (*at)->due_ms);
+                alive->due_ms = mu__coord_earlier(alive->due_ms, (*at)->due_ms);
             at = &(*at)->next;
         }
         if (round->request == NULL)
             end_round(alive, round);
     }
+}
+
+uint64_t mu__coord_alive_due_ms(const struct coord_alive *alive)
+{
+    return alive->due_ms;
 }

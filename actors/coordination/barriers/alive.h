@@ -36,5 +36,6 @@ void mu__coord_alive_joined(struct coord_alive *alive,
 
 void mu__coord_alive_tick(struct mu__ctx *ctx, struct coordination *c,
                           struct coord_alive *alive);
+uint64_t mu__coord_alive_due_ms(const struct coord_alive *alive);
 
 #endif

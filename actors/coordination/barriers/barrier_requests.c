@@ -178,7 +178,8 @@ static bool begin(struct mu__ctx *ctx, struct arriving *a)
         return false;
     }
     if (a->timeout_ms != 0)
-        mu__coord_wake_at(ctx, c, now_ms + a->timeout_ms);
+        c->barriers->due_ms =
+            mu__coord_earlier(c->barriers->due_ms, now_ms + a->timeout_ms);
     warn_of_many(ctx, c->barriers);
     return true;
 }
@@ -383,9 +384,11 @@ void mu__coord_barriers_tick(struct mu__ctx *ctx, struct coordination *c)
 {
     uint64_t now_ms = mu__coord_clock(ctx, c);
     uint32_t looks = HOLD_LOOKS_MAX;
+    struct coord_barriers *b = c->barriers;
     struct mu__barrier *next;
 
-    for (struct mu__barrier *at = mu__barrier_first(&c->barriers->table.running);
+    b->due_ms = UINT64_MAX;
+    for (struct mu__barrier *at = mu__barrier_first(&b->table.running);
          at != NULL; at = next) {
         next = mu__barrier_next(at);
         if (at->held && mu__coord_barrier_hold_is_over(c, at, now_ms, &looks)) {
@@ -400,11 +403,17 @@ void mu__coord_barriers_tick(struct mu__ctx *ctx, struct coordination *c)
             mu__coord_barrier_note_waiting(ctx, c, at, now_ms);
         if (at->note_ms <= now_ms)
             at->note_ms = mu__coord_note_next(at->since_ms, now_ms);
-        mu__coord_wake_at(ctx, c, at->note_ms);
+        b->due_ms = mu__coord_earlier(b->due_ms, at->note_ms);
         if (at->timeout_ms != 0)
-            mu__coord_wake_at(ctx, c, at->since_ms + at->timeout_ms);
+            b->due_ms = mu__coord_earlier(b->due_ms, at->since_ms + at->timeout_ms);
     }
-    mu__coord_alive_tick(ctx, c, c->barriers->alive);
+    mu__coord_alive_tick(ctx, c, b->alive);
+}
+
+uint64_t mu__coord_barriers_due_ms(const struct coordination *c)
+{
+    return mu__coord_earlier(c->barriers->due_ms,
+                             mu__coord_alive_due_ms(c->barriers->alive));
 }
 
 uint64_t mu__coord_barriers_forget_over(struct mu__ctx *ctx, struct coordination *c)

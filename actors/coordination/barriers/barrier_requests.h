@@ -16,6 +16,7 @@ void mu__coord_barriers_done(struct coordination *c);
 void mu__coord_on_arrive(struct mu__ctx *ctx, void *state, struct mu__msg *msg);
 void mu__coord_on_barrier_cancel(struct mu__ctx *ctx, void *state, struct mu__msg *msg);
 void mu__coord_barriers_tick(struct mu__ctx *ctx, struct coordination *c);
+uint64_t mu__coord_barriers_due_ms(const struct coordination *c);
 void mu__coord_barriers_lost(struct mu__ctx *ctx, struct coordination *c);
 const struct mu__barriers *mu__coord_barriers_table(const struct coordination *c);
 
@@ -45,6 +46,7 @@ struct coord_barriers {
     uint64_t read_ms;       /* and when, */
     bool has_former;        /* and whether there were any */
     uint32_t warn_at;       /* barriers at once */
+    uint64_t due_ms;        /* no timeout is over, and no note is due before */
     struct coord_alive *alive;
     struct mu__ctx *calling;    /* for mu__coord_barrier_on_dropped */
     struct coordination *owner;

@@ -68,6 +68,10 @@ void mu__coord_reads_forget(struct coord_reads *reads);
 void mu__coord_reads_node_down(struct coord_reads *reads, uint32_t node);
 void mu__coord_reads_tick(struct mu__ctx *ctx, struct coordination *c);
 
+/* Try held reads and unfinished snapshots again in `delay_ms` at the latest. */
+void mu__coord_reads_try_within(struct mu__ctx *ctx, struct coordination *c,
+                                uint64_t delay_ms);
+
 /* The CONNECTED task at the other end of a link; NULL with an error: there is none. */
 struct mu__roster_task *mu__coord_key_requester(struct mu__ctx *ctx,
                                                 struct coordination *c, uint32_t node,
@@ -180,6 +184,7 @@ struct coord_reads {
     struct mu__msg *held;               /* reads that wait for the store */
     struct mu__msg **held_end;
     uint32_t held_count;
+    uint64_t again_ms;                  /* when pages and held reads are tried again */
 };
 
 /* ---- key_waits.c ---- */

@@ -533,9 +533,16 @@ void mu__coord_keys_tick(struct mu__ctx *ctx, struct coordination *c)
     }
     if (k->proving && now_ms >= k->prove_ms)
         prove_leases(ctx, c);
-    else if (k->proving)
-        mu__coord_wake_at(ctx, c, k->prove_ms);
     mu__coord_reads_tick(ctx, c);
+}
+
+uint64_t mu__coord_keys_due_ms(const struct coordination *c)
+{
+    const struct coord_keys *k = c->keys;
+    bool waits = !mu__list_is_empty(&k->reads->pages) || k->reads->held != NULL;
+
+    return mu__coord_earlier(k->proving ? k->prove_ms : UINT64_MAX,
+                             waits ? k->reads->again_ms : UINT64_MAX);
 }
 
 /* ---- The store ---- */

@@ -201,6 +201,14 @@ static void do_read(struct mu__ctx *ctx, struct coordination *c,
         kind->refuse(ctx, c, msg->from.node, head_of(msg).token, &error);
 }
 
+void mu__coord_reads_try_within(struct mu__ctx *ctx, struct coordination *c,
+                                uint64_t delay_ms)
+{
+    struct coord_reads *r = c->keys->reads;
+
+    r->again_ms = mu__coord_earlier(r->again_ms, mu__coord_clock(ctx, c) + delay_ms);
+}
+
 static void hold(struct mu__ctx *ctx, struct coordination *c, struct mu__msg *msg)
 {
     struct coord_reads *r = c->keys->reads;
@@ -217,7 +225,7 @@ static void hold(struct mu__ctx *ctx, struct coordination *c, struct mu__msg *ms
     *r->held_end = msg;
     r->held_end = &msg->next;
     r->held_count++;
-    mu__coord_wake_at(ctx, c, mu__coord_clock(ctx, c) + HELD_AGAIN_MS);
+    mu__coord_reads_try_within(ctx, c, HELD_AGAIN_MS);
 }
 
 static bool may_read(struct mu__ctx *ctx, const struct coordination *c)
@@ -273,15 +281,15 @@ static void drop_held(struct coord_reads *r, uint32_t node, uint64_t token)
 void mu__coord_reads_tick(struct mu__ctx *ctx, struct coordination *c)
 {
     struct coord_reads *r = c->keys->reads;
-    uint64_t now_ms = mu__coord_clock(ctx, c);
     bool sent;
 
+    r->again_ms = UINT64_MAX;
     release_held(ctx, c);
     sent = mu__coord_key_next_pages(ctx, c);
     if (!mu__list_is_empty(&r->pages))
-        mu__coord_wake_at(ctx, c, now_ms + (sent ? 1 : BEHIND_AGAIN_MS));
+        mu__coord_reads_try_within(ctx, c, sent ? 1 : BEHIND_AGAIN_MS);
     else if (r->held != NULL)
-        mu__coord_wake_at(ctx, c, now_ms + HELD_AGAIN_MS);
+        mu__coord_reads_try_within(ctx, c, HELD_AGAIN_MS);
 }
 
 /* ---- Cancelling ---- */

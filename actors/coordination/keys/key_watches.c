@@ -304,7 +304,7 @@ static void begin_below(struct mu__ctx *ctx, struct coordination *c,
         return;
     }
     mu__list_append(&c->keys->reads->pages, &wait->page_link);
-    mu__coord_wake_at(ctx, c, mu__coord_clock(ctx, c) + 1);
+    mu__coord_reads_try_within(ctx, c, 1);
 }
 
 static void next_page(struct mu__ctx *ctx, struct coordination *c,

@@ -31,6 +31,7 @@ int mu__coord_keys_rewrite(struct mu__ctx *ctx, struct coordination *c);
 /* Ends the leases of tasks that did not register within dead_ms of this host's lead;
  * sends pages and held reads. */
 void mu__coord_keys_tick(struct mu__ctx *ctx, struct coordination *c);
+uint64_t mu__coord_keys_due_ms(const struct coordination *c);
 
 /* The service's own keys, below MU__KEYS_OWN, which programs may read and not change. */
 #define MU__KEYS_OWN "_muster"
