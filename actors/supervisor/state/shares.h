@@ -1,9 +1,28 @@
-/* One bound (closures, or bytes of their arguments) divided among those that use it.
- * Plain data; knows no messages and no time.
+/* One bound of the chief's queue (closures, or bytes of their arguments), divided among
+ * the clients that schedule. Plain data; knows no messages and no time.
+ *
+ * The policy, for each bound by itself:
+ *
+ * - As long as every client has what it asked for, nothing changes. A client that is
+ *   alone is granted all of it.
+ * - A client is hungry when something of it waits for more. It gets an equal part of
+ *   what the others leave.
+ * - A client that is not hungry keeps what it uses, or an eighth of an equal part if
+ *   that is more, so that it can begin without asking. One that has just come is due an
+ *   equal part.
+ * - If there are more hungry clients than pieces, they take turns.
+ * - A piece that is larger than an equal part waits for its turn, in the order in which
+ *   such needs came; then all others share the rest. The caller decides how long it
+ *   waits (may_take).
  *
  * A share is told its grant, and acknowledges it. The sum of what is reserved for shares
  * never exceeds the bound: a share that is to shrink keeps its reservation until it has
- * answered, and one grows only into what is free. */
+ * answered, since more may be on its way, and one grows only into what is free, by an
+ * eighth of its target at least.
+ *
+ * This is the chief's bound. The bound of the program (queue_max of its own node) is
+ * counted by its threads, in actors/client/admitting.c. How much is sent to a worker
+ * ahead of time is its window (mu__sup_window), and recall.c takes it back. */
 #ifndef MU_ACTORS_SUPERVISOR_SHARES_H
 #define MU_ACTORS_SUPERVISOR_SHARES_H
 
@@ -80,9 +99,8 @@ void mu__share_acknowledged(struct mu__shares *shares, struct mu__share *share);
 /* The share's owner has left: nothing is granted or allowed any more. */
 void mu__share_end(struct mu__shares *shares, struct mu__share *share);
 
-/* Divide the bound among `count` shares, equally among those that are hungry; the others
- * keep what they use. Changes grants: they grow at once, by at least a step unless
- * `flush`; they shrink only when a share is short. */
+/* Divide the bound among `count` shares: their grants change. `flush`: they grow by less
+ * than an eighth, too. */
 void mu__shares_divide(struct mu__shares *shares, struct mu__share *const *list,
                        size_t count, bool flush);
 
