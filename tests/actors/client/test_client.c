@@ -153,6 +153,24 @@ static void test_deadline_while_waiting(void **state)
     FREE(a, b, c);
 }
 
+/* The input is there: the closure does not wait for it any more. */
+static void test_input_comes_at_the_deadline(void **state)
+{
+    struct fixture *f = *state;
+    mu_remote_value *a = schedule(f);
+    mu_remote_value *b = schedule_pending(f, pair(a, a), 100);
+
+    f->now_ms = 100;
+    resolve(f, f->heard[0].token, 1, 0);
+    assert_int_equal(f->heard_count, 2);
+    assert_int_equal(last(f)->kind, MU__SCHEDULE);
+    assert_int_equal(last(f)->deadline_ms, 1);
+    resolve(f, last(f)->token, 1, 0);
+    assert_int_equal(mu_remote_value_state(b), MU_REMOTE_READY);
+    assert_null(b->error);
+    FREE(a, b);
+}
+
 /* ---- Kept results ---- */
 
 /* Its number goes along, once; it is let go when the program has done so and the closure
@@ -274,6 +292,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_cancel, setup, teardown),
         cmocka_unit_test_setup_teardown(test_error_cancels_waiting, setup, teardown),
         cmocka_unit_test_setup_teardown(test_deadline_while_waiting, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_input_comes_at_the_deadline, setup,
+                                        teardown),
         cmocka_unit_test_setup_teardown(test_kept_input, setup, teardown),
         cmocka_unit_test_setup_teardown(test_fetch_kept, setup, teardown),
         cmocka_unit_test_setup_teardown(test_fetch_errors, setup, teardown),
