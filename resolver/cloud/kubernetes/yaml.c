@@ -3,16 +3,11 @@
 #include "runtime/base/text.h"
 #include "runtime/document/json.h"
 
-#include <math.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 
 #include <yaml.h>
-
-enum {
-    NUMBER_BYTES_MAX = 40 /* digits, point and exponent of a number */
-};
 
 /* libyaml reports events; mappings and sequences that are not closed are on a stack. */
 struct yaml_reader {
@@ -40,7 +35,7 @@ static int no_memory(struct yaml_reader *r)
     return mu_error_set(r->error, -MU_ENOMEM, "%s: out of memory", r->source);
 }
 
-/* ---- Scalars of the core schema ---- */
+/* ---- Scalars ---- */
 
 static bool is_one_of(const char *text, const char *const *words)
 {
@@ -49,103 +44,14 @@ static bool is_one_of(const char *text, const char *const *words)
     return *words != NULL;
 }
 
-static const char *skip_digits(const char *at)
-{
-    return at + strspn(at, "0123456789");
-}
-
-/* Whether the text, without its sign, is digits with point and exponent. */
-static bool is_decimal(const char *text)
-{
-    const char *whole = skip_digits(text);
-    const char *at = *whole == '.' ? skip_digits(whole + 1) : whole;
-
-    if (at - text - (*whole == '.') <= 0)
-        return false;
-    if (*at == 'e' || *at == 'E') {
-        at++;
-        at += *at == '+' || *at == '-';
-        if (skip_digits(at) == at)
-            return false;
-        at = skip_digits(at);
-    }
-    return *at == '\0';
-}
-
-/* "0x1f" and "0o17". */
-static bool read_based(const char *text, double *ret_number)
-{
-    static const char digits[] = "0123456789abcdef";
-    unsigned base = text[0] == '0' && text[1] == 'x' ? 16 : 8;
-    double number = 0;
-
-    if (text[0] != '0' || (text[1] != 'x' && text[1] != 'o') || text[2] == '\0')
-        return false;
-    for (text += 2; *text != '\0'; text++) {
-        char small = (char)(*text >= 'A' && *text <= 'F' ? *text + ('a' - 'A') : *text);
-        const char *digit = memchr(digits, small, base);
-
-        if (digit == NULL)
-            return false;
-        number = number * base + (double)(digit - digits);
-    }
-    *ret_number = number;
-    return true;
-}
-
-/* cJSON reads the digits: unlike strtod it takes a point in every locale. */
-static cJSON *new_decimal(const char *text, bool negative)
-{
-    char digits[64];
-    int size = snprintf(digits, sizeof digits, "%s0%s", negative ? "-" : "", text);
-
-    if (size < 0 || (size_t)size >= sizeof digits)
-        return NULL;
-    return cJSON_ParseWithLengthOpts(digits, (size_t)size + 1, NULL, 1);
-}
-
-static int make_number(struct yaml_reader *r, const yaml_event_t *event, cJSON **ret_item)
-{
-    const char *text = (const char *)event->data.scalar.value;
-    bool negative = *text == '-';
-    double number;
-    cJSON *item;
-
-    if (read_based(text, &number)) {
-        item = cJSON_CreateNumber(number);
-    } else {
-        text += *text == '-' || *text == '+';
-        if (strlen(text) > NUMBER_BYTES_MAX)
-            return bad(r, &event->start_mark, -MU_EINVALID,
-                       "expected a number with fewer digits, or quotes around a text");
-        item = new_decimal(text, negative);
-    }
-    if (item == NULL)
-        return no_memory(r);
-    if (!isfinite(item->valuedouble)) {
-        cJSON_Delete(item);
-        return bad(r, &event->start_mark, -MU_EINVALID, "expected a finite number");
-    }
-    *ret_item = item;
-    return 0;
-}
-
-/* Make an item of a scalar without quotes. */
+/* Make an item of a scalar without quotes. Numbers are texts: nothing here needs one. */
 static int make_plain(struct yaml_reader *r, const yaml_event_t *event, cJSON **ret_item)
 {
     static const char *const nulls[] = {"", "~", "null", "Null", "NULL", NULL};
     static const char *const truths[] = {"true", "True", "TRUE", NULL};
     static const char *const lies[] = {"false", "False", "FALSE", NULL};
-    static const char *const endless[] = {".inf", ".Inf", ".INF", ".nan",
-                                          ".NaN", ".NAN", NULL};
     const char *text = (const char *)event->data.scalar.value;
-    const char *unsigned_text = text + (*text == '-' || *text == '+');
-    double number;
 
-    if (is_one_of(unsigned_text, endless))
-        return bad(r, &event->start_mark, -MU_EINVALID, "expected a finite number");
-    if (is_decimal(unsigned_text) || read_based(text, &number))
-        return make_number(r, event, ret_item);
     if (is_one_of(text, nulls))
         *ret_item = cJSON_CreateNull();
     else if (is_one_of(text, truths))

@@ -1,6 +1,7 @@
-/* YAML from outside as a cJSON tree: one document of mappings, sequences and scalars,
- * as YAML's core schema reads them. What JSON has no form for is refused: aliases, local
- * tags, keys that are not texts, numbers that are not finite. Pure. */
+/* YAML from outside as a cJSON tree: one document of mappings, sequences and scalars. As
+ * in YAML's core schema a scalar without quotes may be null, true or false; all others
+ * are texts, numbers too. What JSON has no form for is refused: aliases, local tags, keys
+ * that are not texts. Pure. */
 #ifndef MU_RESOLVER_YAML_H
 #define MU_RESOLVER_YAML_H
 

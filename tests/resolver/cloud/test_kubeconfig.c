@@ -216,7 +216,7 @@ static void test_refused(void **state)
     } rows[] = {
         {"- a\n", NULL, -MU_EINVALID, "/k/config: expected a kubeconfig"},
         {"", NULL, -MU_ENOTFOUND, "/k/config: current-context is not set"},
-        {"current-context: 7\n", NULL, -MU_EINVALID,
+        {"current-context: true\n", NULL, -MU_EINVALID,
          "/k/config: current-context: expected a text"},
         {whole, "gone", -MU_ENOTFOUND, "/k/config: there is no context \"gone\""},
         {CONTEXT("k", "u"), NULL, -MU_ENOTFOUND, "there is no cluster \"k\""},
@@ -253,7 +253,7 @@ static void test_refused(void **state)
         {CONTEXT("k", "u") "users: [{name: u, user: {}}]\nclusters: [{name: k, cluster: "
                            "{server: 'https://k'}}, {name: k, cluster: {}}]\n",
          NULL, -MU_EEXISTS, "/k/config: cluster \"k\" stands there twice"},
-        {USER("token: 5"), NULL, -MU_EINVALID, "token: expected a text"},
+        {USER("token: true"), NULL, -MU_EINVALID, "token: expected a text"},
         {USER("client-key: a"), NULL, -MU_EINVALID,
          "user \"u\": expected client-certificate and client-key together"},
     };

@@ -48,8 +48,8 @@ static void test_trees(void **state)
         {"\xEF\xBB\xBF" "a: b\n", "{\"a\":\"b\"}"},
         {"---\na: b\n...\n", "{\"a\":\"b\"}"},
         {"a:\n- b\n- c: d\n  e: f\n", "{\"a\":[\"b\",{\"c\":\"d\",\"e\":\"f\"}]}"},
-        {"{\"a\": [1, true, null, \"x\"]}", "{\"a\":[1,true,null,\"x\"]}"},
-        {"{\n\t\"a\": [\n\t\t1\n\t]\n}\n", "{\"a\":[1]}"},
+        {"{\"a\": [1, true, null, \"x\"]}", "{\"a\":[\"1\",true,null,\"x\"]}"},
+        {"{\n\t\"a\": [\n\t\t1\n\t]\n}\n", "{\"a\":[\"1\"]}"},
         {"a: &here b\n", "{\"a\":\"b\"}"},
         {"a: >\n  x\n  y\nb: |\n  x\n  y\n", "{\"a\":\"x y\\n\",\"b\":\"x\\ny\\n\"}"},
         {"7: a\ntrue: b\n", "{\"7\":\"a\",\"true\":\"b\"}"},
@@ -62,20 +62,16 @@ static void test_trees(void **state)
         expect_json(rows[i][0], rows[i][1]);
 }
 
-static void test_scalars_of_the_core_schema(void **state)
+static void test_scalars(void **state)
 {
     static const char *const rows[][2] = {
-        {"~", "null"},          {"Null", "null"},      {"nUll", "\"nUll\""},
-        {"True", "true"},       {"FALSE", "false"},    {"yes", "\"yes\""},
-        {"on", "\"on\""},       {"0", "0"},            {"-12", "-12"},
-        {"+5", "5"},            {"007", "7"},          {"0x1F", "31"},
-        {"0o17", "15"},         {"-0x1F", "\"-0x1F\""}, {"0o8", "\"0o8\""},
-        {"1.5", "1.5"},         {".5", "0.5"},         {"5.", "5"},
-        {"1e3", "1000"},        {"-.25e+1", "-2.5"},   {".", "\".\""},
-        {"1e", "\"1e\""},       {"1.2.3", "\"1.2.3\""}, {"+", "\"+\""},
+        {"~", "null"},          {"Null", "null"},       {"nUll", "\"nUll\""},
+        {"True", "true"},       {"FALSE", "false"},     {"yes", "\"yes\""},
+        {"on", "\"on\""},       {"0", "\"0\""},         {"-12", "\"-12\""},
+        {"007", "\"007\""},     {".inf", "\".inf\""},   {"1e999", "\"1e999\""},
         {"\"5\"", "\"5\""},     {"'true'", "\"true\""}, {"!!str 5", "\"5\""},
-        {"! 5", "\"5\""},       {"1_000", "\"1_000\""}, {"12:30", "\"12:30\""},
-        {"0x", "\"0x\""},       {"!!map {a: 1}", "{\"a\":1}"},
+        {"! 5", "\"5\""},       {"!!str null", "\"null\""},
+        {"!!map {a: 1}", "{\"a\":\"1\"}"},
     };
 
     (void)state;
@@ -100,11 +96,6 @@ static void test_refused(void **state)
         {"a: !own [b]\n", -MU_EINVALID, "expected no tag but"},
         {"? [a]\n: b\n", -MU_EINVALID, "line 1, column 3: expected a text as a key"},
         {"? {a: b}\n: b\n", -MU_EINVALID, "expected a text as a key"},
-        {"a: .inf\n", -MU_EINVALID, "expected a finite number"},
-        {"a: -.INF\n", -MU_EINVALID, "expected a finite number"},
-        {"a: .nan\n", -MU_EINVALID, "expected a finite number"},
-        {"a: 1e999\n", -MU_EINVALID, "expected a finite number"},
-        {"a: 00000000000000000000000000000000000000001\n", -MU_EINVALID, "fewer digits"},
         {"a: \"x\\0y\"\n", -MU_EINVALID, "expected no zero byte in a text"},
         {"a: [b\n", -MU_EINVALID, "x.yaml: line 2, column 1: expected YAML: while"},
         {"a: b: c\n", -MU_EINVALID, "line 1, column 5: expected YAML"},
@@ -140,7 +131,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_trees),
-        cmocka_unit_test(test_scalars_of_the_core_schema),
+        cmocka_unit_test(test_scalars),
         cmocka_unit_test(test_refused),
         cmocka_unit_test(test_bounds),
     };
