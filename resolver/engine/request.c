@@ -90,131 +90,98 @@ uint64_t mu__request_hash(const struct mu__request *request)
 
 /* ---- A copy ---- */
 
-static bool copy_text(const char *text, const char **ret_copy)
+/* What copies are made of goes into one block; while there is none, it is counted. */
+struct copier {
+    char *block;
+    size_t used;
+};
+
+static void *copy_bytes(struct copier *copier, const void *bytes, size_t size)
 {
-    *ret_copy = text == NULL ? NULL : strdup(text);
-    return text == NULL || *ret_copy != NULL;
+    char *to = copier->block == NULL ? NULL : copier->block + copier->used;
+
+    if (bytes == NULL)
+        return NULL;
+    if (to != NULL && size > 0)
+        memcpy(to, bytes, size);
+    copier->used += (size + 1 + 15) / 16 * 16;
+    return to;
 }
 
-static bool copy_headers(const char *const *headers, const char *const **ret_copy)
+static const char *copy_text(struct copier *copier, const char *text)
+{
+    return copy_bytes(copier, text, text == NULL ? 0 : strlen(text) + 1);
+}
+
+static const char *const *copy_headers(struct copier *copier, const char *const *headers)
 {
     size_t count = 0;
-    char **copy;
+    const char **copy;
 
-    *ret_copy = NULL;
-    if (headers == NULL)
-        return true;
-    while (headers[count] != NULL)
+    while (headers != NULL && headers[count] != NULL)
         count++;
-    copy = calloc(count + 1, sizeof *copy);
-    *ret_copy = (const char *const *)copy;
-    for (size_t i = 0; copy != NULL && i < count; i++) {
-        copy[i] = strdup(headers[i]);
-        if (copy[i] == NULL)
-            return false;
+    copy = copy_bytes(copier, headers, (count + 1) * sizeof *copy);
+    for (size_t i = 0; i < count; i++) {
+        const char *header = copy_text(copier, headers[i]);
+
+        if (copy != NULL)
+            copy[i] = header;
     }
-    return copy != NULL;
+    return copy;
 }
 
-static bool copy_tls(const struct mu__request_tls *tls,
-                     const struct mu__request_tls **ret_copy)
+static const struct mu__request_tls *copy_tls(struct copier *copier,
+                                              const struct mu__request_tls *tls)
 {
-    struct mu__request_tls *copy;
-    bool whole = true;
+    struct mu__request_tls *copy = copy_bytes(copier, tls, sizeof *tls);
+    struct mu__request_tls texts;
 
-    *ret_copy = NULL;
     if (tls == NULL)
-        return true;
-    copy = calloc(1, sizeof *copy);
-    *ret_copy = copy;
-    if (copy == NULL)
-        return false;
-    copy->insecure = tls->insecure;
-    whole &= copy_text(tls->ca, &copy->ca);
-    whole &= copy_text(tls->certificate, &copy->certificate);
-    whole &= copy_text(tls->key, &copy->key);
-    whole &= copy_text(tls->server_name, &copy->server_name);
-    return whole;
+        return NULL;
+    texts = (struct mu__request_tls){
+        .ca = copy_text(copier, tls->ca),
+        .certificate = copy_text(copier, tls->certificate),
+        .key = copy_text(copier, tls->key),
+        .server_name = copy_text(copier, tls->server_name),
+        .insecure = tls->insecure,
+    };
+    if (copy != NULL)
+        *copy = texts;
+    return copy;
 }
 
-static bool copy_body(const struct mu__request *request, struct mu__request *copy)
+/* The name is never NULL, and first: it is where the block begins. */
+static void copy_into(struct copier *copier, const struct mu__request *request,
+                      struct mu__request *copy)
 {
-    void *body;
-
-    copy->body = NULL;
-    if (request->body == NULL)
-        return true;
-    body = malloc(request->body_size + 1);
-    if (body != NULL)
-        memcpy(body, request->body, request->body_size);
-    copy->body = body;
-    return body != NULL;
-}
-
-/* After a failure *copy has what could be copied. */
-static bool copy_all(const struct mu__request *request, struct mu__request *copy)
-{
-    bool whole = true;
-
     *copy = *request;
-    if (copy->call != NULL)
-        mu__request_call_ref(copy->call);
-    whole &= copy_text(or_default(request->name, ""), &copy->name);
-    whole &= copy_text(request->method, &copy->method);
-    whole &= copy_text(request->header, &copy->header);
-    whole &= copy_text(request->secret, &copy->secret);
-    whole &= copy_text(request->dns_server, &copy->dns_server);
-    whole &= copy_headers(request->headers, &copy->headers);
-    whole &= copy_body(request, copy);
-    whole &= copy_tls(request->tls, &copy->tls);
-    return whole;
+    copy->name = copy_text(copier, or_default(request->name, ""));
+    copy->method = copy_text(copier, request->method);
+    copy->header = copy_text(copier, request->header);
+    copy->secret = copy_text(copier, request->secret);
+    copy->dns_server = copy_text(copier, request->dns_server);
+    copy->headers = copy_headers(copier, request->headers);
+    copy->body = copy_bytes(copier, request->body, request->body_size);
+    copy->tls = copy_tls(copier, request->tls);
 }
 
 int mu__request_copy(const struct mu__request *request, struct mu__request *ret_copy)
 {
-    struct mu__request copy;
+    struct copier copier = {NULL, 0};
 
-    if (!copy_all(request, &copy)) {
-        mu__request_free_copy(&copy);
+    copy_into(&copier, request, ret_copy);
+    copier = (struct copier){malloc(copier.used), 0};
+    if (copier.block == NULL)
         return -MU_ENOMEM;
-    }
-    *ret_copy = copy;
+    copy_into(&copier, request, ret_copy);
+    if (ret_copy->call != NULL)
+        mu__request_call_ref(ret_copy->call);
     return 0;
-}
-
-static void text_free(const char *text)
-{
-    free((void *)(uintptr_t)text);
-}
-
-static void headers_free(const char *const *headers)
-{
-    for (size_t i = 0; headers != NULL && headers[i] != NULL; i++)
-        text_free(headers[i]);
-    free((void *)(uintptr_t)headers);
-}
-
-static void tls_free(const struct mu__request_tls *tls)
-{
-    if (tls == NULL)
-        return;
-    text_free(tls->ca);
-    text_free(tls->certificate);
-    text_free(tls->key);
-    text_free(tls->server_name);
-    free((void *)(uintptr_t)tls);
 }
 
 void mu__request_free_copy(struct mu__request *copy)
 {
-    text_free(copy->name);
-    text_free(copy->method);
-    text_free(copy->header);
-    text_free(copy->secret);
-    text_free(copy->dns_server);
-    headers_free(copy->headers);
-    free((void *)(uintptr_t)copy->body);
-    tls_free(copy->tls);
+    free((void *)(uintptr_t)copy->name);
     mu__request_call_unref(copy->call);
     *copy = (struct mu__request){.kind = copy->kind};
 }
