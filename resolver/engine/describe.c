@@ -31,22 +31,6 @@ static const char *const text_of[MU__REQUEST_KINDS] = {
     [MU__REQUEST_CALL] = "function of resolver ",
 };
 
-/* A url without user and query: those may be secret. */
-static void url_words(const char *url, char *out, size_t size)
-{
-    const char *host = strstr(url, "://");
-    const char *end = url + strcspn(url, "?#");
-    const char *at;
-    size_t scheme;
-
-    host = host == NULL || host > end ? url : host + 3;
-    scheme = (size_t)(host - url);
-    for (at = host; at < end && *at != '/'; at++)
-        if (*at == '@')
-            host = at + 1;
-    (void)snprintf(out, size, "%.*s%.*s", (int)scheme, url, (int)(end - host), host);
-}
-
 void mu__request_describe(const struct mu__request *request, char *out, size_t size)
 {
     const char *method = request->method == NULL ? "GET" : request->method;
@@ -57,7 +41,7 @@ void mu__request_describe(const struct mu__request *request, char *out, size_t s
         (void)snprintf(out, size, "%s%.200s", text_of[request->kind], name);
         return;
     }
-    url_words(name, url, sizeof url);
+    mu__show_url(name, url, sizeof url);
     (void)snprintf(out, size, "%s%s%s", strcmp(method, "GET") == 0 ? "" : method,
                    strcmp(method, "GET") == 0 ? "" : " ", url);
 }

@@ -20,9 +20,11 @@ static int check_single(const struct mu__jobs *shape, const char *source,
     return 0;
 }
 
-int mu__expected_parse(const char *text, const char *source, mu_error *ret_error,
-                    struct mu__jobs *ret_shape)
+int mu__expected_parse(const struct mu__pass *pass, unsigned setting, mu_error *ret_error,
+                       struct mu__jobs *ret_shape)
 {
+    const char *text = mu__setting(pass, setting);
+    const char *source = mu__setting_origin(pass, setting);
     struct mu__jobs shape = {0};
     int rv = 0;
 
@@ -122,20 +124,15 @@ int mu__task_setting(const struct mu__pass *pass, unsigned type_number,
 {
     const char *name = mu__setting(pass, type_number);
     long index = ret_resolution->task_index;
-    char origin[128];
-    mu_error inner;
     int rv = mu__setting_number(pass, type_number + 1, ret_error, &index);
 
     if (rv != 0 || name == NULL)
         return rv;
-    rv = mu__task_type_check(name, &inner);
-    if (rv != 0) {
-        mu__setting_origin(pass, type_number, origin);
-        return mu_error_set(ret_error, rv, "%s: %s", origin, inner.message);
-    }
-    MU__COPY_TEXT(ret_resolution->task_type, name);
-    ret_resolution->task_index = (int)index;
-    return 0;
+    rv = mu__task_type_read(name, strlen(name), ret_error, ret_resolution->task_type,
+                            "%s", mu__setting_origin(pass, type_number));
+    if (rv == 0)
+        ret_resolution->task_index = (int)index;
+    return rv;
 }
 
 int mu__task_announced(const struct mu__pass *pass, unsigned type_number,

@@ -5,9 +5,9 @@
 
 #include "resolver/engine/kind.h"
 
-/* Parse the text of a setting, which `source` names in messages; NULL or "any": a shape
- * without rows. No job may have "*". */
-int mu__expected_parse(const char *text, const char *source, mu_error *ret_error,
+/* Parse a setting; without a value, or of "any", it is a shape without rows. No job may
+ * have "*". */
+int mu__expected_parse(const struct mu__pass *pass, unsigned setting, mu_error *ret_error,
                        struct mu__jobs *ret_shape);
 
 /* How many tasks of a type there are to be; 0 when the shape does not say. */

@@ -24,22 +24,15 @@ static int bad(const char *source, size_t position, const char *text, size_t siz
 static int read_type(const char *source, size_t position, const char *text, size_t size,
                      const struct mu__jobs *jobs, mu_error *ret_error, char *ret_type)
 {
-    char name[64];
-    mu_error inner;
-    int rv;
+    int rv = mu__task_type_read(text, size, ret_error, ret_type, "%s: job %zu", source,
+                                position);
 
-    (void)snprintf(name, sizeof name, "%.*s", (int)(size < 63 ? size : 63), text);
-    rv = mu__task_type_check(name, &inner);
-    if (rv != 0)
-        return mu_error_set(ret_error, rv, "%s: job %zu: %s", source, position,
-                            inner.message);
-    for (unsigned i = 0; i < jobs->rows_count; i++)
-        if (strcmp(jobs->rows[i].type, name) == 0)
-            return mu_error_set(ret_error, -MU_EEXISTS,
-                                "%s: job %zu: \"%s\" stands there twice", source,
-                                position, name);
-    (void)snprintf(ret_type, sizeof jobs->rows[0].type, "%.15s", name);
-    return 0;
+    for (unsigned i = 0; rv == 0 && i < jobs->rows_count; i++)
+        if (strcmp(jobs->rows[i].type, ret_type) == 0)
+            rv = mu_error_set(ret_error, -MU_EEXISTS,
+                              "%s: job %zu: \"%s\" stands there twice", source, position,
+                              ret_type);
+    return rv;
 }
 
 bool mu__count_parse(const char *text, size_t size, unsigned *ret_count)

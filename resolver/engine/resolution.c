@@ -1,5 +1,6 @@
 /* A resolution, which resolvers fill in. */
 #include "resolver/engine/kind.h"
+#include "resolver/spec/address.h"
 #include "runtime/message/arguments.h"
 
 #include <stdio.h>
@@ -30,12 +31,9 @@ int mu__resolution_add_host(mu_resolution *resolution, const char *source,
                             const char *type, int index, const char *host, unsigned port,
                             mu_error *ret_error)
 {
-    bool is_v6 = strchr(host, ':') != NULL && host[0] != '[';
     char address[MU_CLUSTER_ADDRESS_BYTES_MAX + 1];
-    int size = snprintf(address, sizeof address, "%s%s%s:%u", is_v6 ? "[" : "", host,
-                        is_v6 ? "]" : "", port);
 
-    if (size < 0 || (size_t)size >= sizeof address)
+    if (mu__address_join(host, port, address, sizeof address) >= sizeof address)
         return mu_error_set(ret_error, -MU_EINVALID,
                             "%s: expected a host of at most %d bytes, got one of %zu",
                             source, MU_CLUSTER_ADDRESS_BYTES_MAX - 8, strlen(host));

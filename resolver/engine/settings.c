@@ -73,6 +73,20 @@ static bool read_number(const struct mu__setting_spec *spec, const char *text,
     return true;
 }
 
+/* A value, and behind it where it comes from. NULL: out of memory. */
+static char *new_value(const struct mu__settings *settings, const char *name,
+                       const char *value)
+{
+    static const char format[] = "%s%csetting %.40s of resolver %.40s";
+    int size = snprintf(NULL, 0, format, value, '\0', name, settings->resolver);
+    char *text = malloc((size_t)size + 1);
+
+    if (text != NULL)
+        (void)snprintf(text, (size_t)size + 1, format, value, '\0', name,
+                       settings->resolver);
+    return text;
+}
+
 static int bad_value(const struct mu__setting_spec *spec, const char *origin,
                      const char *text, mu_error *ret_error)
 {
@@ -150,7 +164,7 @@ int mu__settings_set(struct mu__settings *settings, const char *name, const char
         return bad_value(&settings->specs[i], origin, value, ret_error);
     }
     if (value != NULL) {
-        copy = strdup(value);
+        copy = new_value(settings, name, value);
         if (copy == NULL)
             return mu_error_set(ret_error, -MU_ENOMEM, "out of memory");
     }
@@ -183,29 +197,55 @@ bool mu__setting_given(const struct mu__pass *pass, unsigned number)
            of_variable(pass->requests, &pass->settings->specs[number]) != NULL;
 }
 
-void mu__setting_origin(const struct mu__pass *pass, unsigned number, char *out)
+const char *mu__setting_origin(const struct mu__pass *pass, unsigned number)
 {
     const struct mu__setting_spec *spec = &pass->settings->specs[number];
+    const char *value = pass->settings->values[number];
 
-    if (pass->settings->values[number] != NULL)
-        (void)snprintf(out, 128, "setting %.40s of resolver %.40s", spec->name,
-                       pass->settings->resolver);
-    else if (of_variable(pass->requests, spec) != NULL)
-        (void)snprintf(out, 128, "%.100s", spec->variable);
-    else
-        (void)snprintf(out, 128, "the default of %.40s", spec->name);
+    if (value != NULL)
+        return value + strlen(value) + 1;
+    return of_variable(pass->requests, spec) != NULL ? spec->variable : spec->by_default;
 }
 
 int mu__setting_number(const struct mu__pass *pass, unsigned number, mu_error *ret_error,
                        long *ret_number)
 {
     const char *text = mu__setting(pass, number);
-    char origin[128];
 
     if (text == NULL || read_number(&pass->settings->specs[number], text, ret_number))
         return 0;
-    mu__setting_origin(pass, number, origin);
-    return bad_value(&pass->settings->specs[number], origin, text, ret_error);
+    return bad_value(&pass->settings->specs[number], mu__setting_origin(pass, number),
+                     text, ret_error);
+}
+
+int mu__setting_refuse(const struct mu__pass *pass, unsigned number, const char *expected,
+                       mu_error *ret_error)
+{
+    const char *text = mu__setting(pass, number);
+    char shown[MU__QUOTE_BYTES];
+
+    if (text == NULL)
+        return mu_error_set(ret_error, -MU_EINVALID,
+                            "setting %s of resolver %s: expected %s, got nothing",
+                            pass->settings->specs[number].name, pass->settings->resolver,
+                            expected);
+    mu__quote(shown, sizeof shown, text, strlen(text));
+    return mu_error_set(ret_error, -MU_EINVALID, "%s: expected %s, got %s",
+                        mu__setting_origin(pass, number), expected, shown);
+}
+
+int mu__setting_word(const struct mu__pass *pass, unsigned number,
+                     const char *const *words, const char *expected, mu_error *ret_error,
+                     unsigned *ret_word)
+{
+    const char *text = mu__setting(pass, number);
+
+    for (unsigned i = 0; text != NULL && words[i] != NULL; i++)
+        if (strcmp(words[i], text) == 0) {
+            *ret_word = i;
+            return 0;
+        }
+    return text == NULL ? 0 : mu__setting_refuse(pass, number, expected, ret_error);
 }
 
 int mu__setting_required(const struct mu__pass *pass, unsigned number, const char *what,

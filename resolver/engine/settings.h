@@ -19,21 +19,24 @@ struct mu__setting_spec {
     long low;
     long high;
     const char *help;       /* one line */
+    const char *by_default; /* what messages call the default: "the default of port" */
 };
 
 /* Rows of a table: a text, a number from `low` to `high`, a switch. */
 #define MU__SETTING(at, name, variable, initial, help)                                  \
-    [at] = {name, MU__SETTING_TEXT, variable, initial, 0, 0, help}
+    [at] = {name, MU__SETTING_TEXT, variable, initial, 0, 0, help, "the default of " name}
 #define MU__SETTING_WITHIN(at, name, variable, initial, low, high, help)                \
-    [at] = {name, MU__SETTING_NUMBER, variable, initial, low, high, help}
+    [at] = {name, MU__SETTING_NUMBER, variable, initial, low, high, help,               \
+            "the default of " name}
 #define MU__SETTING_FLAG(at, name, variable, initial, help)                             \
-    [at] = {name, MU__SETTING_SWITCH, variable, initial, 0, 1, help}
+    [at] = {name, MU__SETTING_SWITCH, variable, initial, 0, 1, help,                    \
+            "the default of " name}
 
 /* The values that the program has set, in the order of the specs. */
 struct mu__settings {
     const char *resolver;   /* for messages */
     const struct mu__setting_spec *specs;
-    char **values;          /* NULL: not set */
+    char **values; /* NULL: not set. Behind each its origin, for messages */
 };
 
 /* `resolver` and `specs` are static. */
@@ -63,12 +66,22 @@ const char *mu__setting(const struct mu__pass *pass, unsigned number);
 int mu__setting_number(const struct mu__pass *pass, unsigned number, mu_error *ret_error,
                        long *ret_number);
 
-/* Where its value comes from, for messages: "setting port", "variable SM_PORT", "the
- * default". `out` has 128 bytes. */
-void mu__setting_origin(const struct mu__pass *pass, unsigned number, char *out);
+/* Where its value comes from, for messages: "setting port of resolver gce", "SM_PORT",
+ * "the default of port". Valid as long as the settings. */
+const char *mu__setting_origin(const struct mu__pass *pass, unsigned number);
 
 /* Whether it was set, by the program or by its environment variable. */
 bool mu__setting_given(const struct mu__pass *pass, unsigned number);
+
+/* -MU_EINVALID: "setting x of resolver y: expected EXPECTED, got VALUE". */
+int mu__setting_refuse(const struct mu__pass *pass, unsigned number, const char *expected,
+                       mu_error *ret_error);
+
+/* A setting that is one of some words (NULL ends them): its place among them; without any
+ * value *ret_word is left as it is. `expected` lists them for the message. */
+int mu__setting_word(const struct mu__pass *pass, unsigned number,
+                     const char *const *words, const char *expected, mu_error *ret_error,
+                     unsigned *ret_word);
 
 /* A setting that must be set; else -MU_EINVALID: "file: setting path (variable X) is
  * not set, expected WHAT". */

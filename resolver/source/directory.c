@@ -47,7 +47,6 @@ static int begin(const struct mu__pass *pass, mu_error *ret_error, struct look *
 {
     const struct mu__request clock = {.kind = MU__REQUEST_CLOCK};
     const struct mu__answer *now;
-    char origin[128];
     int rv;
 
     *look = (struct look){pass, .error = ret_error};
@@ -63,8 +62,7 @@ static int begin(const struct mu__pass *pass, mu_error *ret_error, struct look *
     if (now->code != 0)
         return mu_error_set(ret_error, now->code, "directory: %s", now->error.message);
     look->now_s = strtoull(now->data, NULL, 10);
-    mu__setting_origin(pass, TASKS, origin);
-    return mu__expected_parse(mu__setting(pass, TASKS), origin, ret_error, &look->shape);
+    return mu__expected_parse(pass, TASKS, ret_error, &look->shape);
 }
 
 /* The files' names, one each line. A folder that is missing may still be made. */
@@ -115,7 +113,7 @@ static const struct mu__answer *request_file(const struct look *look, const char
  * a half-written one. */
 static bool is_passed_over(const char *name, size_t size)
 {
-    return size == 0 || name[0] == '.' || name[size - 1] == '~' ||
+    return name[0] == '.' || name[size - 1] == '~' ||
            (size > 4 && memcmp(name + size - 4, ".tmp", 4) == 0);
 }
 
@@ -168,17 +166,9 @@ static int read_task(struct look *look, const char *name, size_t size,
 /* A listing's names, one each line. Returns the next one's place; NULL at the end. */
 static const char *next_name(const char *at, const char **ret_name, size_t *ret_size)
 {
-    while (*at != '\0') {
-        size_t size = strcspn(at, "\n");
-        const char *name = at;
-
-        at += size + (at[size] == '\n');
-        if (is_passed_over(name, size))
-            continue;
-        *ret_name = name;
-        *ret_size = size;
-        return at;
-    }
+    while (mu__next_line(&at, ret_name, ret_size))
+        if (!is_passed_over(*ret_name, *ret_size))
+            return at;
     return NULL;
 }
 
@@ -288,14 +278,10 @@ static int choose_index(const struct look *look, const char *names, const char *
 
     for (int index = 0; index < end; index++) {
         int size = snprintf(name, sizeof name, "%s-%d", type, index);
-        const char *found = strstr(names, name);
         const struct mu__answer *answer;
         struct mu__task_entry entry;
 
-        while (found != NULL && ((found != names && found[-1] != '\n') ||
-                                 (found[size] != '\n' && found[size] != '\0')))
-            found = strstr(found + 1, name);
-        if (found != NULL) {
+        if (mu__has_line(names, name, (size_t)size)) {
             answer = request_file(look, name, (size_t)size);
             if (answer->code != -MU_ENOTFOUND &&
                 (answer->code != 0 ||

@@ -4,6 +4,7 @@
  * All names of the plan are requested at once; a list of tasks is made of the answers,
  * and this machine is looked for in it. */
 #include "resolver/source/dns_plan.h"
+#include "resolver/spec/address.h"
 #include "runtime/base/array.h"
 #include "runtime/base/text.h"
 #include "runtime/document/refuse.h"
@@ -121,13 +122,12 @@ static bool has_family(const char *text, size_t size, bool v6)
 
 static bool holds_v4(const char *text)
 {
-    for (; *text != '\0'; text += strspn(text, "\n")) {
-        size_t size = strcspn(text, "\n");
+    const char *line;
+    size_t size;
 
-        if (has_family(text, size, false))
+    while (mu__next_line(&text, &line, &size))
+        if (has_family(line, size, false))
             return true;
-        text += size;
-    }
     return false;
 }
 
@@ -138,18 +138,12 @@ static const char *next_address(const struct mu__dns_plan *plan, const char *tex
     bool needs_ipv4 = plan->family != MU__DNS_ONLY_6;
     bool needs_ipv6 = plan->family == MU__DNS_ONLY_6 || plan->family == MU__DNS_ALL ||
                    (plan->family == MU__DNS_AUTO && !holds_v4(text));
+    const char *line;
 
-    while (*at != '\0') {
-        size_t size = strcspn(at, "\n");
-
-        if ((needs_ipv4 && has_family(at, size, false)) ||
-            (needs_ipv6 && has_family(at, size, true))) {
-            *ret_size = size;
-            return at;
-        }
-        at += size;
-        at += *at == '\n';
-    }
+    while (mu__next_line(&at, &line, ret_size))
+        if ((needs_ipv4 && has_family(line, *ret_size, false)) ||
+            (needs_ipv6 && has_family(line, *ret_size, true)))
+            return line;
     return NULL;
 }
 
@@ -209,14 +203,15 @@ static bool read_service(const char *text, size_t size, struct task *task)
 static int add_services(struct dns_pass *dns, const struct mu__dns_row *row,
                         const struct mu__answer *answer)
 {
+    const char *text = answer->data;
+    const char *at;
     char what[320];
     size_t size;
 
     text_of(row, what, sizeof what);
-    for (const char *at = answer->data; *at != '\0'; at += size + (at[size] == '\n')) {
+    while (mu__next_line(&text, &at, &size)) {
         struct task *task = new_task(dns, row);
 
-        size = strcspn(at, "\n");
         if (task == NULL)
             return mu_error_set(dns->error, -MU_ENOMEM, "%s: out of memory", what);
         if (read_service(at, size, task) && task->port > 0 && task->port <= 65535 &&
@@ -344,12 +339,10 @@ static const char *host_of(const struct mu__dns_plan *plan, const struct task *t
 static void name_task(const struct mu__dns_plan *plan, const struct task *task, char *out,
                       size_t size)
 {
-    const char *host = host_of(plan, task);
-    bool is_v6 = strchr(host, ':') != NULL;
+    char address[128];
 
-    (void)snprintf(out, size, "%s:%d (%s%.100s%s:%u)",
-                   task->row->type_name, task->index, is_v6 ? "[" : "",
-                   host, is_v6 ? "]" : "", task->port);
+    (void)mu__address_join(host_of(plan, task), task->port, address, sizeof address);
+    (void)snprintf(out, size, "%s:%d (%s)", task->row->type_name, task->index, address);
 }
 
 static int check_counts(const struct dns_pass *dns)
@@ -422,20 +415,6 @@ static bool is_own_name(const char *own, const char *name)
            (name[size] == '\0' || (name[size] == '.' && strchr(own, '.') == NULL));
 }
 
-static bool has_line(const char *text, const char *line)
-{
-    size_t length = strlen(line);
-
-    for (; *text != '\0'; text += strspn(text, "\n")) {
-        size_t size = strcspn(text, "\n");
-
-        if (size == length && memcmp(text, line, size) == 0)
-            return true;
-        text += size;
-    }
-    return false;
-}
-
 static bool may_be_own(const struct mu__dns_plan *plan, const struct task *task)
 {
     return (plan->port == 0 || task->port == (unsigned)plan->port) &&
@@ -454,7 +433,8 @@ static int find_own(const struct dns_pass *dns, const char *host, const char *ad
         const struct task *task = &dns->items[i];
 
         if (!may_be_own(dns->plan, task) ||
-            !((task->address[0] != '\0' && has_line(addresses, task->address)) ||
+            !((task->address[0] != '\0' &&
+               mu__has_line(addresses, task->address, strlen(task->address))) ||
               is_own_name(host, task->name)))
             continue;
         if (found != NULL) {

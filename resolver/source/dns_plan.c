@@ -55,25 +55,18 @@ static int number_type(struct mu__dns_plan *plan, const char *name)
     return i;
 }
 
-/* Parse TYPE=VALUE: the type, and where the value begins. ret_type has 64 bytes. */
+/* Parse TYPE=VALUE: the type, and where the value begins. */
 static int read_type(const char *source, unsigned position, const char *text, size_t size,
                      const char *expected, mu_error *ret_error, char *ret_type,
                      size_t *ret_value)
 {
     const char *equals = memchr(text, '=', size);
-    size_t before = equals == NULL ? 0 : (size_t)(equals - text);
-    mu_error inner;
-    int rv;
 
     if (equals == NULL)
         return bad_item(source, position, text, size, expected, ret_error);
-    (void)snprintf(ret_type, 64, "%.*s", (int)(before < 63 ? before : 63), text);
-    rv = mu__task_type_check(ret_type, &inner);
-    if (rv != 0)
-        return mu_error_set(ret_error, rv, "%s: item %u: %s", source, position,
-                            inner.message);
-    *ret_value = before + 1;
-    return 0;
+    *ret_value = (size_t)(equals - text) + 1;
+    return mu__task_type_read(text, *ret_value - 1, ret_error, ret_type, "%s: item %u",
+                              source, position);
 }
 
 static int read_name(const char *source, unsigned position, const char *text, size_t size,
@@ -83,7 +76,6 @@ static int read_name(const char *source, unsigned position, const char *text, si
     struct mu__dns_plan *plan = own;
     struct mu__dns_row *row = &plan->rows[plan->rows_count];
     const char *colon;
-    char type[64];
     size_t value;
     unsigned port = 0;
     int rv;
@@ -91,7 +83,8 @@ static int read_name(const char *source, unsigned position, const char *text, si
     if (plan->rows_count == MU__DNS_ROWS_MAX)
         return mu_error_set(ret_error, -MU_EINVALID, "%s: expected at most %d names",
                             source, (int)MU__DNS_ROWS_MAX);
-    rv = read_type(source, position, text, size, expected, ret_error, type, &value);
+    rv = read_type(source, position, text, size, expected, ret_error, row->type_name,
+                   &value);
     if (rv != 0)
         return rv;
     colon = memchr(text + value, ':', size - value);
@@ -111,8 +104,7 @@ static int read_name(const char *source, unsigned position, const char *text, si
     memcpy(row->name, text + value, size);
     row->name[size] = '\0';
     row->port = port;
-    row->type = number_type(plan, type);
-    (void)snprintf(row->type_name, sizeof row->type_name, "%.15s", type);
+    row->type = number_type(plan, row->type_name);
     plan->rows_count++;
     return 0;
 }
@@ -122,7 +114,7 @@ static int read_count(const char *source, unsigned position, const char *text,
 {
     static const char expected[] = "TYPE=COUNT, as in \"worker=3\"";
     struct mu__dns_plan *plan = own;
-    char name[64];
+    char name[MU__TASK_TYPE_BYTES];
     size_t value;
     unsigned count;
     int type = 0;
@@ -154,13 +146,12 @@ static int read_list(const struct mu__pass *pass, unsigned setting,
                      mu_error *ret_error, struct mu__dns_plan *plan)
 {
     const char *text = mu__setting(pass, setting);
-    char source[128];
+    const char *source = mu__setting_origin(pass, setting);
     unsigned position = 1;
     int rv = 0;
 
     if (text == NULL)
         return 0;
-    mu__setting_origin(pass, setting, source);
     for (;; position++) {
         size_t size = strcspn(text, ",");
 
@@ -172,42 +163,21 @@ static int read_list(const struct mu__pass *pass, unsigned setting,
     }
 }
 
-/* Parse a word of a list as its number there. */
-static int read_word(const struct mu__pass *pass, unsigned setting,
-                     const char *const *words, const char *expected, mu_error *ret_error,
-                     int *ret_number)
-{
-    const char *text = mu__setting(pass, setting);
-    char source[128];
-
-    if (text == NULL)
-        return 0;
-    for (int i = 0; words[i] != NULL; i++)
-        if (strcmp(words[i], text) == 0) {
-            *ret_number = i;
-            return 0;
-        }
-    mu__setting_origin(pass, setting, source);
-    return mu__refuse(ret_error, text, strlen(text), "%s: expected %s", source, expected);
-}
-
 static int read_own_type(const struct mu__pass *pass, mu_error *ret_error,
                          struct mu__dns_plan *plan)
 {
     const char *text = mu__setting(pass, TASK_TYPE);
-    char source[128];
-    mu_error inner;
+    char type[MU__TASK_TYPE_BYTES];
     int rv;
 
     plan->task_type = -1;
     if (text == NULL)
         return 0;
-    mu__setting_origin(pass, TASK_TYPE, source);
-    rv = mu__task_type_check(text, &inner);
-    if (rv != 0)
-        return mu_error_set(ret_error, rv, "%s: %s", source, inner.message);
-    plan->task_type = number_type(plan, text);
-    return 0;
+    rv = mu__task_type_read(text, strlen(text), ret_error, type, "%s",
+                            mu__setting_origin(pass, TASK_TYPE));
+    if (rv == 0)
+        plan->task_type = number_type(plan, type);
+    return rv;
 }
 
 int mu__dns_plan_read(const struct mu__pass *pass, mu_error *ret_error,
@@ -215,8 +185,9 @@ int mu__dns_plan_read(const struct mu__pass *pass, mu_error *ret_error,
 {
     static const char *const families[] = {"auto", "4", "6", "all", NULL};
     static const char *const forms[] = {"ip", "name", NULL};
-    int family = MU__DNS_AUTO;
-    int form = -1;
+    enum { AS_ADDRESS, AS_NAME, AS_IT_IS };
+    unsigned family = MU__DNS_AUTO;
+    unsigned form = AS_IT_IS;
     int rv;
 
     plan->task_index = -1;
@@ -226,16 +197,17 @@ int mu__dns_plan_read(const struct mu__pass *pass, mu_error *ret_error,
                             "in \"worker=workers.example:2222\", got none");
     if ((rv = read_list(pass, NAMES, read_name, ret_error, plan)) != 0 ||
         (rv = read_list(pass, TASKS, read_count, ret_error, plan)) != 0 ||
-        (rv = read_word(pass, FAMILY, families, "4, 6, all or auto", ret_error,
-                        &family)) != 0 ||
-        (rv = read_word(pass, ADDRESS, forms, "ip or name", ret_error, &form)) != 0 ||
+        (rv = mu__setting_word(pass, FAMILY, families, "4, 6, all or auto", ret_error,
+                               &family)) != 0 ||
+        (rv = mu__setting_word(pass, ADDRESS, forms, "ip or name", ret_error, &form)) !=
+            0 ||
         (rv = read_own_type(pass, ret_error, plan)) != 0 ||
         (rv = mu__setting_number(pass, PORT, ret_error, &plan->port)) != 0 ||
         (rv = mu__setting_number(pass, TASK_INDEX, ret_error, &plan->task_index)) != 0)
         return rv;
     plan->family = (enum mu__dns_family)family;
-    plan->as_address = form == 0;
-    plan->as_name = form == 1;
+    plan->as_address = form == AS_ADDRESS;
+    plan->as_name = form == AS_NAME;
     plan->server = mu__setting(pass, SERVER);
     plan->host = mu__setting(pass, HOST);
     return 0;

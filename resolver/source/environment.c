@@ -1,6 +1,7 @@
 /* The resolver environment: variables by which any launcher or script can list all
  * hosts, or give the address of process 0 alone. */
 #include "resolver/source/ranks.h"
+#include "resolver/spec/address.h"
 #include "runtime/base/text.h"
 #include "runtime/document/refuse.h"
 
@@ -172,8 +173,7 @@ static int find_address(struct mu__requests *requests, const struct family *fami
     rv = mu__rank_number(requests, family->port, ", and the address has no port", 1,
                          65535, ret_error, &port);
     if (rv == 0)
-        (void)snprintf(out, size, "%s%s%s:%u", is_v6 ? "[" : "", address,
-                       is_v6 ? "]" : "", port);
+        (void)mu__address_join(address, port, out, size);
     return rv;
 }
 

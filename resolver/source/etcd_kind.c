@@ -87,17 +87,13 @@ static int write_folder(struct talk *talk)
 
 static int begin(const struct mu__pass *pass, mu_error *ret_error, struct talk *talk)
 {
-    char origin[128];
     int rv;
 
     memset(talk, 0, sizeof *talk);
     rv = mu__etcd_talk_begin(pass, ret_error, &talk->etcd);
     if (rv == 0)
         rv = write_folder(talk);
-    if (rv != 0)
-        return rv;
-    mu__setting_origin(pass, TASKS, origin);
-    return mu__expected_parse(mu__setting(pass, TASKS), origin, ret_error, &talk->shape);
+    return rv != 0 ? rv : mu__expected_parse(pass, TASKS, ret_error, &talk->shape);
 }
 
 static int post(struct talk *talk, const char *path, struct mu__build *body,

@@ -1,5 +1,6 @@
 #include "resolver/source/mpi.h"
 
+#include "resolver/spec/address.h"
 #include "runtime/base/text.h"
 #include "runtime/document/refuse.h"
 
@@ -12,7 +13,6 @@
 /* The hosts, and how many tasks each may have; 0: not given. */
 struct nodes {
     const char *source;
-    char origin[MU__ORIGIN_BYTES];
     struct mu__host_list hosts;
     unsigned *slots;
 };
@@ -59,14 +59,13 @@ static int find_nodes(const struct mu__pass *pass, const struct mu__mpi_task *ta
 {
     const char *text = mu__setting(pass, MU__MPI_HOSTS);
 
-    nodes->source = nodes->origin;
     if (text != NULL) {
-        mu__setting_origin(pass, MU__MPI_HOSTS, nodes->origin);
+        nodes->source = mu__setting_origin(pass, MU__MPI_HOSTS);
         return read_list(text, ret_error, nodes);
     }
     text = mu__setting(pass, MU__MPI_HOST_FILE);
     if (text != NULL) {
-        mu__setting_origin(pass, MU__MPI_HOST_FILE, nodes->origin);
+        nodes->source = mu__setting_origin(pass, MU__MPI_HOST_FILE);
         return read_file(pass->requests, text, ret_error, nodes);
     }
     if (mu__setting_given(pass, MU__MPI_COORDINATOR_ADDRESS))
@@ -116,29 +115,16 @@ static int fill_slots(const struct mu__mpi_task *task, const struct nodes *nodes
                         nodes->source, nodes->hosts.count, task->size - left, task->size);
 }
 
-static int find_layout(const struct mu__pass *pass, mu_error *ret_error,
-                       enum mu__distribution *ret_distribution)
-{
-    const char *text = mu__setting(pass, MU__MPI_MAPPING);
-    char origin[MU__ORIGIN_BYTES];
-
-    if (strcmp(text, "block") == 0 || strcmp(text, "cyclic") == 0) {
-        *ret_distribution =
-            text[0] == 'b' ? MU__DISTRIBUTION_BLOCK : MU__DISTRIBUTION_CYCLIC;
-        return 0;
-    }
-    mu__setting_origin(pass, MU__MPI_MAPPING, origin);
-    return mu__refuse(ret_error, text, strlen(text), "%s: expected block or cyclic",
-                      origin);
-}
-
 static int lay_out(const struct mu__pass *pass, const struct mu__mpi_task *task,
                    const struct nodes *nodes, mu_error *ret_error,
                    struct mu__layout *ret_layout)
 {
-    enum mu__distribution distribution = MU__DISTRIBUTION_BLOCK;
+    static const char *const mappings[] = {"block", "cyclic", NULL};
+    enum { BLOCK, CYCLIC };
+    unsigned mapping = BLOCK;
     unsigned *counts;
-    int rv = find_layout(pass, ret_error, &distribution);
+    int rv = mu__setting_word(pass, MU__MPI_MAPPING, mappings, "block or cyclic",
+                              ret_error, &mapping);
 
     if (rv != 0)
         return rv;
@@ -150,7 +136,9 @@ static int lay_out(const struct mu__pass *pass, const struct mu__mpi_task *task,
         return mu_error_set(ret_error, -MU_ENOMEM, "%s: out of memory", nodes->source);
     rv = fill_slots(task, nodes, ret_error, counts);
     if (rv == 0) {
-        rv = mu__layout_assign(distribution, 1, counts, nodes->hosts.count, ret_layout);
+        rv = mu__layout_assign(mapping == CYCLIC ? MU__DISTRIBUTION_CYCLIC
+                                                 : MU__DISTRIBUTION_BLOCK,
+                               1, counts, nodes->hosts.count, ret_layout);
         if (rv != 0)
             rv = mu_error_set(ret_error, rv, "%s: out of memory", nodes->source);
     }
@@ -234,19 +222,16 @@ static int meet(const struct mu__pass *pass, const struct mu__mpi_task *task,
 {
     char address[MU__HOST_BYTES_MAX + 16];
     unsigned port = 0;
-    bool is_v6;
     int rv = 0;
 
     if (strlen(host) > MU__HOST_BYTES_MAX)
         return mu_error_set(ret_error, -MU_EINVALID, "%s: expected at most %d bytes",
                             source, (int)MU__HOST_BYTES_MAX);
-    is_v6 = strchr(host, ':') != NULL && host[0] != '[';
     MU__COPY_TEXT(address, host);
     if (!has_port(host)) {
         rv = mu__rank_port(pass, MU__MPI_PORT_BASE, mu__mpi_job(pass->requests), 1,
                            ret_error, &port);
-        (void)snprintf(address, sizeof address, "%s%s%s:%u", is_v6 ? "[" : "", host,
-                       is_v6 ? "]" : "", port);
+        (void)mu__address_join(host, port, address, sizeof address);
     }
     if (rv != 0)
         return rv;

@@ -77,10 +77,8 @@ int mu__rank_own(struct mu__requests *requests, const char *variable, const char
 int mu__rank_jobs(const struct mu__pass *pass, unsigned setting, unsigned tasks,
                   mu_error *ret_error, struct mu__jobs *ret_jobs)
 {
-    char origin[MU__ORIGIN_BYTES];
-
-    mu__setting_origin(pass, setting, origin);
-    return mu__jobs_parse(mu__setting(pass, setting), origin, tasks, ret_error, ret_jobs);
+    return mu__jobs_parse(mu__setting(pass, setting), mu__setting_origin(pass, setting),
+                          tasks, ret_error, ret_jobs);
 }
 
 /* 0: there are too many tasks. */
@@ -99,10 +97,9 @@ int mu__rank_port(const struct mu__pass *pass, unsigned setting, uint64_t job,
                   unsigned node_tasks, mu_error *ret_error, unsigned *ret_port)
 {
     const char *text = mu__setting(pass, setting);
+    const char *origin = mu__setting_origin(pass, setting);
     unsigned port = 0;
-    char origin[MU__ORIGIN_BYTES];
 
-    mu__setting_origin(pass, setting, origin);
     if (text == NULL ||
         (strcmp(text, "auto") != 0 && !read_whole(text, 1, PORT_MAX, &port)))
         return bad_number(origin, text == NULL ? "" : text, 1, PORT_MAX, ", or \"auto\"",
@@ -122,7 +119,6 @@ int mu__rank_text(const struct mu__pass *pass, unsigned setting, char *field, si
                   mu_error *ret_error)
 {
     const char *text = mu__setting(pass, setting);
-    char origin[MU__ORIGIN_BYTES];
 
     if (text == NULL)
         return 0;
@@ -130,10 +126,9 @@ int mu__rank_text(const struct mu__pass *pass, unsigned setting, char *field, si
         memcpy(field, text, strlen(text) + 1);
         return 0;
     }
-    mu__setting_origin(pass, setting, origin);
     return mu_error_set(ret_error, -MU_EINVALID,
-                        "%s: expected at most %zu bytes, got %zu", origin, size - 1,
-                        strlen(text));
+                        "%s: expected at most %zu bytes, got %zu",
+                        mu__setting_origin(pass, setting), size - 1, strlen(text));
 }
 
 /* ---- Tasks ---- */
@@ -220,10 +215,10 @@ static bool is_loopback(const char *host)
 
 static void write_bind(mu_resolution *resolution, const char *host)
 {
-    bool is_v6 = strchr(host, ':') != NULL;
+    char *out = resolution->bind_address;
 
-    (void)snprintf(resolution->bind_address, sizeof resolution->bind_address,
-                   "tcp://%s%.255s%s:0", is_v6 ? "[" : "", host, is_v6 ? "]" : "");
+    MU__COPY_TEXT(resolution->bind_address, "tcp://");
+    (void)mu__address_join(host, 0, out + 6, sizeof resolution->bind_address - 6);
 }
 
 /* Port 0 of a task that the cluster lists becomes its port there. */
@@ -261,16 +256,17 @@ int mu__rank_host(struct mu__requests *requests, const char *source, mu_error *r
                                       .name = name == NULL ? "localhost" : name,
                                       .tries = 1};
     const struct mu__answer *answer = mu__requests_get(requests, &found);
+    const char *lines = answer->code == 0 ? answer->data : "";
+    const char *line;
+    size_t size;
 
-    for (const char *at = answer->code == 0 ? answer->data : ""; *at != '\0';
-         at += strspn(at, "\n")) {
-        size_t size = strcspn(at, "\n");
+    while (mu__next_line(&lines, &line, &size)) {
         char host[MU__HOST_BYTES_MAX + 1];
 
         (void)snprintf(host, sizeof host, "%.*s",
-                       (int)(size < MU__HOST_BYTES_MAX ? size : MU__HOST_BYTES_MAX), at);
-        at += size;
-        if (host[0] == '\0' || is_loopback(host))
+                       (int)(size < MU__HOST_BYTES_MAX ? size : MU__HOST_BYTES_MAX),
+                       line);
+        if (is_loopback(host))
             continue;
         memcpy(ret_host, host, sizeof host);
         return 0;

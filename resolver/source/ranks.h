@@ -5,8 +5,6 @@
 #include "resolver/engine/kind.h"
 #include "resolver/spec/layout.h"
 
-enum { MU__ORIGIN_BYTES = 128 };
-
 /* Read a whole number of `low` to `high` from a variable. -MU_ENOTFOUND: it is not set;
  * `hint` ends the message ("; start it with srun"; may be ""). -MU_EINVALID: it is no
  * such number. */

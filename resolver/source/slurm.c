@@ -150,11 +150,10 @@ static int check_counts(const struct slurm_step *step, const char *source)
 static int find_counts(struct slurm_step *step)
 {
     const char *text = mu__setting(step->pass, MU__SLURM_TASKS_PER_NODE);
-    char source[MU__ORIGIN_BYTES];
+    const char *source = mu__setting_origin(step->pass, MU__SLURM_TASKS_PER_NODE);
     int rv;
 
     if (text != NULL) {
-        mu__setting_origin(step->pass, MU__SLURM_TASKS_PER_NODE, source);
         rv = mu__slurm_set_counts(text, source, &step->hosts, step->error, &step->counts);
         return rv != 0 ? rv : check_counts(step, source);
     }

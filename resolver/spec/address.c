@@ -255,6 +255,14 @@ bool mu__urls_are_same(const char *a, const char *b)
     return strcmp(one, two) == 0;
 }
 
+size_t mu__address_join(const char *host, unsigned port, char *out, size_t size)
+{
+    bool is_v6 = strchr(host, ':') != NULL && host[0] != '[';
+    int length = snprintf(out, size, is_v6 ? "[%s]:%u" : "%s:%u", host, port);
+
+    return length < 0 ? size : (size_t)length;
+}
+
 bool mu__url_has_any_port(const char *url)
 {
     size_t length = strlen(url);

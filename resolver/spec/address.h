@@ -5,6 +5,7 @@
 #include <muster/error.h>
 
 #include <stdbool.h>
+#include <stddef.h>
 
 enum {
     MU__URL_BYTES = 320 /* room for any normalised url */
@@ -24,6 +25,10 @@ bool mu__urls_are_same(const char *a, const char *b);
 
 /* Whether it is a host of an address: a name, or a number (of IPv6 in brackets). */
 bool mu__address_is_host(const char *host);
+
+/* Write "host:port", "[host]:port" of an IPv6 address without brackets. Returns the size
+ * that it has, or would have. */
+size_t mu__address_join(const char *host, unsigned port, char *out, size_t size);
 
 /* True for a url with port 0: the port is chosen at start, so that several tasks may
  * have the same one. */

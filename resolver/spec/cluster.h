@@ -27,6 +27,11 @@ const char *mu__task_type_suggest(const char *name);
 /* 0, or -MU_EINVALID with what was expected and maybe a suggestion. */
 int mu__task_type_check(const char *name, mu_error *ret_error);
 
+/* Copy the first `size` bytes of a text, the name of a type, to `ret_type`, which has
+ * MU__TASK_TYPE_BYTES. The error begins with `where`. */
+int mu__task_type_read(const char *text, size_t size, mu_error *ret_error, char *ret_type,
+                       const char *where, ...) MU_PRINTF(5, 6);
+
 /* Write "/job:worker/task:1", cut to `size`. The names that a cluster spec can hold fit
  * the 64 bytes of mu_error's task. */
 void mu__task_name(char *out, size_t size, const char *type, int index);

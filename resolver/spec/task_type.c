@@ -2,6 +2,7 @@
 #include "resolver/spec/cluster.h"
 #include "runtime/base/text.h"
 
+#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -128,6 +129,27 @@ int mu__task_type_check(const char *name, mu_error *ret_error)
                             suggestion, expected);
     return mu_error_set(ret_error, -MU_EINVALID, "%s is not a task type; %s", shown,
                         expected);
+}
+
+int mu__task_type_read(const char *text, size_t size, mu_error *ret_error, char *ret_type,
+                       const char *where, ...)
+{
+    char name[64];
+    char begin[256];
+    mu_error inner;
+    va_list arguments;
+    int rv;
+
+    (void)snprintf(name, sizeof name, "%.*s", (int)(size < 63 ? size : 63), text);
+    rv = mu__task_type_check(name, &inner);
+    if (rv == 0) {
+        (void)snprintf(ret_type, MU__TASK_TYPE_BYTES, "%.15s", name);
+        return 0;
+    }
+    va_start(arguments, where);
+    (void)vsnprintf(begin, sizeof begin, where, arguments);
+    va_end(arguments);
+    return mu_error_set(ret_error, rv, "%s: %s", begin, inner.message);
 }
 
 void mu__task_name(char *out, size_t size, const char *type, int index)

@@ -164,6 +164,25 @@ void mu__quote(char *out, size_t size, const char *text, size_t length)
     memcpy(to, "\"", sizeof "\"");
 }
 
+bool mu__next_line(const char **at, const char **ret_line, size_t *ret_size)
+{
+    *ret_line = *at + strspn(*at, "\n");
+    *ret_size = strcspn(*ret_line, "\n");
+    *at = *ret_line + *ret_size;
+    return *ret_size > 0;
+}
+
+bool mu__has_line(const char *text, const char *line, size_t size)
+{
+    const char *at;
+    size_t length;
+
+    while (mu__next_line(&text, &at, &length))
+        if (length == size && memcmp(at, line, size) == 0)
+            return true;
+    return false;
+}
+
 int64_t mu__decimal(const char *text, size_t size, int64_t high)
 {
     int64_t number = 0;
@@ -204,6 +223,20 @@ unsigned mu__text_distance(const char *a, const char *b)
         }
     }
     return row[size];
+}
+
+void mu__show_url(const char *url, char *out, size_t size)
+{
+    const char *host = strstr(url, "://");
+    const char *end = url + strcspn(url, "?#");
+    size_t scheme;
+
+    host = host == NULL || host > end ? url : host + 3;
+    scheme = (size_t)(host - url);
+    for (const char *at = host; at < end && *at != '/'; at++)
+        if (*at == '@')
+            host = at + 1;
+    (void)snprintf(out, size, "%.*s%.*s", (int)scheme, url, (int)(end - host), host);
 }
 
 bool mu__is_loopback_url(const char *url)

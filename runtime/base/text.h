@@ -42,6 +42,13 @@ bool mu__has_control(const char *text);
 /* Replace each byte of a control character by '?'. */
 void mu__hide_control(char *text);
 
+/* The next line of a text that is not empty, without its end, from *at on, which moves
+ * past it; false: there is none. */
+bool mu__next_line(const char **at, const char **ret_line, size_t *ret_size);
+
+/* Whether one of the lines is this one. */
+bool mu__has_line(const char *text, const char *line, size_t size);
+
 /* The number that a text of decimal digits alone stands for; -1: there is another
  * character or none, or the number is above `high`. */
 int64_t mu__decimal(const char *text, size_t size, int64_t high);
@@ -49,6 +56,9 @@ int64_t mu__decimal(const char *text, size_t size, int64_t high);
 /* The Levenshtein distance in bytes; UINT_MAX when one of the words is longer than
  * MU__DISTANCE_BYTES_MAX. */
 unsigned mu__text_distance(const char *a, const char *b);
+
+/* Write a url without its user and its query, which may be secret. */
+void mu__show_url(const char *url, char *out, size_t size);
 
 /* Whether a URL is plain http to a loopback address, which is the only place to send a
  * token unencrypted. "http://127.example.org" is not one. */

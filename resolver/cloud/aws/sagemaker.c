@@ -203,13 +203,11 @@ static int add_list(const struct mu__pass *pass, struct found *found, mu_error *
 
 static int check_alone(const struct mu__pass *pass, mu_error *ret_error)
 {
-    char origin[MU__ORIGIN_BYTES];
-
     if (mu__setting(pass, MU__SAGEMAKER_SET_JOBS) == NULL)
         return 0;
-    mu__setting_origin(pass, MU__SAGEMAKER_SET_JOBS, origin);
     return mu_error_set(ret_error, -MU_EINVALID,
-                        "%s: expected nothing beside the setting groups", origin);
+                        "%s: expected nothing beside the setting groups",
+                        mu__setting_origin(pass, MU__SAGEMAKER_SET_JOBS));
 }
 
 static int compare(const void *name, const void *item)
@@ -256,10 +254,9 @@ static int add_groups(const struct mu__pass *pass, struct found *found,
     struct mu__sagemaker_groups groups = {0};
     struct mu__host_list hosts = {0};
     struct plan plan = {.hosts = &hosts};
-    char origin[MU__ORIGIN_BYTES];
+    const char *origin = mu__setting_origin(pass, MU__SAGEMAKER_SET_GROUPS);
     int rv = check_alone(pass, ret_error);
 
-    mu__setting_origin(pass, MU__SAGEMAKER_SET_GROUPS, origin);
     if (rv == 0)
         rv = mu__sagemaker_groups_find(pass->requests, origin, ret_error, &groups);
     plan.source = groups.source;

@@ -295,21 +295,15 @@ static int read_part(const struct group_reader *reading, mu_error *ret_error,
     size_t before = equals == NULL ? 0 : (size_t)(equals - reading->text);
     size_t size = equals == NULL ? 0 : reading->size - before - 1;
     struct mu__sagemaker_group *group;
-    char type[32];
-    mu_error inner;
     size_t count;
     int rv;
 
     if (size == 0 || !split_count(equals + 1, &size, &count) || size == 0)
         return bad(reading, ret_error);
-    (void)snprintf(type, sizeof type, "%.*s", (int)(before < 31 ? before : 31),
-                   reading->text);
-    rv = mu__task_type_check(type, &inner);
+    rv = mu__task_type_read(reading->text, before, ret_error, ret_part->type,
+                            "%s: job %zu", reading->origin, reading->location);
     if (rv != 0)
-        return mu_error_set(ret_error, rv, "%s: job %zu: %s", reading->origin,
-                            reading->location, inner.message);
-    (void)snprintf(ret_part->type, sizeof ret_part->type, "%.15s",
-                   type);
+        return rv;
     group = find_group(reading->groups, equals + 1, size);
     if (group == NULL)
         return no_group(reading, equals + 1, size, ret_error);

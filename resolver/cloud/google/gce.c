@@ -4,7 +4,7 @@
 #include "resolver/cloud/resolvers.h"
 
 #include "resolver/engine/kind.h"
-#include "runtime/base/build.h"
+#include "resolver/spec/address.h"
 #include "runtime/base/text.h"
 #include "runtime/document/json.h"
 #include "runtime/document/refuse.h"
@@ -20,20 +20,18 @@ static int write_addresses(const struct mu__gce_location *location,
 {
     for (size_t i = 0; i < all->count; i++) {
         struct mu__gce_instance *instance = &all->items[i];
-        struct mu__build text = {0};
+        char address[MU__GOOGLE_HOST_BYTES];
 
         if (instance->address == NULL)
             return mu_error_set(ret_error, -MU_EUNAVAILABLE,
                                 "%s: instance %s is in the group, but not in the list of "
                                 "its zone's instances",
                                 location->what, instance->name);
-        if (strchr(instance->address, ':') == NULL)
-            mu__build_format(&text, "%s:%ld", instance->address, port);
-        else
-            mu__build_format(&text, "[%s]:%ld", instance->address, port);
-        if (!mu__build_whole(&text))
+        (void)mu__address_join(instance->address, (unsigned)port, address,
+                               sizeof address);
+        instance->host_port = strdup(address);
+        if (instance->host_port == NULL)
             return mu_error_set(ret_error, -MU_ENOMEM, "out of memory");
-        instance->host_port = text.text;
     }
     return 0;
 }
@@ -41,20 +39,15 @@ static int write_addresses(const struct mu__gce_location *location,
 static int sort(const struct mu__pass *pass, struct mu__gce_instances *all,
                 mu_error *ret_error)
 {
-    const char *order = mu__setting(pass, MU__GCE_SET_ORDER);
-    char origin[128];
+    static const char *const orders[] = {"address", "name", NULL};
+    unsigned order = 0;
+    int rv = mu__setting_word(pass, MU__GCE_SET_ORDER, orders, "\"address\" or \"name\"",
+                              ret_error, &order);
 
-    if (strcmp(order, "name") == 0) {
-        qsort(all->items, all->count, sizeof *all->items, mu__gce_by_name);
-        return 0;
-    }
-    if (strcmp(order, "address") == 0) {
-        qsort(all->items, all->count, sizeof *all->items, mu__gce_by_address);
-        return 0;
-    }
-    mu__setting_origin(pass, MU__GCE_SET_ORDER, origin);
-    return mu__refuse(ret_error, order, strlen(order),
-                      "%s: expected \"address\" or \"name\"", origin);
+    if (rv == 0)
+        qsort(all->items, all->count, sizeof *all->items,
+              order == 0 ? mu__gce_by_address : mu__gce_by_name);
+    return rv;
 }
 
 static int fill(const struct mu__gce_location *location,
@@ -62,10 +55,9 @@ static int fill(const struct mu__gce_location *location,
                 mu_resolution *ret_resolution)
 {
     const char *type = mu__setting(location->google.pass, MU__GCE_SET_TASK_TYPE);
-    char origin[128];
+    const char *origin = mu__setting_origin(location->google.pass, MU__GCE_SET_TASK_TYPE);
     int rv = 0;
 
-    mu__setting_origin(location->google.pass, MU__GCE_SET_TASK_TYPE, origin);
     for (size_t i = 0; i < all->count && rv == 0; i++)
         rv = mu__resolution_add(ret_resolution, i == 0 ? origin : location->what, type,
                                 (int)i, all->items[i].host_port, ret_error);
@@ -113,7 +105,6 @@ static int task_index(const struct mu__gce_location *location,
                       int *ret_index)
 {
     const char *text = mu__setting(location->google.pass, MU__GCE_SET_TASK_INDEX);
-    char origin[128];
 
     if (strcmp(text, "auto") == 0)
         return own_index(location, all, ret_error, ret_index);
@@ -123,9 +114,8 @@ static int task_index(const struct mu__gce_location *location,
     }
     if (mu__index_parse(text, ret_index) == 0)
         return 0;
-    mu__setting_origin(location->google.pass, MU__GCE_SET_TASK_INDEX, origin);
-    return mu__refuse(ret_error, text, strlen(text),
-                      "%s: expected a number, \"auto\" or \"none\"", origin);
+    return mu__setting_refuse(location->google.pass, MU__GCE_SET_TASK_INDEX,
+                              "a number, \"auto\" or \"none\"", ret_error);
 }
 
 static int resolve_instances(const struct mu__gce_location *location,

@@ -15,12 +15,8 @@ enum {
     MU__GCE_SET_TASK_INDEX,
     MU__GCE_SET_RPC_LAYER,
     MU__GCE_SET_ORDER,
-    MU__GCE_SET_CREDENTIALS,
-    MU__GCE_SET_ACCESS_TOKEN,
-    MU__GCE_SET_ACCESS_TOKEN_FILE,
-    MU__GCE_SET_TOKEN_COMMAND,
     MU__GCE_SET_API_ENDPOINT,
-    MU__GCE_SET_CA_FILE
+    MU__GCE_SET_GOOGLE /* the rows of MU__GOOGLE_SETTINGS */
 };
 
 /* ---- The instance group: gce_place.c ---- */

@@ -5,14 +5,6 @@
 #include <stdio.h>
 #include <string.h>
 
-static const struct mu__google_settings google_settings = {
-    .credentials = MU__GCE_SET_CREDENTIALS,
-    .access_token = MU__GCE_SET_ACCESS_TOKEN,
-    .access_token_file = MU__GCE_SET_ACCESS_TOKEN_FILE,
-    .token_command = MU__GCE_SET_TOKEN_COMMAND,
-    .ca_file = MU__GCE_SET_CA_FILE,
-};
-
 static bool is_set(const char *text)
 {
     return text != NULL && text[0] != '\0';
@@ -150,7 +142,7 @@ int mu__gce_find_location(const struct mu__pass *pass, mu_error *ret_error,
     int rv;
 
     *location = (struct mu__gce_location){0};
-    mu__google_init(pass, &google_settings, &location->google);
+    mu__google_init(pass, MU__GCE_SET_GOOGLE, &location->google);
     rv = mu__google_endpoint(&location->google,
                              mu__setting(pass, MU__GCE_SET_API_ENDPOINT), ret_error,
                              location->base, sizeof location->base);

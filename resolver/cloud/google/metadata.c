@@ -22,17 +22,16 @@ enum {
     CA_BYTES_MAX = 1 << 20
 };
 
-void mu__google_init(const struct mu__pass *pass,
-                     const struct mu__google_settings *locations,
+void mu__google_init(const struct mu__pass *pass, unsigned first,
                      struct mu__google *ret_google)
 {
     *ret_google = (struct mu__google){
         .pass = pass,
-        .credentials = mu__setting(pass, locations->credentials),
-        .access_token = mu__setting(pass, locations->access_token),
-        .access_token_file = mu__setting(pass, locations->access_token_file),
-        .token_command = mu__setting(pass, locations->token_command),
-        .ca_file = mu__setting(pass, locations->ca_file),
+        .credentials = mu__setting(pass, first),
+        .access_token = mu__setting(pass, first + 1),
+        .access_token_file = mu__setting(pass, first + 2),
+        .token_command = mu__setting(pass, first + 3),
+        .ca_file = mu__setting(pass, first + 4),
     };
 }
 

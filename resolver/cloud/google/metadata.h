@@ -26,16 +26,21 @@ struct mu__google {
     const char *ca_file;            /* trusted instead of the system's authorities */
 };
 
-/* The numbers of these settings in a resolver's table. */
-struct mu__google_settings {
-    unsigned credentials;
-    unsigned access_token;
-    unsigned access_token_file;
-    unsigned token_command;
-    unsigned ca_file;
-};
-void mu__google_init(const struct mu__pass *pass,
-                     const struct mu__google_settings *locations,
+/* The settings that say this, in this order, as rows of a resolver's table from number
+ * `first` on; their variables have the PREFIX "GCE" or "TPU". */
+#define MU__GOOGLE_SETTINGS(first, PREFIX)                                              \
+    MU__SETTING((first), "credentials", NULL, "default",                                \
+                "a file of credentials, \"default\" or \"none\""),                      \
+    MU__SETTING((first) + 1, "access_token", "CLOUDSDK_AUTH_ACCESS_TOKEN", NULL,        \
+                "a token, in place of credentials"),                                    \
+    MU__SETTING((first) + 2, "access_token_file", "CLOUDSDK_AUTH_ACCESS_TOKEN_FILE",    \
+                NULL, "a file with a token, in place of credentials"),                  \
+    MU__SETTING((first) + 3, "token_command", "MUSTER_" PREFIX "_TOKEN_COMMAND", NULL,  \
+                "a command that prints a token: gcloud auth print-access-token"),       \
+    MU__SETTING((first) + 4, "ca_file", "MUSTER_" PREFIX "_CA_FILE", NULL,              \
+                "certificates (PEM) that are trusted in place of the system's")
+
+void mu__google_init(const struct mu__pass *pass, unsigned first,
                      struct mu__google *ret_google);
 
 /* The host of the metadata server that a variable names; NULL: none does. */

@@ -2,6 +2,7 @@
 #include "resolver/cloud/google/tpu.h"
 #include "resolver/cloud/resolvers.h"
 #include "resolver/engine/kind.h"
+#include "resolver/spec/address.h"
 #include "runtime/base/text.h"
 #include "runtime/document/json.h"
 #include "runtime/document/refuse.h"
@@ -390,15 +391,14 @@ static int fill(const struct tpu_run *found, mu_error *ret_error,
                 mu_resolution *ret_resolution)
 {
     const struct mu__tpu_endpoint *first = &found->endpoints.items[0];
-    bool is_v6 = strchr(first->host, ':') != NULL && first->host[0] != '[';
     char master[MU__GOOGLE_HOST_BYTES + 32];
     int rv = fill_job(found, ret_error, ret_resolution);
 
     if (rv != 0)
         return rv;
     MU__COPY_TEXT(ret_resolution->rpc_layer, "grpc");
-    (void)snprintf(master, sizeof master, "grpc://%s%s%s:%u", is_v6 ? "[" : "",
-                   first->host, is_v6 ? "]" : "", first->port);
+    MU__COPY_TEXT(master, "grpc://");
+    (void)mu__address_join(first->host, first->port, master + 7, sizeof master - 7);
     if (strlen(master) >= sizeof ret_resolution->master)
         return mu_error_set(ret_error, -MU_EINVALID,
                             "%s: the first host's name is too long",

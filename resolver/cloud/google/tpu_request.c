@@ -162,19 +162,11 @@ int mu__tpu_choose(const struct mu__pass *pass, bool probes, mu_error *ret_error
 
 /* ---- Project, zone and name ---- */
 
-static const struct mu__google_settings google_settings = {
-    .credentials = MU__TPU_SET_CREDENTIALS,
-    .access_token = MU__TPU_SET_ACCESS_TOKEN,
-    .access_token_file = MU__TPU_SET_ACCESS_TOKEN_FILE,
-    .token_command = MU__TPU_SET_TOKEN_COMMAND,
-    .ca_file = MU__TPU_SET_CA_FILE,
-};
-
 void mu__tpu_location_init(const struct mu__pass *pass, struct mu__tpu_choice *choice,
                            struct mu__tpu_location *ret_location)
 {
     *ret_location = (struct mu__tpu_location){.refused = &choice->refused};
-    mu__google_init(pass, &google_settings, &ret_location->google);
+    mu__google_init(pass, MU__TPU_SET_GOOGLE, &ret_location->google);
 }
 
 static int take_part(const struct mu__tpu_choice *choice,

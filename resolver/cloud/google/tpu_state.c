@@ -1,5 +1,6 @@
 #include "resolver/cloud/google/tpu.h"
 
+#include "resolver/spec/address.h"
 #include "runtime/base/text.h"
 #include "runtime/document/refuse.h"
 
@@ -66,13 +67,13 @@ static int version_url(const struct mu__pass *pass,
                        const struct mu__tpu_endpoint *endpoint, const char *rest,
                        mu_error *ret_error, char *out, size_t size)
 {
-    bool is_v6 = strchr(endpoint->host, ':') != NULL && endpoint->host[0] != '[';
+    char host[MU__GOOGLE_HOST_BYTES + 16];
     long port = MU__TPU_VERSION_PORT;
     int rv = mu__setting_number(pass, MU__TPU_SET_VERSION_PORT, ret_error, &port);
 
+    (void)mu__address_join(endpoint->host, (unsigned)port, host, sizeof host);
     if (rv == 0)
-        (void)snprintf(out, size, "http://%s%s%s:%ld/requestversion%s", is_v6 ? "[" : "",
-                       endpoint->host, is_v6 ? "]" : "", port, rest);
+        (void)snprintf(out, size, "http://%s/requestversion%s", host, rest);
     return rv;
 }
 

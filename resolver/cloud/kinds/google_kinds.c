@@ -73,19 +73,9 @@ static const struct mu__setting_spec gce_settings[] = {
     MU__SETTING(MU__GCE_SET_ORDER, "order", "MUSTER_GCE_ORDER", "address",
                 "\"address\": by the bytes of the addresses, as TensorFlow does; "
                 "\"name\": by the instances' names"),
-    MU__SETTING(MU__GCE_SET_CREDENTIALS, "credentials", NULL, "default",
-                "a file of credentials, \"default\" or \"none\""),
-    MU__SETTING(MU__GCE_SET_ACCESS_TOKEN, "access_token", "CLOUDSDK_AUTH_ACCESS_TOKEN",
-                NULL, "a token, in place of credentials"),
-    MU__SETTING(MU__GCE_SET_ACCESS_TOKEN_FILE, "access_token_file",
-                "CLOUDSDK_AUTH_ACCESS_TOKEN_FILE", NULL,
-                "a file with a token, in place of credentials"),
-    MU__SETTING(MU__GCE_SET_TOKEN_COMMAND, "token_command", "MUSTER_GCE_TOKEN_COMMAND",
-                NULL, "a command that prints a token: gcloud auth print-access-token"),
     MU__SETTING(MU__GCE_SET_API_ENDPOINT, "api_endpoint", "MUSTER_GCE_API_ENDPOINT",
                 "https://compute.googleapis.com/compute/v1", "where the API is"),
-    MU__SETTING(MU__GCE_SET_CA_FILE, "ca_file", "MUSTER_GCE_CA_FILE", NULL,
-                "certificates (PEM) that are trusted in place of the system's"),
+    MU__GOOGLE_SETTINGS(MU__GCE_SET_GOOGLE, "GCE"),
     {.name = NULL},
 };
 
@@ -145,14 +135,6 @@ const struct mu__setting_spec mu__tpu_settings[] = {
     MU__SETTING_WITHIN(MU__TPU_SET_PORT, "port", "MUSTER_TPU_PORT", NULL, 1, 65535,
                        "of hosts without one, and in place of what the API says: by "
                        "itself 8470, of tasks on a TPU's own hosts 8482"),
-    MU__SETTING(MU__TPU_SET_CREDENTIALS, "credentials", NULL, "default",
-                "a file of credentials, \"default\" or \"none\""),
-    MU__SETTING(MU__TPU_SET_ACCESS_TOKEN, "access_token", "CLOUDSDK_AUTH_ACCESS_TOKEN",
-                NULL, "a token, in place of credentials"),
-    MU__SETTING(MU__TPU_SET_ACCESS_TOKEN_FILE, "access_token_file",
-                "CLOUDSDK_AUTH_ACCESS_TOKEN_FILE", NULL, "a file with a token"),
-    MU__SETTING(MU__TPU_SET_TOKEN_COMMAND, "token_command", "MUSTER_TPU_TOKEN_COMMAND",
-                NULL, "a command that prints a token: gcloud auth print-access-token"),
     MU__SETTING(MU__TPU_SET_API_ENDPOINT, "api_endpoint", "MUSTER_TPU_API_ENDPOINT",
                 "https://tpu.googleapis.com", "where the API is"),
     MU__SETTING(MU__TPU_SET_API_VERSION, "api_version", "MUSTER_TPU_API_VERSION", "v2",
@@ -160,12 +142,11 @@ const struct mu__setting_spec mu__tpu_settings[] = {
     MU__SETTING(MU__TPU_SET_DISCOVERY_URL, "discovery_url", NULL, NULL,
                 "a document that says where the API is, with {api} and {apiVersion}; the "
                 "variable TPU_API_DISCOVERY_URL counts more"),
-    MU__SETTING(MU__TPU_SET_CA_FILE, "ca_file", "MUSTER_TPU_CA_FILE", NULL,
-                "certificates (PEM) that are trusted in place of the system's"),
     MU__SETTING_WITHIN(MU__TPU_SET_VERSION_PORT, "version_port",
                        "MUSTER_TPU_VERSION_PORT", "8475", 1, 65535,
                        "where hosts are asked for another version"),
-    MU__SETTING(MU__TPU_SETTINGS, NULL, NULL, NULL, NULL),
+    MU__GOOGLE_SETTINGS(MU__TPU_SET_GOOGLE, "TPU"),
+    {.name = NULL},
 };
 
 bool mu__tpu_skips_metadata(struct mu__requests *requests)

@@ -55,26 +55,21 @@ static const struct mu__setting_spec settings_of[] = {
     {.name = NULL},
 };
 
-int mu__kubernetes_is_within(struct mu__requests *requests, const char *location,
-                             mu_error *ret_error, bool *ret_within)
+int mu__kubernetes_is_within(const struct mu__pass *pass, mu_error *ret_error,
+                             bool *ret_within)
 {
-    bool has_service = mu__request_variable(requests, "KUBERNETES_SERVICE_HOST") != NULL;
+    static const char *const words[] = {"off_cluster", "within_cluster", "auto", NULL};
+    enum { AUTO = 2 };
+    unsigned location = AUTO;
+    int rv = mu__setting_word(pass, MU__KUBE_SET_LOCATION, words,
+                              "\"auto\", \"within_cluster\" or \"off_cluster\"",
+                              ret_error, &location);
 
-    if (strcmp(location, "auto") == 0) {
-        *ret_within = has_service;
-        return 0;
-    }
-    if (strcmp(location, "off_cluster") == 0) {
-        *ret_within = false;
-        return 0;
-    }
-    if (strcmp(location, "within_cluster") == 0) {
-        *ret_within = true;
-        return 0;
-    }
-    return mu__refuse(
-        ret_error, location, strlen(location),
-        "executable_location: expected \"auto\", \"within_cluster\" or \"off_cluster\"");
+    *ret_within =
+        location == AUTO
+            ? mu__request_variable(pass->requests, "KUBERNETES_SERVICE_HOST") != NULL
+            : location == 1;
+    return rv;
 }
 
 /* Every pod has KUBERNETES_SERVICE_HOST: only the selectors say that its cluster is made
@@ -82,8 +77,7 @@ int mu__kubernetes_is_within(struct mu__requests *requests, const char *location
 static int detect_pods(const struct mu__pass *pass, mu_error *ret_why)
 {
     bool within = false;
-    int rv = mu__kubernetes_is_within(
-        pass->requests, mu__setting(pass, MU__KUBE_SET_LOCATION), ret_why, &within);
+    int rv = mu__kubernetes_is_within(pass, ret_why, &within);
 
     if (rv != 0)
         return rv;

@@ -101,18 +101,19 @@ static int set_authorization(struct mu__kubernetes_access *access, const char *o
 }
 
 /* Run the setting token_command for a token, where none was set. */
-static int load_printed(struct mu__requests *requests,
-                        const struct mu__kubernetes_wish *wish, unsigned again,
-                        mu_error *ret_error, struct mu__kubernetes_access *access)
+static int load_printed(const struct mu__pass *pass, unsigned again, mu_error *ret_error,
+                        struct mu__kubernetes_access *access)
 {
+    const char *command = mu__setting(pass, MU__KUBE_SET_TOKEN_COMMAND);
     struct mu__kube_content *token = &access->tls.token;
     char *printed;
     int rv;
 
-    if (wish->token_command == NULL || wish->token != NULL || wish->token_file != NULL)
+    if (command == NULL || mu__setting(pass, MU__KUBE_SET_TOKEN) != NULL ||
+        mu__setting(pass, MU__KUBE_SET_TOKEN_FILE) != NULL)
         return 0;
     access->token_is_new = true;
-    rv = mu__token_command(requests, wish->token_command, again, ret_error, &printed);
+    rv = mu__token_command(pass->requests, command, again, ret_error, &printed);
     if (rv != 0)
         return rv;
     *token = (struct mu__kube_content){.text = printed};
@@ -233,8 +234,7 @@ static int no_files(const char *paths, mu_error *ret_error)
 }
 
 /* `paths` is cut at its colons. */
-static int find_in_files(struct mu__requests *requests, char *paths,
-                         const struct mu__kubernetes_wish *wish, mu_error *ret_error,
+static int find_in_files(const struct mu__pass *pass, char *paths, mu_error *ret_error,
                          struct mu__kube_access *ret_access)
 {
     struct mu__kubeconfig_file files[MU__KUBECONFIG_FILES_MAX];
@@ -254,7 +254,7 @@ static int find_in_files(struct mu__requests *requests, char *paths,
             return mu_error_set(ret_error, -MU_EEXHAUSTED,
                                 "KUBECONFIG: expected at most %d files",
                                 (int)MU__KUBECONFIG_FILES_MAX);
-        rv = read_kubeconfig(requests, path, ret_error, &root);
+        rv = read_kubeconfig(pass->requests, path, ret_error, &root);
         if (rv != 0)
             return rv;
         if (root != NULL)
@@ -262,23 +262,23 @@ static int find_in_files(struct mu__requests *requests, char *paths,
     }
     if (count == 0)
         return no_files(paths, ret_error);
-    return mu__kubeconfig_find(files, count, wish->context,
-                               wish->token == NULL && wish->token_file == NULL &&
-                                   wish->token_command == NULL,
+    return mu__kubeconfig_find(files, count, mu__setting(pass, MU__KUBE_SET_CONTEXT),
+                               mu__setting(pass, MU__KUBE_SET_TOKEN) == NULL &&
+                                   mu__setting(pass, MU__KUBE_SET_TOKEN_FILE) == NULL &&
+                                   mu__setting(pass, MU__KUBE_SET_TOKEN_COMMAND) == NULL,
                                ret_error, ret_access);
 }
 
 /* The setting, KUBECONFIG, or the file in the home folder. The caller frees. */
-static int kubeconfig_paths(struct mu__requests *requests,
-                            const struct mu__kubernetes_wish *wish, mu_error *ret_error,
+static int kubeconfig_paths(const struct mu__pass *pass, mu_error *ret_error,
                             char **ret_paths)
 {
-    const char *paths = wish->kubeconfig;
-    const char *home = mu__request_variable(requests, "HOME");
+    const char *paths = mu__setting(pass, MU__KUBE_SET_KUBECONFIG);
+    const char *home = mu__request_variable(pass->requests, "HOME");
     char own[512];
 
     if (paths == NULL)
-        paths = mu__request_variable(requests, "KUBECONFIG");
+        paths = mu__request_variable(pass->requests, "KUBECONFIG");
     if (paths == NULL && home == NULL)
         return mu_error_set(ret_error, -MU_ENOTFOUND,
                             "neither KUBECONFIG nor HOME is set; expected a kubeconfig "
@@ -291,15 +291,14 @@ static int kubeconfig_paths(struct mu__requests *requests,
     return *ret_paths == NULL ? no_memory(ret_error) : 0;
 }
 
-static int from_kubeconfig(struct mu__requests *requests,
-                           const struct mu__kubernetes_wish *wish, mu_error *ret_error,
+static int from_kubeconfig(const struct mu__pass *pass, mu_error *ret_error,
                            struct mu__kubernetes_access *access)
 {
     char *paths = NULL;
-    int rv = kubeconfig_paths(requests, wish, ret_error, &paths);
+    int rv = kubeconfig_paths(pass, ret_error, &paths);
 
     if (rv == 0)
-        rv = find_in_files(requests, paths, wish, ret_error, &access->tls);
+        rv = find_in_files(pass, paths, ret_error, &access->tls);
     free(paths);
     if (rv != 0)
         return rv;
@@ -334,25 +333,29 @@ static int set_server(const char *server, mu_error *ret_error,
 }
 
 /* Settings replace what was found. */
-static int apply(const struct mu__kubernetes_wish *wish, mu_error *ret_error,
+static int apply(const struct mu__pass *pass, mu_error *ret_error,
                  struct mu__kubernetes_access *access)
 {
+    const char *server = mu__setting(pass, MU__KUBE_SET_API_SERVER);
+    const char *ca_file = mu__setting(pass, MU__KUBE_SET_CA_FILE);
+    const char *token_file = mu__setting(pass, MU__KUBE_SET_TOKEN_FILE);
+    const char *set_token = mu__setting(pass, MU__KUBE_SET_TOKEN);
     struct mu__kube_content *token = &access->tls.token;
     int rv = 0;
 
-    if (wish->token_command != NULL) {
+    if (mu__setting(pass, MU__KUBE_SET_TOKEN_COMMAND) != NULL) {
         free(token->text);
         free(token->path);
         *token = (struct mu__kube_content){0};
     }
-    if (wish->api_server != NULL)
-        rv = set_server(wish->api_server, ret_error, access);
-    if (rv == 0 && wish->ca_file != NULL)
-        rv = set_content(&access->tls.ca, wish->ca_file, NULL, ret_error);
-    if (rv == 0 && wish->token_file != NULL)
-        rv = set_content(token, wish->token_file, NULL, ret_error);
-    if (rv == 0 && wish->token != NULL)
-        rv = set_content(token, NULL, wish->token, ret_error);
+    if (server != NULL)
+        rv = set_server(server, ret_error, access);
+    if (rv == 0 && ca_file != NULL)
+        rv = set_content(&access->tls.ca, ca_file, NULL, ret_error);
+    if (rv == 0 && token_file != NULL)
+        rv = set_content(token, token_file, NULL, ret_error);
+    if (rv == 0 && set_token != NULL)
+        rv = set_content(token, NULL, set_token, ret_error);
     return rv;
 }
 
@@ -372,27 +375,26 @@ static int load_all(struct mu__requests *requests, unsigned again, mu_error *ret
     return 0;
 }
 
-int mu__kubernetes_access(struct mu__requests *requests,
-                          const struct mu__kubernetes_wish *wish, unsigned again,
+int mu__kubernetes_access(const struct mu__pass *pass, unsigned again,
                           mu_error *ret_error, struct mu__kubernetes_access *ret_access)
 {
     struct mu__kubernetes_access access = {0};
-    int rv =
-        mu__kubernetes_is_within(requests, wish->location, ret_error, &access.within);
+    int rv = mu__kubernetes_is_within(pass, ret_error, &access.within);
 
-    if (strcmp(wish->location, "auto") == 0 &&
-        (wish->kubeconfig != NULL || wish->context != NULL))
+    if (strcmp(mu__setting(pass, MU__KUBE_SET_LOCATION), "auto") == 0 &&
+        (mu__setting(pass, MU__KUBE_SET_KUBECONFIG) != NULL ||
+         mu__setting(pass, MU__KUBE_SET_CONTEXT) != NULL))
         access.within = false;  /* a kubeconfig that is set counts in a pod, too */
     if (rv == 0 && access.within)
-        rv = from_within(requests, ret_error, &access);
-    else if (rv == 0 && wish->api_server == NULL)
-        rv = from_kubeconfig(requests, wish, ret_error, &access);
+        rv = from_within(pass->requests, ret_error, &access);
+    else if (rv == 0 && mu__setting(pass, MU__KUBE_SET_API_SERVER) == NULL)
+        rv = from_kubeconfig(pass, ret_error, &access);
     if (rv == 0)
-        rv = apply(wish, ret_error, &access);
+        rv = apply(pass, ret_error, &access);
     if (rv == 0)
-        rv = load_all(requests, again, ret_error, &access);
+        rv = load_all(pass->requests, again, ret_error, &access);
     if (rv == 0)
-        rv = load_printed(requests, wish, again, ret_error, &access);
+        rv = load_printed(pass, again, ret_error, &access);
     if (rv != 0)
         mu__kubernetes_access_done(&access);
     else

@@ -6,18 +6,6 @@
 #include "resolver/cloud/kubernetes/kubeconfig.h"
 #include "resolver/engine/settings.h"
 
-/* Settings; each may be NULL. */
-struct mu__kubernetes_wish {
-    const char *location;       /* "auto", "within_cluster", "off_cluster" */
-    const char *api_server;
-    const char *token;
-    const char *token_file;
-    const char *token_command;
-    const char *ca_file;
-    const char *kubeconfig;     /* paths, ':' between them */
-    const char *context;
-};
-
 /* The settings of the resolver kubernetes, in the order of their table. */
 enum {
     MU__KUBE_SET_SELECTORS,
@@ -52,16 +40,14 @@ struct mu__kubernetes_access {
  * Owns:    the caller calls mu__kubernetes_access_done() after success.
  * Returns: -MU_EINVALID, -MU_ENOTFOUND and others, naming the setting,
  *          variable or file; -MU_ENOMEM. */
-int mu__kubernetes_access(struct mu__requests *requests,
-                          const struct mu__kubernetes_wish *wish, unsigned again,
+int mu__kubernetes_access(const struct mu__pass *pass, unsigned again,
                           mu_error *ret_error, struct mu__kubernetes_access *ret_access);
 
 /* A zeroed one is fine. */
 void mu__kubernetes_access_done(struct mu__kubernetes_access *access);
 
-/* Whether `location` and the variables say that this is a pod; -MU_EINVALID: another
- * location. */
-int mu__kubernetes_is_within(struct mu__requests *requests, const char *location,
-                             mu_error *ret_error, bool *ret_within);
+/* Whether the setting executable_location and the variables say that this is a pod. */
+int mu__kubernetes_is_within(const struct mu__pass *pass, mu_error *ret_error,
+                             bool *ret_within);
 
 #endif

@@ -43,22 +43,18 @@ static int read_group(const struct mu__pass *pass, const char *text, size_t size
     size_t type = strcspn(text, "=,");
     size_t name = type < size ? strcspn(text + type + 1, ":,") : size;
     size_t behind = type + name + 2;
-    char word[32];
-    mu_error inner;
 
     if (plan->groups_count == MU__KUBE_JOB_GROUPS_MAX || type + 1 >= size ||
         behind >= size || !mu__kube_job_is_label(text + type + 1, name) ||
         !read_size(text + behind, size - behind, plan->mode == MU__KUBE_MODE_JOB_SET,
                    group))
-        return mu__kube_job_bad(
+        return mu__setting_refuse(
             pass, MU__KUBE_JOB_GROUPS,
             "up to 8 of TYPE=NAME:COUNT, as in \"ps=ps:2,worker=work:4\" (of a "
             "JobSet also NAME:JOBSxCOUNT)",
             ret_error);
-    (void)snprintf(word, sizeof word, "%.*s", (int)(type < 31 ? type : 31), text);
-    if (mu__task_type_check(word, &inner) != 0)
-        return mu_error_set(ret_error, -MU_EINVALID, "groups: %s", inner.message);
-    (void)snprintf(group->type, sizeof group->type, "%.15s", word);
+    if (mu__task_type_read(text, type, ret_error, group->type, "groups") != 0)
+        return -MU_EINVALID;
     (void)snprintf(group->name, sizeof group->name, "%.*s", (int)name, text + type + 1);
     plan->groups_count++;
     return 0;
@@ -68,8 +64,8 @@ int mu__kube_job_groups(const struct mu__pass *pass, const char *text,
                         mu_error *ret_error, struct mu__kube_job_plan *plan)
 {
     if (mu__setting(pass, MU__KUBE_JOB_JOBS) != NULL)
-        return mu__kube_job_bad(pass, MU__KUBE_JOB_JOBS, "nothing beside groups",
-                                ret_error);
+        return mu__setting_refuse(pass, MU__KUBE_JOB_JOBS, "nothing beside groups",
+                                  ret_error);
     while (*text != '\0') {
         size_t size = strcspn(text, ",");
         int rv = read_group(pass, text, size, ret_error, plan);
@@ -80,8 +76,8 @@ int mu__kube_job_groups(const struct mu__pass *pass, const char *text,
         text += *text == ',';
     }
     return plan->groups_count > 0 ? 0
-                                  : mu__kube_job_bad(pass, MU__KUBE_JOB_GROUPS,
-                                                     "TYPE=NAME:COUNT", ret_error);
+                                  : mu__setting_refuse(pass, MU__KUBE_JOB_GROUPS,
+                                                       "TYPE=NAME:COUNT", ret_error);
 }
 
 /* Whether the index at the end of HOSTNAME is that of the Job: a pod in the network of
@@ -109,7 +105,7 @@ static int own_name(const struct mu__pass *pass, const struct mu__kube_job_plan 
         mu__kube_job_split(host_name, &size, &index) && is_numbered(pass, index))
         name = host_name;
     if (name == NULL || !mu__kube_job_is_label(name, size))
-        return mu__kube_job_bad(
+        return mu__setting_refuse(
             pass, number,
             plan->mode == MU__KUBE_MODE_JOB_SET
                 ? "the name of the replicated job"
@@ -134,7 +130,7 @@ int mu__kube_job_one_group(const struct mu__pass *pass, mu_error *ret_error,
     if (rv != 0)
         return rv;
     if (group->tasks == 0)
-        return mu__kube_job_bad(
+        return mu__setting_refuse(
             pass, MU__KUBE_JOB_TASKS,
             "how many pods there are (the Job's completions, the StatefulSet's "
             "replicas)",

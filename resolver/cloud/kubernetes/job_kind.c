@@ -155,10 +155,9 @@ static int add_groups(const struct mu__pass *pass, const struct mu__kube_job_pla
                       mu_error *ret_error, mu_resolution *resolution)
 {
     struct cursor cursor = {.rank = 0};
-    char origin[128];
+    const char *origin = mu__setting_origin(pass, MU__KUBE_JOB_JOBS);
     int rv = 0;
 
-    mu__setting_origin(pass, MU__KUBE_JOB_JOBS, origin);
     if (plan->groups[0].type[0] == '\0')
         rv = mu__jobs_parse(mu__setting(pass, MU__KUBE_JOB_JOBS), origin,
                             count_tasks(plan), ret_error, &cursor.jobs);
@@ -172,18 +171,6 @@ static int add_groups(const struct mu__pass *pass, const struct mu__kube_job_pla
 }
 
 /* ---- All addresses behind a service ---- */
-
-static bool has_line(const char *lines, const char *line, size_t size)
-{
-    for (const char *at = lines; at != NULL && *at != '\0'; at += *at == '\n') {
-        size_t length = strcspn(at, "\n");
-
-        if (length == size && memcmp(at, line, size) == 0)
-            return true;
-        at += length;
-    }
-    return false;
-}
 
 /* The own addresses: POD_IP, else those of the own host name; NULL. */
 static const char *own_addresses(struct mu__requests *requests)
@@ -203,11 +190,11 @@ static const char *own_addresses(struct mu__requests *requests)
 static unsigned count_lines(const char *lines)
 {
     unsigned count = 0;
+    const char *line;
+    size_t size;
 
-    for (const char *at = lines; *at != '\0'; at += *at == '\n') {
-        at += strcspn(at, "\n");
+    while (mu__next_line(&lines, &line, &size))
         count++;
-    }
     return count;
 }
 
@@ -216,9 +203,10 @@ static int add_lines(const char *lines, const char *own, const struct mu__jobs *
                      mu_resolution *resolution)
 {
     unsigned rank = 0;
+    const char *at;
+    size_t size;
 
-    for (const char *at = lines; *at != '\0'; at += *at == '\n') {
-        size_t size = strcspn(at, "\n");
+    while (mu__next_line(&lines, &at, &size)) {
         const char *type;
         char ip[64];
         int index;
@@ -230,11 +218,10 @@ static int add_lines(const char *lines, const char *own, const struct mu__jobs *
                                      plan->port, ret_error);
         if (rv != 0)
             return rv;
-        if (has_line(own, at, size)) {
+        if (own != NULL && mu__has_line(own, at, size)) {
             MU__COPY_TEXT(resolution->task_type, type);
             resolution->task_index = index;
         }
-        at += size;
     }
     return 0;
 }
@@ -245,7 +232,6 @@ static int add_service(const struct mu__pass *pass, const struct mu__kube_job_pl
     unsigned expected = plan->groups[0].tasks;
     const char *lines = NULL;
     struct mu__jobs jobs;
-    char origin[128];
     unsigned found;
     int rv = look_up(pass->requests, plan->suffix + 1, ret_error, &lines);
 
@@ -257,8 +243,8 @@ static int add_service(const struct mu__pass *pass, const struct mu__kube_job_pl
                             found < expected ? -MU_EUNAVAILABLE : -MU_EPRECONDITION,
                             "%s: expected %u addresses (tasks), but there are %u",
                             plan->suffix + 1, expected, found);
-    mu__setting_origin(pass, MU__KUBE_JOB_JOBS, origin);
-    rv = mu__jobs_parse(mu__setting(pass, MU__KUBE_JOB_JOBS), origin, found, ret_error,
+    rv = mu__jobs_parse(mu__setting(pass, MU__KUBE_JOB_JOBS),
+                        mu__setting_origin(pass, MU__KUBE_JOB_JOBS), found, ret_error,
                         &jobs);
     return rv == 0 ? add_lines(lines, own_addresses(pass->requests), &jobs, plan,
                                ret_error, resolution) : rv;

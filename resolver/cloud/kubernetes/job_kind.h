@@ -79,10 +79,6 @@ int mu__kube_job_one_group(const struct mu__pass *pass, mu_error *ret_error,
 int mu__kube_job_own_index(const struct mu__pass *pass, mu_error *ret_error,
                            struct mu__kube_job_plan *plan);
 
-/* -MU_EINVALID: "ORIGIN: expected EXPECTED, got VALUE" of a setting by its number. */
-int mu__kube_job_bad(const struct mu__pass *pass, unsigned number, const char *expected,
-                     mu_error *ret_error);
-
 /* A setting that is a number; *number_found stays when it has no value. */
 int mu__kube_job_unsigned(const struct mu__pass *pass, unsigned number,
                           mu_error *ret_error, unsigned *number_found);

@@ -9,39 +9,6 @@
 
 /* ---- Reading settings ---- */
 
-int mu__kube_job_bad(const struct mu__pass *pass, unsigned number, const char *expected,
-                     mu_error *ret_error)
-{
-    const char *text = mu__setting(pass, number);
-    char shown[MU__QUOTE_BYTES] = "nothing";
-    char origin[128];
-
-    mu__setting_origin(pass, number, origin);
-    if (text == NULL)
-        (void)snprintf(origin, sizeof origin, "setting %.40s of resolver %.40s",
-                       pass->settings->specs[number].name, pass->settings->resolver);
-    else
-        mu__quote(shown, sizeof shown, text, strlen(text));
-    return mu_error_set(ret_error, -MU_EINVALID, "%s: expected %s, got %s", origin,
-                        expected, shown);
-}
-
-/* The index of the setting's word in a list that NULL ends. */
-static int read_word(const struct mu__pass *pass, unsigned number,
-                     const char *const *words, const char *expected, mu_error *ret_error,
-                     unsigned *ret_location)
-{
-    const char *text = mu__setting(pass, number);
-
-    for (unsigned i = 0; words[i] != NULL; i++) {
-        if (strcmp(words[i], text) != 0)
-            continue;
-        *ret_location = i;
-        return 0;
-    }
-    return mu__kube_job_bad(pass, number, expected, ret_error);
-}
-
 int mu__kube_job_unsigned(const struct mu__pass *pass, unsigned number,
                           mu_error *ret_error, unsigned *number_found)
 {
@@ -91,8 +58,9 @@ static int read_mode(const struct mu__pass *pass, mu_error *ret_error,
     unsigned position = 0;
     size_t size;
     int index;
-    int rv = read_word(pass, MU__KUBE_JOB_MODE, words,
-                       "job, jobset, statefulset, service or auto", ret_error, &position);
+    int rv = mu__setting_word(pass, MU__KUBE_JOB_MODE, words,
+                              "job, jobset, statefulset, service or auto", ret_error,
+                              &position);
 
     if (rv != 0)
         return rv;
@@ -121,18 +89,18 @@ static int read_suffix(const struct mu__pass *pass, mu_error *ret_error,
     if (service == NULL && plan->mode == MU__KUBE_MODE_JOB_SET)
         service = plan->jobset;
     if (service == NULL || !mu__kube_job_is_label(service, strlen(service)))
-        return mu__kube_job_bad(pass, MU__KUBE_JOB_SERVICE,
-                                "the name of the headless service (the pods' subdomain)",
-                                ret_error);
+        return mu__setting_refuse(
+            pass, MU__KUBE_JOB_SERVICE,
+            "the name of the headless service (the pods' subdomain)", ret_error);
     if (name_space != NULL && !mu__kube_job_is_label(name_space, strlen(name_space)))
-        return mu__kube_job_bad(pass, MU__KUBE_JOB_NAMESPACE, "the name of a namespace",
-                                ret_error);
+        return mu__setting_refuse(pass, MU__KUBE_JOB_NAMESPACE, "the name of a namespace",
+                                  ret_error);
     if (domain != NULL && name_space == NULL)
-        return mu__kube_job_bad(pass, MU__KUBE_JOB_NAMESPACE,
-                                "a namespace beside the domain", ret_error);
+        return mu__setting_refuse(pass, MU__KUBE_JOB_NAMESPACE,
+                                  "a namespace beside the domain", ret_error);
     if (domain != NULL && strlen(domain) > 100)
-        return mu__kube_job_bad(pass, MU__KUBE_JOB_DOMAIN,
-                                "a domain of at most 100 bytes", ret_error);
+        return mu__setting_refuse(pass, MU__KUBE_JOB_DOMAIN,
+                                  "a domain of at most 100 bytes", ret_error);
     (void)snprintf(plan->suffix, sizeof plan->suffix, ".%.63s%s%.63s%s%s%.100s", service,
                    name_space == NULL ? "" : ".", name_space == NULL ? "" : name_space,
                    name_space == NULL ? "" : ".svc", domain == NULL ? "" : ".",
@@ -145,13 +113,13 @@ static int read_addresses(const struct mu__pass *pass, mu_error *ret_error,
     static const char *const addresses[] = {"name", "ip", NULL};
     static const char *const waits[] = {"none", "first", "all", NULL};
     unsigned position = 0;
-    int rv = read_word(pass, MU__KUBE_JOB_ADDRESS, addresses, "name or ip", ret_error,
-                       &position);
+    int rv = mu__setting_word(pass, MU__KUBE_JOB_ADDRESS, addresses, "name or ip",
+                              ret_error, &position);
 
     plan->by_ip = position == 1;
     if (rv == 0)
-        rv = read_word(pass, MU__KUBE_JOB_WAIT_FOR, waits, "none, first or all",
-                       ret_error, &plan->waits_for);
+        rv = mu__setting_word(pass, MU__KUBE_JOB_WAIT_FOR, waits, "none, first or all",
+                              ret_error, &plan->waits_for);
     if (plan->waits_for == 2 || plan->by_ip)
         plan->waits_for = MU_CLUSTER_TASKS_MAX;
     return rv == 0
@@ -182,15 +150,15 @@ int mu__kube_job_read(const struct mu__pass *pass, mu_error *ret_error,
     if (rv == 0 && plan->mode == MU__KUBE_MODE_JOB_SET &&
         (plan->jobset == NULL ||
          !mu__kube_job_is_label(plan->jobset, strlen(plan->jobset))))
-        rv = mu__kube_job_bad(pass, MU__KUBE_JOB_JOBSET, "the name of the JobSet",
-                              ret_error);
+        rv = mu__setting_refuse(pass, MU__KUBE_JOB_JOBSET, "the name of the JobSet",
+                                ret_error);
     if (rv == 0)
         rv = read_addresses(pass, ret_error, plan);
     if (rv == 0)
         rv = read_suffix(pass, ret_error, plan);
     if (rv == 0 && groups != NULL && plan->mode == MU__KUBE_MODE_SERVICE)
-        rv = mu__kube_job_bad(pass, MU__KUBE_JOB_GROUPS, "no groups in mode service",
-                              ret_error);
+        rv = mu__setting_refuse(pass, MU__KUBE_JOB_GROUPS, "no groups in mode service",
+                                ret_error);
     if (rv == 0)
         rv = groups != NULL ? mu__kube_job_groups(pass, groups, ret_error, plan)
                             : mu__kube_job_one_group(pass, ret_error, plan);

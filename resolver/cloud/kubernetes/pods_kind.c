@@ -44,22 +44,6 @@ struct pods_query {
     const char *headers[3];
 };
 
-static int read_type(const char *origin, size_t position, const char *text, size_t size,
-                     mu_error *ret_error, char *ret_type)
-{
-    char name[32];
-    mu_error inner;
-    int rv;
-
-    (void)snprintf(name, sizeof name, "%.*s", (int)(size < 31 ? size : 31), text);
-    rv = mu__task_type_check(name, &inner);
-    if (rv != 0)
-        return mu_error_set(ret_error, rv, "%s: at %zu: %s", origin, position,
-                            inner.message);
-    (void)snprintf(ret_type, 16, "%.15s", name);
-    return 0;
-}
-
 static int bad_selector(const char *origin, size_t position, const char *text,
                         size_t size, mu_error *ret_error)
 {
@@ -82,7 +66,8 @@ static int read_selector(const char *origin, size_t position, const char *text,
     labels = size - type;
     if (type == 0 || labels < 2 || labels > SELECTOR_BYTES)
         return bad_selector(origin, position, text, size, ret_error);
-    rv = read_type(origin, position, text, type, ret_error, selector->type);
+    rv = mu__task_type_read(text, type, ret_error, selector->type, "%s: at %zu", origin,
+                            position);
     if (rv == 0)
         (void)snprintf(selector->labels, sizeof selector->labels, "%.*s",
                        (int)labels - 1, text + type + 1);
@@ -94,9 +79,8 @@ static int read_selectors(const struct mu__pass *pass, mu_error *ret_error,
 {
     const char *text = mu__setting(pass, MU__KUBE_SET_SELECTORS);
     const char *at = text;
-    char origin[128];
+    const char *origin = mu__setting_origin(pass, MU__KUBE_SET_SELECTORS);
 
-    mu__setting_origin(pass, MU__KUBE_SET_SELECTORS, origin);
     while (*at != '\0') {
         size_t size = strcspn(at, ";");
         int rv;
@@ -130,7 +114,8 @@ static int read_count(const char *origin, size_t position, const char *text, siz
                             "%s: at %zu: expected TYPE=COUNT, as in \"worker=4,ps=2\"",
                             origin, position);
     *ret_count = (size_t)count;
-    return read_type(origin, position, text, type, ret_error, ret_type);
+    return mu__task_type_read(text, type, ret_error, ret_type, "%s: at %zu", origin,
+                              position);
 }
 
 /* Compare the cluster with the counts of the setting `tasks`. */
@@ -138,9 +123,8 @@ static int check_tasks(const struct mu__pass *pass, const mu_resolution *resolut
                        mu_error *ret_error)
 {
     const char *text = mu__setting(pass, MU__KUBE_SET_TASKS);
-    char origin[128];
+    const char *origin = mu__setting_origin(pass, MU__KUBE_SET_TASKS);
 
-    mu__setting_origin(pass, MU__KUBE_SET_TASKS, origin);
     for (const char *at = text; at != NULL && *at != '\0'; at += *at == ',') {
         size_t size = strcspn(at, ",");
         char type[16];
@@ -163,19 +147,6 @@ static int check_tasks(const struct mu__pass *pass, const mu_resolution *resolut
 }
 
 /* ---- Settings ---- */
-
-static int read_address(const struct mu__pass *pass, mu_error *ret_error, bool *ret_host)
-{
-    const char *text = mu__setting(pass, MU__KUBE_SET_ADDRESS);
-    char origin[128];
-
-    *ret_host = strcmp(text, "host_ip") == 0;
-    if (*ret_host || strcmp(text, "pod_ip") == 0)
-        return 0;
-    mu__setting_origin(pass, MU__KUBE_SET_ADDRESS, origin);
-    return mu__refuse(ret_error, text, strlen(text),
-                      "%s: expected \"pod_ip\" or \"host_ip\"", origin);
-}
 
 static int read_name_space(const struct mu__pass *pass, mu_error *ret_error,
                            struct pods_query *plan)
@@ -202,12 +173,18 @@ static int read_name_space(const struct mu__pass *pass, mu_error *ret_error,
 static int read_settings(const struct mu__pass *pass, mu_error *ret_error,
                          struct pods_query *plan)
 {
+    static const char *const addresses[] = {"pod_ip", "host_ip", NULL};
+    unsigned address = 0;
     int rv = read_selectors(pass, ret_error, plan);
 
     plan->port_name = mu__setting(pass, MU__KUBE_SET_PORT_NAME);
     if (rv == 0)
         rv = mu__setting_number(pass, MU__KUBE_SET_PORT, ret_error, &plan->port);
-    return rv == 0 ? read_address(pass, ret_error, &plan->host) : rv;
+    if (rv == 0)
+        rv = mu__setting_word(pass, MU__KUBE_SET_ADDRESS, addresses,
+                              "\"pod_ip\" or \"host_ip\"", ret_error, &address);
+    plan->host = address == 1;
+    return rv;
 }
 
 /* ---- One list of pods ---- */
@@ -556,16 +533,6 @@ static int resolve_with(const struct mu__pass *pass, struct pods_query *plan,
 int mu__pods_resolve(const struct mu__pass *pass, mu_error *ret_error,
                      mu_resolution *ret_resolution)
 {
-    const struct mu__kubernetes_wish wish = {
-        .location = mu__setting(pass, MU__KUBE_SET_LOCATION),
-        .api_server = mu__setting(pass, MU__KUBE_SET_API_SERVER),
-        .token = mu__setting(pass, MU__KUBE_SET_TOKEN),
-        .token_file = mu__setting(pass, MU__KUBE_SET_TOKEN_FILE),
-        .token_command = mu__setting(pass, MU__KUBE_SET_TOKEN_COMMAND),
-        .ca_file = mu__setting(pass, MU__KUBE_SET_CA_FILE),
-        .kubeconfig = mu__setting(pass, MU__KUBE_SET_KUBECONFIG),
-        .context = mu__setting(pass, MU__KUBE_SET_CONTEXT),
-    };
     struct pods_query plan = {.port = 8470};
     bool again = true;
     int rv = read_settings(pass, ret_error, &plan);
@@ -573,7 +540,7 @@ int mu__pods_resolve(const struct mu__pass *pass, mu_error *ret_error,
     MU__COPY_TEXT(ret_resolution->rpc_layer, mu__setting(pass, MU__KUBE_SET_RPC_LAYER));
     for (unsigned token = 0; rv == 0 && token < 2 && again; token++) {
         again = false;
-        rv = mu__kubernetes_access(pass->requests, &wish, token, ret_error, &plan.access);
+        rv = mu__kubernetes_access(pass, token, ret_error, &plan.access);
         if (rv != 0)
             return rv;
         rv = resolve_with(pass, &plan, token, ret_error, ret_resolution, &again);

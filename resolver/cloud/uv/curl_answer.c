@@ -1,6 +1,8 @@
 /* Answers and errors of HTTP requests, as libcurl reports them. */
 #include "resolver/cloud/uv/curl.h"
 
+#include "runtime/base/text.h"
+
 #include <stdio.h>
 #include <string.h>
 #include <strings.h>
@@ -75,27 +77,11 @@ static int code_of(const struct mu__curl_job *job, CURLcode result)
     return -MU_EUNAVAILABLE;
 }
 
-/* A url without user and query, which may be secret. */
-static void shown_url(const char *url, char *out)
-{
-    const char *end = url + strcspn(url, "?#");
-    const char *host = strstr(url, "://");
-    size_t scheme;
-
-    host = host == NULL || host > end ? url : host + 3;
-    scheme = (size_t)(host - url);
-    for (const char *at = host; at < end && *at != '/'; at++)
-        if (*at == '@')
-            host = at + 1;
-    (void)snprintf(out, SHOWN_BYTES, "%.*s%.*s", (int)scheme, url, (int)(end - host),
-                   host);
-}
-
 void mu__curl_set_words(struct mu__http_request *request, int code, const char *words)
 {
     char url[SHOWN_BYTES];
 
-    shown_url(request->url, url);
+    mu__show_url(request->url, url, sizeof url);
     request->code = mu_error_set(&request->error, code, "%s: %s", url, words);
 }
 

@@ -201,8 +201,8 @@ static void test_no_access(void **state)
         const char *words;
     } rows[] = {
         {{"executable_location=moon"}, -MU_EINVALID,
-         "executable_location: expected \"auto\", \"within_cluster\" or "
-         "\"off_cluster\", got \"moon\""},
+         "executable_location of resolver kubernetes: expected \"auto\", "
+         "\"within_cluster\" or \"off_cluster\", got \"moon\""},
         {{"executable_location=within_cluster"}, -MU_ENOTFOUND,
          "KUBERNETES_SERVICE_HOST is not set"},
         {{"namespace=a"}, -MU_ENOTFOUND, "neither KUBECONFIG nor HOME is set"},

@@ -13,7 +13,8 @@ enum { PORT, NAME, DEEP, PLAIN };
 
 static const struct mu__setting_spec specs[] = {
     [PORT] = {.name = "port", .form = MU__SETTING_NUMBER, .variable = "X_PORT",
-              .initial = "8888", .low = 1, .high = 65535, .help = "the port"},
+              .initial = "8888", .low = 1, .high = 65535, .help = "the port",
+              .by_default = "the default of port"},
     [NAME] = {.name = "name", .variable = "X_NAME", .help = "a name"},
     [DEEP] = {.name = "deep", .form = MU__SETTING_SWITCH, .variable = "X_DEEP",
               .initial = "0", .help = "whether"},
@@ -45,7 +46,6 @@ static void test_order(void **state)
     static const struct script_row rows[] = {
         SCRIPT_VARIABLE("X_PORT", "7"), SCRIPT_VARIABLE("X_NAME", "of the variable"),
         SCRIPT_END};
-    char origin[128];
     long number = 0;
 
     (void)state;
@@ -53,8 +53,7 @@ static void test_order(void **state)
     assert_int_equal(mu__setting_number(&pass, PORT, &error, &number), 0);
     assert_int_equal(number, 8888);
     assert_false(mu__setting_given(&pass, PORT));
-    mu__setting_origin(&pass, PORT, origin);
-    assert_string_equal(origin, "the default of port");
+    assert_string_equal(mu__setting_origin(&pass, PORT), "the default of port");
     assert_null(mu__setting(&pass, NAME));
     number = 42;
     assert_int_equal(mu__setting_number(&pass, PLAIN, &error, &number), 0);
@@ -65,12 +64,10 @@ static void test_order(void **state)
     assert_int_equal(mu__setting_number(&pass, PORT, &error, &number), 0);
     assert_int_equal(number, 7);
     assert_true(mu__setting_given(&pass, PORT));
-    mu__setting_origin(&pass, PORT, origin);
-    assert_string_equal(origin, "X_PORT");
+    assert_string_equal(mu__setting_origin(&pass, PORT), "X_PORT");
     assert_int_equal(mu__settings_set(&settings, "name", "by hand", &error), 0);
     assert_string_equal(mu__setting(&pass, NAME), "by hand");
-    mu__setting_origin(&pass, NAME, origin);
-    assert_string_equal(origin, "setting name of resolver x");
+    assert_string_equal(mu__setting_origin(&pass, NAME), "setting name of resolver x");
     assert_int_equal(mu__settings_set(&settings, "name", NULL, &error), 0);
     assert_string_equal(mu__setting(&pass, NAME), "of the variable");
     end();
