@@ -17,11 +17,12 @@ enum { KEEP = 5 };
 
 static const char default_name[] = "model";
 
-void mu_checkpoint_options_init(mu_checkpoint_options *options)
+void mu_checkpoint_options_init_sized(mu_checkpoint_options *options, size_t size)
 {
-    MU__REQUIRE_OR(, options);
-    *options = (mu_checkpoint_options){
+    const mu_checkpoint_options defaults = {
         .name = default_name, .max_to_keep = KEEP, .timeout_ms = -1};
+
+    mu__options_init(options, size, &defaults, sizeof defaults);
 }
 
 /* ---- saving ---- */
@@ -147,9 +148,12 @@ int mu_checkpoint_save(const mu_checkpoint_options *options, uint64_t step,
 
     char path[MU__CKPT_PATH_BYTES];
     mu_variable **sorted = NULL;
+    mu_checkpoint_options o;
     char *copy = NULL;
-    int rv = prepare(options, step, ret_error, path);
+    int rv = MU__OPTIONS_READ(mu_checkpoint_options, options, ret_error, &o);
 
+    if (rv == 0)
+        rv = prepare(&o, step, ret_error, path);
     if (rv == 0)
         rv = sort(variables, count, ret_error, &sorted);
     if (rv != 0)
@@ -160,13 +164,13 @@ int mu_checkpoint_save(const mu_checkpoint_options *options, uint64_t step,
             rv = mu_error_set(ret_error, -MU_ENOMEM, "no memory to save a checkpoint");
     }
     if (rv == 0)
-        rv = save_file(options, path, step, sorted, count, values, ret_error);
+        rv = save_file(&o, path, step, sorted, count, values, ret_error);
     free(sorted);
     if (rv != 0) {
         free(copy);
         return rv;
     }
-    remove_old(options, step);
+    remove_old(&o, step);
     if (ret_path != NULL)
         *ret_path = copy;
     return 0;

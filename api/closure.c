@@ -31,15 +31,15 @@ struct making {
     struct mu__packed sizes;            /* of the packed arguments, without pointers */
 };
 
-void mu_closure_options_init(mu_closure_options *options)
+void mu_closure_options_init_sized(mu_closure_options *options, size_t size)
 {
-    MU__REQUIRE_OR(, options);
-    *options = (mu_closure_options){
+    const mu_closure_options defaults = {
         .priority = MU_PRIORITY_DEFAULT,
         .worker = -1,
         .not_worker = -1,
-        .size = sizeof *options,
     };
+
+    mu__options_init(options, size, &defaults, sizeof defaults);
 }
 
 /* ---- checks ---- */
@@ -69,26 +69,6 @@ static int check_range(const char *option, int64_t number, int64_t low, int64_t 
                         "option %s of a closure is %lld, expected a number from %lld to "
                         "%lld", option, (long long)number, (long long)low,
                         (long long)high);
-}
-
-/* Options that mu_closure_options_init has not filled in have size 0 and may be zeroed
- * memory: zeros stand for the defaults then. Those of an older header are shorter. */
-static mu_closure_options with_defaults(const mu_closure_options *options)
-{
-    mu_closure_options o = {0};
-
-    if (options->size != 0) {
-        memcpy(&o, options, options->size < sizeof o ? options->size : sizeof o);
-        return o;
-    }
-    o = *options;
-    if (o.priority == 0)
-        o.priority = MU_PRIORITY_DEFAULT;
-    if (o.worker == 0)
-        o.worker = -1;
-    if (o.not_worker == 0)
-        o.not_worker = -1;
-    return o;
 }
 
 static int check_options(const mu_closure_options *o, mu_error *ret_error)
@@ -424,7 +404,7 @@ int mu_coordinator_schedule_with(mu_coordinator *c, const char *function,
                                  int64_t timeout_ms, mu_error *ret_error,
                                  mu_remote_value **ret_value)
 {
-    mu_closure_options whole;
+    mu_closure_options own;
     struct making making;
     int rv;
 
@@ -436,8 +416,10 @@ int mu_coordinator_schedule_with(mu_coordinator *c, const char *function,
     if (rv != 0)
         return rv;
     if (options != NULL) {
-        whole = with_defaults(options);
-        options = &whole;
+        rv = MU__OPTIONS_READ(mu_closure_options, options, ret_error, &own);
+        if (rv != 0)
+            return rv;
+        options = &own;
     }
     begin_making(&making, function, options);
     making.node = mu__coordinator_reach(c, ret_error);

@@ -303,10 +303,11 @@ int mu_tasks_watch(mu_node *node, const char *tasks, uint64_t version, int64_t t
 
 /* ---- barriers ---- */
 
-void mu_barrier_options_init(mu_barrier_options *options)
+void mu_barrier_options_init_sized(mu_barrier_options *options, size_t size)
 {
-    MU__REQUIRE_OR(, options);
-    *options = (mu_barrier_options){.threads = 1, .timeout_ms = -1};
+    const mu_barrier_options defaults = {.threads = 1, .timeout_ms = -1};
+
+    mu__options_init(options, size, &defaults, sizeof defaults);
 }
 
 static int check_barrier(const char *name, const mu_barrier_options *options,
@@ -346,11 +347,10 @@ int mu_barrier_wait(mu_node *node, const char *name, const mu_barrier_options *o
     struct mu__agent_call call = {.number = 0};
     mu_barrier_options o;
     char *tasks = NULL;
-    int rv = check_barrier(name, options, ret_error);
+    int rv = MU__OPTIONS_READ(mu_barrier_options, options, ret_error, &o);
 
-    mu_barrier_options_init(&o);
-    if (options != NULL)
-        o = *options;
+    if (rv == 0)
+        rv = check_barrier(name, &o, ret_error);
     if (rv == 0)
         rv = canonical_tasks(o.tasks, ret_error, &tasks);
     if (rv != 0)
@@ -378,13 +378,12 @@ int mu_barrier_wait_async(mu_node *node, const char *name,
 
     struct mu__agent_detached *detached;
     mu_barrier_options o;
-    int rv = check_barrier(name, options, NULL);
+    int rv = MU__OPTIONS_READ(mu_barrier_options, options, NULL, &o);
 
+    if (rv == 0)
+        rv = check_barrier(name, &o, NULL);
     if (rv != 0)
         return rv;
-    mu_barrier_options_init(&o);
-    if (options != NULL)
-        o = *options;
     detached = mu__agent_detached_new(MU__AGENT_BARRIER, name);
     if (detached == NULL)
         return -MU_ENOMEM;

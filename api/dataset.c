@@ -96,10 +96,11 @@ static int dataset_new(mu_coordinator *coordinator, struct mu__dispenser *dispen
     return 0;
 }
 
-void mu_dataset_options_init(mu_dataset_options *options)
+void mu_dataset_options_init_sized(mu_dataset_options *options, size_t size)
 {
-    MU__REQUIRE_OR(, options);
-    *options = (mu_dataset_options){.records = RECORDS_DEFAULT};
+    const mu_dataset_options defaults = {.records = RECORDS_DEFAULT};
+
+    mu__options_init(options, size, &defaults, sizeof defaults);
 }
 
 int mu_dataset_open(mu_coordinator *coordinator, const mu_dataset_options *options,
@@ -107,15 +108,17 @@ int mu_dataset_open(mu_coordinator *coordinator, const mu_dataset_options *optio
 {
     MU__REQUIRE(ret_error, coordinator, options, ret_dataset);
 
-    const struct mu__dispenser_options settings = {
-        .shards = options->shards,
-        .epochs = options->epochs,
-        .records = options->records,
-        .seed = options->seed,
-    };
     struct mu__dispenser *dispenser;
-    int rv = mu__dispenser_new(&settings, ret_error, &dispenser);
+    mu_dataset_options o;
+    int rv = MU__OPTIONS_READ(mu_dataset_options, options, ret_error, &o);
 
+    if (rv != 0)
+        return rv;
+    rv = mu__dispenser_new(&(struct mu__dispenser_options){.shards = o.shards,
+                                                           .epochs = o.epochs,
+                                                           .records = o.records,
+                                                           .seed = o.seed},
+                           ret_error, &dispenser);
     return rv != 0 ? rv : dataset_new(coordinator, dispenser, ret_error, ret_dataset);
 }
 

@@ -98,7 +98,7 @@ static inline mu_node *cluster_open(const char *json, const char *type, int inde
     o.task_type = type;
     o.task_index = index;
     o.log_level = MU_LOG_ERROR;
-    o.tls.insecure = getenv(CLUSTER_TLS_VARIABLE) == NULL;
+    o.insecure = getenv(CLUSTER_TLS_VARIABLE) == NULL;
     if (mu_node_open(&o, &error, &node) != 0)
         cluster_die(type, error.message);
     mu_cluster_free(spec);

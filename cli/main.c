@@ -4,6 +4,7 @@
 #include "cli/output/print_json.h"
 #include "cli/verbs.h"
 #include "runtime/base/text.h"
+#include "runtime/message/arguments.h"
 
 #include "muster.h"
 #include "muster/main.h"
@@ -36,13 +37,11 @@ static int unknown_verb(const char *first, const char *second)
 }
 
 /* The options of the embedding program; set once, before the verb runs. */
-static const mu_main_options *host;
+static mu_main_options host;
 
 const mu_main_options *cmd_host(void)
 {
-    static const mu_main_options none;
-
-    return host == NULL ? &none : host;
+    return &host;
 }
 
 /* The line that the signal handler writes: it may not format one. */
@@ -174,15 +173,26 @@ int mu_main(int count, char **arguments)
     return mu_main_with(NULL, count, arguments);
 }
 
+void mu_main_options_init_sized(mu_main_options *options, size_t size)
+{
+    const mu_main_options defaults = {0};
+
+    mu__options_init(options, size, &defaults, sizeof defaults);
+}
+
 int mu_main_with(const mu_main_options *options, int count, char **arguments)
 {
     const char *word = count < 2 || arguments == NULL ? "" : arguments[1];
     char version[] = "version";
     const struct cmd_verb *verb;
+    mu_error error;
     int words = 0;
 
-    host = options;
     open_standard_files();
+    if (MU__OPTIONS_READ(mu_main_options, options, &error, &host) != 0) {
+        (void)fprintf(stderr, "muster: %s\n", error.message);
+        return CMD_USAGE;
+    }
     if (count < 2 || arguments == NULL) {
         (void)cmd_help(NULL);
         return CMD_USAGE;

@@ -105,24 +105,23 @@ static int64_t left_ms(const struct assigning *o)
 static void assign_one(struct assigning *o, const char *type, int index)
 {
     const char *url = mu__cluster_url(o->cluster, type, index);
-    mu_server_assignment offer;
-    mu_node_options peer;
+    mu_server_options offer;
+    mu_node_options node;
     mu_error error = {0};
     char task[64];
     int rv;
 
     mu__task_name(task, sizeof task, type, index);
-    mu_server_assignment_init(&offer);
-    offer.cluster = o->cluster;
-    mu_node_options_init(&peer);
-    cmd_peer_options(o->options, &peer);
-    offer.cluster_name = peer.cluster_name;
-    offer.tls = peer.tls;
-    offer.task_type = type;
-    offer.task_index = index;
-    offer.log = cmd_log_line;
-    offer.log_user = &o->log;
-    offer.log_level = o->log.level;
+    mu_node_options_init(&node);
+    cmd_peer_options(o->options, &node);
+    node.cluster = o->cluster;
+    node.task_type = type;
+    node.task_index = index;
+    node.log = cmd_log_line;
+    node.log_user = &o->log;
+    node.log_level = o->log.level;
+    mu_server_options_init(&offer);
+    offer.node = &node;
     rv = mu_server_assign_cluster(&offer, left_ms(o), &error);
     note(o, task, url, rv, &error);
 }

@@ -319,7 +319,7 @@ static int open_proof(struct check *check, mu_error *error)
 
     mu_node_options_init(&options);
     cmd_peer_options(check->options, &options);
-    return mu__own_proof_open(&options.tls, true, &log, error, &check->proof);
+    return mu__own_proof_open(&options, true, &log, error, &check->proof);
 }
 
 static int check_all(struct check *check, mu_error *error)

@@ -61,17 +61,17 @@ int mu__node_wire_choose(const mu_node_options *options,
                             "cannot listen at %s: the wire \"uv\" has tcp:// and ipc://; "
                             "leave the option wire out, or set it to \"nng\"",
                             urls->bind);
-    if (is_nng && options->tls.insecure == 0 && !is_given(options->tls.ca))
+    if (is_nng && options->insecure == 0 && !is_given(options->tls_ca))
         return mu_error_set(ret_error, -MU_EINVALID,
                             "the wire of nng's sockets proves itself by certificates, "
-                            "not by a key: set tls.ca, tls.certificate, tls.private_key "
-                            "and tls.any_task, or tls.insecure, with which it speaks "
+                            "not by a key: set tls_ca, tls_certificate, tls_private_key "
+                            "and tls_any_task, or insecure, with which it speaks "
                             "plain; or take the wire \"uv\"");
-    if (is_nng && is_given(options->tls.ca) && options->tls.any_task == 0)
+    if (is_nng && is_given(options->tls_ca) && options->tls_any_task == 0)
         return mu_error_set(
             ret_error, -MU_EINVALID,
             "the wire of nng's sockets does not learn which task a peer's "
-            "certificate names, nor its unit: with tls.any_task 1 each "
+            "certificate names, nor its unit: with tls_any_task 1 each "
             "certificate of the CA may be each task there; or take the "
             "wire \"uv\"");
     *ret_is_nng = is_nng;

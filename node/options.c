@@ -187,24 +187,24 @@ const struct mu__option mu__options[MU__OPTIONS_COUNT] = {
         .kind = MU__OPTION_TEXT, .initial_words = MU__WORKER_TYPES,
     },
     [MU__OPTION_KEY_FILE] = {
-        FIELD(tls.key_file), .variable = "MUSTER_KEY_FILE", .kind = MU__OPTION_TEXT,
+        FIELD(key_file), .variable = "MUSTER_KEY_FILE", .kind = MU__OPTION_TEXT,
     },
     [MU__OPTION_TLS_CA] = {
-        FIELD(tls.ca), .variable = "MUSTER_TLS_CA", .kind = MU__OPTION_TEXT,
+        FIELD(tls_ca), .variable = "MUSTER_TLS_CA", .kind = MU__OPTION_TEXT,
     },
     [MU__OPTION_TLS_CERTIFICATE] = {
-        FIELD(tls.certificate), .variable = "MUSTER_TLS_CERTIFICATE",
+        FIELD(tls_certificate), .variable = "MUSTER_TLS_CERTIFICATE",
         .kind = MU__OPTION_TEXT,
     },
     [MU__OPTION_TLS_PRIVATE_KEY] = {
-        FIELD(tls.private_key), .variable = "MUSTER_TLS_PRIVATE_KEY",
+        FIELD(tls_private_key), .variable = "MUSTER_TLS_PRIVATE_KEY",
         .kind = MU__OPTION_TEXT,
     },
     [MU__OPTION_TLS_ANY_TASK] = {
-        FIELD(tls.any_task), .variable = "MUSTER_TLS_ANY_TASK", .high = 1,
+        FIELD(tls_any_task), .variable = "MUSTER_TLS_ANY_TASK", .high = 1,
     },
     [MU__OPTION_INSECURE] = {
-        FIELD(tls.insecure), .variable = "MUSTER_INSECURE", .high = 1,
+        FIELD(insecure), .variable = "MUSTER_INSECURE", .high = 1,
     },
     [MU__OPTION_WIRE] = {
         FIELD(wire), .variable = "MUSTER_WIRE", .kind = MU__OPTION_TEXT,
@@ -258,18 +258,19 @@ void mu__option_store(const struct mu__option *option,
     }
 }
 
-void mu_node_options_init(mu_node_options *options)
+void mu_node_options_init_sized(mu_node_options *options, size_t size)
 {
-    MU__REQUIRE_OR(, options);
-    *options = (mu_node_options){.log_level = MU_LOG_INFO};
+    mu_node_options defaults = {.log_level = MU_LOG_INFO};
+
     for (size_t i = 0; i < MU__OPTIONS_COUNT; i++) {
         const struct mu__option_value initial = {
             .text = mu__options[i].initial_words,
             .number = mu__options[i].initial,
         };
 
-        mu__option_store(&mu__options[i], &initial, options);
+        mu__option_store(&mu__options[i], &initial, &defaults);
     }
+    mu__options_init(options, size, &defaults, sizeof defaults);
 }
 
 void mu__options_name_cluster(mu_node_options *options, const char *name)
@@ -399,19 +400,19 @@ int mu_node_options_from_environment(mu_node_options *options, mu_error *ret_err
 {
     MU__REQUIRE(ret_error, options);
 
-    mu_node_options changed = *options;
+    mu_node_options changed;
+    int rv = MU__OPTIONS_READ(mu_node_options, options, ret_error, &changed);
 
-    for (size_t i = 0; i < MU__OPTIONS_COUNT; i++) {
+    for (size_t i = 0; rv == 0 && i < MU__OPTIONS_COUNT; i++) {
         struct mu__option_value value;
-        int rv = mu__option_environment(&mu__options[i], ret_error, &value);
 
-        if (rv != 0)
-            return rv;
-        if (value.text != NULL)
+        rv = mu__option_environment(&mu__options[i], ret_error, &value);
+        if (rv == 0 && value.text != NULL)
             mu__option_store(&mu__options[i], &value, &changed);
     }
-    *options = changed;
-    return 0;
+    if (rv == 0)
+        mu__options_init(options, options->size, &changed, sizeof changed);
+    return rv;
 }
 
 int mu_restart_exit_code(const mu_error *error)

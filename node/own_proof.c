@@ -235,12 +235,13 @@ static bool is_given(const char *text)
     return text != NULL && text[0] != '\0';
 }
 
-static bool has_certificates(const mu_tls_options *o)
+static bool has_certificates(const mu_node_options *o)
 {
-    return is_given(o->ca) || is_given(o->certificate) || is_given(o->private_key);
+    return is_given(o->tls_ca) || is_given(o->tls_certificate) ||
+           is_given(o->tls_private_key);
 }
 
-static int check_options(const mu_tls_options *o, mu_error *ret_error)
+static int check_options(const mu_node_options *o, mu_error *ret_error)
 {
     const char *got = NULL;
 
@@ -251,15 +252,15 @@ static int check_options(const mu_tls_options *o, mu_error *ret_error)
                                     : "insecure and certificates";
     if (got != NULL)
         return mu_error_set(ret_error, -MU_EINVALID,
-                            "options tls: expected a key file, or certificates, or "
+                            "options of TLS: expected a key file, or certificates, or "
                             "insecure, got %s",
                             got);
-    if (has_certificates(o) && (!is_given(o->ca) || !is_given(o->certificate)))
+    if (has_certificates(o) && (!is_given(o->tls_ca) || !is_given(o->tls_certificate)))
         return mu_error_set(ret_error, -MU_EINVALID,
-                            "option tls.%s is missing: certificates need the CA's, this "
+                            "option tls_%s is missing: certificates need the CA's, this "
                             "node's, and its private key where that does not stand with "
                             "its certificate",
-                            !is_given(o->ca) ? "ca" : "certificate");
+                            !is_given(o->tls_ca) ? "ca" : "certificate");
     return 0;
 }
 
@@ -285,17 +286,17 @@ void mu__own_proof_close(struct mu__own_proof *proof)
     free(proof);
 }
 
-static bool set_parts(struct mu__own_proof *proof, const mu_tls_options *o,
+static bool set_parts(struct mu__own_proof *proof, const mu_node_options *o,
                       const char *key_file)
 {
     return set_part(&proof->parts[KEY_FILE], key_file, true) &&
-           set_part(&proof->parts[CA], o->ca, false) &&
-           set_part(&proof->parts[CERTIFICATE], o->certificate,
-                    !is_given(o->private_key)) &&
-           set_part(&proof->parts[PRIVATE_KEY], o->private_key, true);
+           set_part(&proof->parts[CA], o->tls_ca, false) &&
+           set_part(&proof->parts[CERTIFICATE], o->tls_certificate,
+                    !is_given(o->tls_private_key)) &&
+           set_part(&proof->parts[PRIVATE_KEY], o->tls_private_key, true);
 }
 
-static int proof_new(const mu_tls_options *o, mu_error *ret_error,
+static int proof_new(const mu_node_options *o, mu_error *ret_error,
                      struct mu__own_proof **ret_proof)
 {
     bool is_of_user = !is_given(o->key_file) && !has_certificates(o);
@@ -311,13 +312,13 @@ static int proof_new(const mu_tls_options *o, mu_error *ret_error,
         return mu_error_set(ret_error, -MU_ENOMEM, "out of memory");
     }
     proof->source = (struct mu__tls_source){identity_now, proof};
-    proof->any_task = o->any_task != 0;
+    proof->any_task = o->tls_any_task != 0;
     proof->is_of_user = is_of_user;
     *ret_proof = proof;
     return 0;
 }
 
-int mu__own_proof_open(const mu_tls_options *o, bool late,
+int mu__own_proof_open(const mu_node_options *o, bool late,
                        const struct mu__own_proof_log *log, mu_error *ret_error,
                        struct mu__own_proof **ret_proof)
 {

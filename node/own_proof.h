@@ -26,7 +26,7 @@ struct mu__own_proof_log {
  * looked for before a connection over tcp needs it. The texts are copied. -MU_EINVALID:
  * options that do not go together, or files that hold something else; -MU_EPERMISSION: a
  * file with a secret that others may read; and as mu__file_read says. */
-int mu__own_proof_open(const mu_tls_options *options, bool late,
+int mu__own_proof_open(const mu_node_options *options, bool late,
                        const struct mu__own_proof_log *log, mu_error *ret_error,
                        struct mu__own_proof **ret_proof);
 void mu__own_proof_close(struct mu__own_proof *proof);

@@ -360,7 +360,7 @@ static int open_wire(mu_node *node, const mu_node_options *o,
     int rv = mu__node_wire_choose(o, &urls, ret_error, &is_nng);
 
     if (rv == 0)
-        rv = mu__own_proof_open(&o->tls, late, &log, ret_error, &node->network.proof);
+        rv = mu__own_proof_open(o, late, &log, ret_error, &node->network.proof);
     if (rv == 0 && is_nng && node->network.proof != NULL)
         rv = mu__own_proof_pem(node->network.proof, ret_error, &texts, &pem);
     if (rv == 0)
@@ -616,7 +616,11 @@ int mu__node_open(const mu_node_options *options, const struct mu__node_extra *e
 int mu_node_open(const mu_node_options *options, mu_error *ret_error, mu_node **ret_node)
 {
     MU__REQUIRE(ret_error, options, ret_node);
-    return mu__node_open(options, NULL, NULL, ret_error, ret_node);
+
+    mu_node_options own;
+    int rv = MU__OPTIONS_READ(mu_node_options, options, ret_error, &own);
+
+    return rv == 0 ? mu__node_open(&own, NULL, NULL, ret_error, ret_node) : rv;
 }
 
 /* ---- address and task ---- */

@@ -25,7 +25,6 @@ FILLED = {
     "mu_barrier_options", "mu_checkpoint_options", "mu_closure_options",
     "mu_dataset_options", "mu_distribute_options", "mu_kv_request", "mu_kv_transaction",
     "mu_main_options", "mu_node_options", "mu_optimizer", "mu_resolver_kind",
-    "mu_server_assignment",
     "mu_server_options", "mu_session_options", "mu_variable_spec",
 }
 CALLBACKS = {

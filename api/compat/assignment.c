@@ -93,7 +93,7 @@ int mu__server_wait_open(const mu_node_options *options, mu_error *ret_error,
     return rv;
 }
 
-int mu__server_wait_for_cluster(const mu_server_options *o, mu_error *ret_error,
+int mu__server_wait_for_cluster(const struct mu__server_request *o, mu_error *ret_error,
                                 struct mu__server_offered *ret_offered)
 {
     mu_node *waiting;
@@ -118,31 +118,22 @@ void mu__server_apply(const struct mu__server_offered *offered, mu_node_options 
 
 /* ---- assigning a cluster ---- */
 
-void mu_server_assignment_init(mu_server_assignment *assignment)
-{
-    MU__REQUIRE_OR(, assignment);
-    *assignment = (mu_server_assignment){
-        .cluster_name = "muster",
-        .log_level = MU_LOG_WARN,
-    };
-}
-
-static int check_offer(const mu_server_assignment *assignment, mu_error *ret_error)
+static int check_offer(const struct mu__server_request *o, mu_error *ret_error)
 {
     int rv;
 
-    if (assignment->cluster == NULL || assignment->task_type == NULL)
+    if (o->node.cluster == NULL || o->node.task_type == NULL)
         return mu_error_set(ret_error, -MU_EINVALID,
                             "an offer needs a cluster and a task type");
-    rv = mu_cluster_validate(assignment->cluster, assignment->task_type,
-                             assignment->task_index, ret_error);
+    rv = mu_cluster_validate(o->node.cluster, o->node.task_type, o->node.task_index,
+                             ret_error);
     if (rv == 0)
-        rv = mu__session_config_check(&assignment->config, ret_error);
-    if (rv == 0 && mu__cluster_url(assignment->cluster, assignment->task_type,
-                                   assignment->task_index) == NULL)
+        rv = mu__session_config_check(&o->config, ret_error);
+    if (rv == 0 && mu__cluster_url(o->node.cluster, o->node.task_type,
+                                   o->node.task_index) == NULL)
         rv = mu_error_set(ret_error, -MU_EINVALID,
                           "the cluster has no address for /job:%s/task:%d",
-                          assignment->task_type, assignment->task_index);
+                          o->node.task_type, o->node.task_index);
     return rv;
 }
 
@@ -156,36 +147,36 @@ static int random_index(void)
     return (int)(number % MU_CLUSTER_INDEX_MAX);
 }
 
-static int open_offering(const mu_server_assignment *assignment, const char *url,
+static int open_offering(const struct mu__server_request *o, const char *url,
                          mu_error *ret_error, mu_node **ret_node)
 {
     const struct mu__node_extra extra = {.dials_any = url};
     mu_cluster *none = mu_cluster_new();
-    mu_node_options options;
+    mu_node_options options = o->node;
     int rv;
 
     if (none == NULL)
         return mu_error_set(ret_error, -MU_ENOMEM, "no memory for an offer");
-    mu_node_options_init(&options);
     options.cluster = none;
-    options.cluster_name = assignment->cluster_name;
-    options.tls = assignment->tls;
     options.task_type = MU__OFFER_TYPE;
     options.task_index = random_index();
     options.service_hosts = "none";
-    options.log = assignment->log;
-    options.log_user = assignment->log_user;
-    options.log_level = assignment->log_level;
+    options.bind_address = NULL;
+    options.advertise_address = NULL;
+    options.resolver = NULL;
+    options.loop = NULL;
+    options.journal = NULL;
+    options.store = NULL;
     rv = mu__node_open(&options, &extra, NULL, ret_error, ret_node);
     mu_cluster_free(none);
     return rv;
 }
 
-static int send_assignment(const mu_server_assignment *assignment, const char *url,
+static int send_assignment(const struct mu__server_request *o, const char *url,
                            struct mu__job_call *call, mu_error *ret_error)
 {
     mu_node *node;
-    int rv = open_offering(assignment, url, ret_error, &node);
+    int rv = open_offering(o, url, ret_error, &node);
 
     if (rv != 0)
         return rv;
@@ -194,18 +185,18 @@ static int send_assignment(const mu_server_assignment *assignment, const char *u
     return rv;
 }
 
-static int make_offer(const mu_server_assignment *assignment, const char *json,
+static int make_offer(const struct mu__server_request *o, const char *json,
                       const struct mu__packed *config, int64_t timeout_ms,
                       mu_error *ret_error)
 {
-    const char *url = mu__cluster_url(assignment->cluster, assignment->task_type,
-                                      assignment->task_index);
+    const char *url =
+        mu__cluster_url(o->node.cluster, o->node.task_type, o->node.task_index);
     char task_and_url[384];
     struct mu__job_call call = {
         .call.operation = MU__JOB_OFFER,
         .call.timeout_ms = timeout_ms,
-        .offer = {mu__view_str(json), mu__view_str(assignment->task_type),
-                  (uint32_t)assignment->task_index, *config},
+        .offer = {mu__view_str(json), mu__view_str(o->node.task_type),
+                  (uint32_t)o->node.task_index, *config},
         .recipient = task_and_url,
     };
 
@@ -215,31 +206,34 @@ static int make_offer(const mu_server_assignment *assignment, const char *json,
                             "offered: at most %d", call.offer.cluster.size,
                             MU__CLUSTER_TEXT_MAX);
     (void)snprintf(task_and_url, sizeof task_and_url, "/job:%s/task:%d at %s",
-                   assignment->task_type, assignment->task_index, url);
-    return send_assignment(assignment, url, &call, ret_error);
+                   o->node.task_type, o->node.task_index, url);
+    return send_assignment(o, url, &call, ret_error);
 }
 
-int mu_server_assign_cluster(const mu_server_assignment *assignment, int64_t timeout_ms,
-                            mu_error *ret_error)
+int mu_server_assign_cluster(const mu_server_options *options, int64_t timeout_ms,
+                             mu_error *ret_error)
 {
-    MU__REQUIRE(ret_error, assignment);
+    MU__REQUIRE(ret_error, options);
 
     struct mu__packed packed = {.head = NULL};
     struct mu__buf *backing = NULL;
+    struct mu__server_request o;
     mu_value *config;
     char *json;
-    int rv = check_offer(assignment, ret_error);
+    int rv = mu__server_request_read(options, ret_error, &o);
 
+    if (rv == 0)
+        rv = check_offer(&o, ret_error);
     if (rv != 0)
         return rv;
-    json = mu_cluster_to_json(assignment->cluster);
-    config = mu__session_config_value(&assignment->config);
+    json = mu_cluster_to_json(o.node.cluster);
+    config = mu__session_config_value(&o.config);
     if (config != NULL)
         backing = mu__pack_value(config, &packed);
     if (json == NULL || backing == NULL)
         rv = mu_error_set(ret_error, -MU_ENOMEM, "no memory for an offer");
     else
-        rv = make_offer(assignment, json, &packed, timeout_ms, ret_error);
+        rv = make_offer(&o, json, &packed, timeout_ms, ret_error);
     mu__buf_unref(backing);
     mu_value_free(config);
     free(json);

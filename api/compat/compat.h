@@ -9,8 +9,28 @@
 #include "muster/compat/session.h"
 
 #include <stdatomic.h>
+#include <stdbool.h>
 
 /* ---- server ---- */
+
+/* The options of a server as they were read, with those that they point to. */
+struct mu__server_request {
+    mu_node_options node;
+    mu_session_config config;
+    const char *rpc_layer;
+    const char *environment;
+    int64_t timeout_ms;
+};
+
+/* `options` NULL: the defaults. */
+int mu__server_request_read(const mu_server_options *options, mu_error *ret_error,
+                            struct mu__server_request *ret_request);
+
+/* mu_server_start and mu_server_matches; the former changes the request. */
+int mu__server_start(struct mu__server_request *request, mu_error *ret_error,
+                     mu_server **ret_server);
+bool mu__server_matches(const mu_server *server,
+                        const struct mu__server_request *request);
 
 /* What a client has assigned to a server that waited. */
 struct mu__server_offered {
@@ -33,13 +53,14 @@ int mu__server_take(mu_node *waiting, int64_t timeout_ms, mu_error *ret_error,
 void mu__server_apply(const struct mu__server_offered *offered, mu_node_options *options);
 void mu__server_offered_done(struct mu__server_offered *offered);
 
-/* Open such a node at the options' bind_address, wait for an offer and close the node. */
-int mu__server_wait_for_cluster(const mu_server_options *options, mu_error *ret_error,
+/* Open such a node at the request's bind_address, wait for an offer, close the node. */
+int mu__server_wait_for_cluster(const struct mu__server_request *request,
+                                mu_error *ret_error,
                                 struct mu__server_offered *ret_offered);
 
-/* Start a server with what mu__discover has found for options->node, which may be
+/* Start a server with what mu__discover has found for request->node, which may be
  * nothing. The caller calls mu__discovered_done. */
-int mu__server_start_discovered(const mu_server_options *options,
+int mu__server_start_discovered(const struct mu__server_request *request,
                                 struct mu__discovered *found, mu_error *ret_error,
                                 mu_server **ret_server);
 

@@ -40,28 +40,44 @@ struct mu_server {
 
 static const char google[] = "google";
 
-void mu_server_options_init(mu_server_options *options)
+void mu_server_options_init_sized(mu_server_options *options, size_t size)
 {
-    MU__REQUIRE_OR(, options);
-    *options = (mu_server_options){.rpc_layer = "grpc", .environment = "",
-                                   .timeout_ms = -1};
-    mu_node_options_init(&options->node);
-    options->node.task_index = -1;
+    const mu_server_options defaults = {
+        .rpc_layer = "grpc", .environment = "", .timeout_ms = -1};
+
+    mu__options_init(options, size, &defaults, sizeof defaults);
+}
+
+int mu__server_request_read(const mu_server_options *options, mu_error *ret_error,
+                            struct mu__server_request *ret_request)
+{
+    mu_server_options own;
+    int rv = MU__OPTIONS_READ(mu_server_options, options, ret_error, &own);
+
+    if (rv == 0)
+        rv = MU__OPTIONS_READ(mu_node_options, own.node, ret_error, &ret_request->node);
+    if (rv == 0)
+        rv = MU__OPTIONS_READ(mu_session_config, own.config, ret_error,
+                              &ret_request->config);
+    ret_request->rpc_layer = own.rpc_layer;
+    ret_request->environment = own.environment;
+    ret_request->timeout_ms = own.timeout_ms;
+    return rv;
 }
 
 /* ---- checks ---- */
 
-static const char *layer_of(const mu_server_options *o)
+static const char *layer_of(const struct mu__server_request *o)
 {
     return o->rpc_layer == NULL ? "" : o->rpc_layer;
 }
 
-static const char *environment_of(const mu_server_options *o)
+static const char *environment_of(const struct mu__server_request *o)
 {
     return o->environment == NULL ? "" : o->environment;
 }
 
-static int check_words(const mu_server_options *o, mu_error *ret_error)
+static int check_words(const struct mu__server_request *o, mu_error *ret_error)
 {
     if (strlen(layer_of(o)) >= LAYER_BYTES)
         return mu_error_set(ret_error, -MU_EINVALID,
@@ -78,7 +94,7 @@ static int check_words(const mu_server_options *o, mu_error *ret_error)
     return mu__session_config_check(&o->config, ret_error);
 }
 
-static int check_task(const mu_server_options *o, mu_error *ret_error)
+static int check_task(const struct mu__server_request *o, mu_error *ret_error)
 {
     if (o->node.cluster == NULL)
         return mu_error_set(ret_error, -MU_EINVALID,
@@ -105,7 +121,7 @@ static void server_free(mu_server *server)
     free(server);
 }
 
-static mu_server *server_new(const mu_server_options *o)
+static mu_server *server_new(const struct mu__server_request *o)
 {
     mu_server *server = calloc(1, sizeof *server);
 
@@ -158,7 +174,7 @@ int mu__server_settings(mu_node *node, const mu_session_config *config)
     return rv;
 }
 
-static int open_node(mu_server *server, const mu_server_options *o,
+static int open_node(mu_server *server, const struct mu__server_request *o,
                      struct mu__discovered *found, mu_error *ret_error)
 {
     mu_node_options options = o->node;
@@ -181,8 +197,9 @@ static int open_node(mu_server *server, const mu_server_options *o,
     return 0;
 }
 
-int mu__server_start_discovered(const mu_server_options *o, struct mu__discovered *found,
-                                mu_error *ret_error, mu_server **ret_server)
+int mu__server_start_discovered(const struct mu__server_request *o,
+                                struct mu__discovered *found, mu_error *ret_error,
+                                mu_server **ret_server)
 {
     mu_server *server;
     int rv = check_task(o, ret_error);
@@ -205,7 +222,7 @@ int mu__server_start_discovered(const mu_server_options *o, struct mu__discovere
 }
 
 /* The resolver's rpc_layer and environment win over the options', as TF_CONFIG's do. */
-static int start_searching(mu_server_options *o, mu_error *ret_error,
+static int start_searching(struct mu__server_request *o, mu_error *ret_error,
                            mu_server **ret_server)
 {
     const mu_resolution *resolution;
@@ -223,7 +240,7 @@ static int start_searching(mu_server_options *o, mu_error *ret_error,
     return rv;
 }
 
-static int start_offered(mu_server_options *o, mu_error *ret_error,
+static int start_offered(struct mu__server_request *o, mu_error *ret_error,
                          mu_server **ret_server)
 {
     struct mu__server_offered offered = {0};
@@ -238,65 +255,68 @@ static int start_offered(mu_server_options *o, mu_error *ret_error,
     return rv;
 }
 
+int mu__server_start(struct mu__server_request *o, mu_error *ret_error,
+                     mu_server **ret_server)
+{
+    int rv = check_words(o, ret_error);
+
+    if (rv != 0)
+        return rv;
+    if (o->node.cluster == NULL && o->node.resolver == NULL &&
+        o->node.bind_address != NULL)
+        return start_offered(o, ret_error, ret_server);
+    return start_searching(o, ret_error, ret_server);
+}
+
 int mu_server_start(const mu_server_options *options, mu_error *ret_error,
                     mu_server **ret_server)
 {
     MU__REQUIRE(ret_error, options, ret_server);
 
-    mu_server_options o = *options;
-    int rv = check_words(&o, ret_error);
+    struct mu__server_request o;
+    int rv = mu__server_request_read(options, ret_error, &o);
 
-    if (rv != 0)
-        return rv;
-    if (o.node.cluster == NULL && o.node.resolver == NULL && o.node.bind_address != NULL)
-        return start_offered(&o, ret_error, ret_server);
-    return start_searching(&o, ret_error, ret_server);
+    return rv == 0 ? mu__server_start(&o, ret_error, ret_server) : rv;
 }
 
-static int start_from_config(const mu_server_options *options,
-                             const mu_tf_config *tf_config, mu_error *ret_error,
-                             mu_server **ret_server)
+static int start_from_config(struct mu__server_request *o, const mu_tf_config *tf_config,
+                             mu_error *ret_error, mu_server **ret_server)
 {
-    mu_server_options o = *options;
-
-    o.node.cluster = tf_config->cluster;
-    o.node.task_type = tf_config->task_type;
-    o.node.task_index = tf_config->task_index;
+    o->node.cluster = tf_config->cluster;
+    if (tf_config->cluster != NULL || o->node.resolver == NULL) {
+        o->node.task_type = tf_config->task_type;
+        o->node.task_index = tf_config->task_index;
+    }
     if (tf_config->rpc_layer[0] != '\0')
-        o.rpc_layer = tf_config->rpc_layer;
+        o->rpc_layer = tf_config->rpc_layer;
     if (tf_config->environment[0] != '\0')
-        o.environment = tf_config->environment;
-    if (tf_config->cluster == NULL && o.node.resolver != NULL) {
-        o.node.task_type = options->node.task_type;
-        o.node.task_index = options->node.task_index;
-    } else if (tf_config->cluster == NULL && o.node.bind_address == NULL) {
+        o->environment = tf_config->environment;
+    if (tf_config->cluster == NULL && o->node.resolver == NULL &&
+        o->node.bind_address == NULL)
         return mu_error_set(ret_error, -MU_EINVALID,
                             "TF_CONFIG: cluster is missing: a server needs one");
-    }
     if (tf_config->cluster != NULL && tf_config->task_type[0] == '\0')
         return mu_error_set(ret_error, -MU_EINVALID,
                             "TF_CONFIG: task is missing: a server needs one");
-    return mu_server_start(&o, ret_error, ret_server);
+    return mu__server_start(o, ret_error, ret_server);
 }
 
 int mu_server_start_from_environment(const mu_server_options *options,
                                      mu_error *ret_error, mu_server **ret_server)
 {
     const char *text = getenv("TF_CONFIG");
-    mu_server_options o;
+    struct mu__server_request o;
     mu_tf_config tf_config = {.cluster = NULL};
-    int rv;
+    int rv = mu__server_request_read(options, ret_error, &o);
 
-    if (options == NULL)
-        mu_server_options_init(&o);
-    else
-        o = *options;
+    if (rv != 0)
+        return rv;
     if ((text == NULL || text[0] == '\0') && o.node.resolver == NULL)
         return mu_error_set(ret_error, -MU_EINVALID,
                             "TF_CONFIG is not set: a server needs a cluster and a task");
     rv = mu_node_options_from_environment(&o.node, ret_error);
     if (rv == 0 && (text == NULL || text[0] == '\0'))
-        return mu_server_start(&o, ret_error, ret_server);
+        return mu__server_start(&o, ret_error, ret_server);
     if (rv == 0)
         rv = mu_tf_config_parse(text, strlen(text), ret_error, &tf_config);
     if (rv != 0)
@@ -308,16 +328,25 @@ int mu_server_start_from_environment(const mu_server_options *options,
 
 /* ---- what it was started with ---- */
 
+bool mu__server_matches(const mu_server *server, const struct mu__server_request *o)
+{
+    return o->node.cluster != NULL && o->node.task_type != NULL &&
+           strcmp(server->type, o->node.task_type) == 0 &&
+           server->index == o->node.task_index &&
+           strcmp(server->rpc_layer, layer_of(o)) == 0 &&
+           strcmp(server->environment, environment_of(o)) == 0 &&
+           mu__session_config_same(&server->config, &o->config) &&
+           mu__cluster_same(server->cluster, o->node.cluster);
+}
+
 int mu_server_matches(const mu_server *server, const mu_server_options *options)
 {
     MU__REQUIRE_OR(0, server, options);
-    return options->node.cluster != NULL && options->node.task_type != NULL &&
-           strcmp(server->type, options->node.task_type) == 0 &&
-           server->index == options->node.task_index &&
-           strcmp(server->rpc_layer, layer_of(options)) == 0 &&
-           strcmp(server->environment, environment_of(options)) == 0 &&
-           mu__session_config_same(&server->config, &options->config) &&
-           mu__cluster_same(server->cluster, options->node.cluster);
+
+    struct mu__server_request o;
+
+    return mu__server_request_read(options, NULL, &o) == 0 &&
+           mu__server_matches(server, &o);
 }
 
 mu_node *mu_server_node(mu_server *server)

@@ -47,7 +47,9 @@ struct mu_session {
 /* One opening. */
 struct opening {
     mu_node *node;
-    const mu_session_options *options;
+    const mu_session_options *options;  /* `own`, with `config` */
+    mu_session_options own;
+    mu_session_config config;
     char key[KEY_BYTES];
     uint64_t began_ns;
     uint64_t deadline_ns;
@@ -58,14 +60,15 @@ struct opening {
     char failed[LINE_BYTES];    /* a worker's: the chief's failure that was logged */
 };
 
-void mu_session_options_init(mu_session_options *options)
+void mu_session_options_init_sized(mu_session_options *options, size_t size)
 {
-    MU__REQUIRE_OR(, options);
-    *options = (mu_session_options){
+    const mu_session_options defaults = {
         .name = "session",
         .timeout_ms = TIMEOUT_MS,
         .recovery_wait_ms = RECOVERY_WAIT_MS,
     };
+
+    mu__options_init(options, size, &defaults, sizeof defaults);
 }
 
 /* ---- helpers ---- */
@@ -108,19 +111,16 @@ static int call_hook(const struct opening *opening, const char *what,
 
     if (function == NULL)
         return 0;
-    return hook(opening, what,
-                function(opening->node, opening->options->scaffold.user, &error), &error,
-                ret_error);
+    return hook(opening, what, function(opening->node, opening->options->user, &error),
+                &error, ret_error);
 }
 
 /* Whether the program says that the parameters are ready: 0, or why not in `words`. */
 static int request_ready(const struct opening *opening, char words[LINE_BYTES])
 {
-    const mu_scaffold *scaffold = &opening->options->scaffold;
+    const mu_session_options *o = opening->options;
     mu_error error = {0};
-    int rv = scaffold->ready == NULL
-                 ? 0
-                 : scaffold->ready(opening->node, scaffold->user, &error);
+    int rv = o->ready == NULL ? 0 : o->ready(opening->node, o->user, &error);
 
     if (rv != 0)
         (void)snprintf(words, LINE_BYTES, "the parameters are not ready: %s",
@@ -148,25 +148,39 @@ static int check_options(mu_node *node, const mu_session_options *o, mu_error *r
     if (o->recovery_wait_ms == 0)
         return mu_error_set(ret_error, -MU_EINVALID,
                             "a session's recovery_wait_ms is 0, expected at least 1");
-    return mu__session_config_check(&o->config, ret_error);
+    return mu__session_config_check(o->config, ret_error);
+}
+
+static int read_options(const mu_session_options *options, mu_error *ret_error,
+                        struct opening *opening)
+{
+    mu_session_options *own = &opening->own;
+    int rv = MU__OPTIONS_READ(mu_session_options, options, ret_error, own);
+
+    if (rv == 0)
+        rv = MU__OPTIONS_READ(mu_session_config, own->config, ret_error,
+                              &opening->config);
+    own->config = &opening->config;
+    opening->options = own;
+    return rv == 0 ? check_options(opening->node, own, ret_error) : rv;
 }
 
 static int begin(mu_node *node, const mu_session_options *options, mu_error *ret_error,
                  struct opening *ret_opening)
 {
-    int rv = check_options(node, options, ret_error);
+    int rv;
 
-    if (rv != 0)
-        return rv;
     *ret_opening = (struct opening){
         .node = node,
-        .options = options,
         .began_ns = uv_hrtime(),
-        .deadline_ns = mu__deadline_in(options->timeout_ms),
         .has_service = mu_agent_state(node, NULL) != MU_AGENT_UNINITIALIZED,
     };
+    rv = read_options(options, ret_error, ret_opening);
+    if (rv != 0)
+        return rv;
+    ret_opening->deadline_ns = mu__deadline_in(ret_opening->own.timeout_ms);
     (void)snprintf(ret_opening->key, sizeof ret_opening->key, "session/%s",
-                   options->name);
+                   ret_opening->own.name);
     return 0;
 }
 
@@ -176,7 +190,7 @@ static int make(struct opening *opening, bool is_chief, mu_error *ret_error,
 {
     mu_session *session = calloc(1, sizeof *session);
 
-    if (session == NULL || mu__session_config_copy(&opening->options->config,
+    if (session == NULL || mu__session_config_copy(&opening->config,
                                                    &session->config) != 0) {
         free(session);
         return mu_error_set(ret_error, -MU_ENOMEM, "no memory for a session");
@@ -203,17 +217,17 @@ static int set_restored(struct opening *opening, const char *path, mu_error *ret
 
 static int restore(struct opening *opening, const char *path, mu_error *ret_error)
 {
-    const mu_scaffold *scaffold = &opening->options->scaffold;
+    const mu_session_options *o = opening->options;
     mu_error error = {0};
     int rv;
 
     mu__node_log(opening->node, MU_LOG_INFO, "session", "%s: restores %s",
                  opening->options->name, path);
-    if (scaffold->restore == NULL)
+    if (o->restore == NULL)
         rv = mu_checkpoint_restore(opening->node, path, NULL, 0, left_ms(opening),
                                    &error);
     else
-        rv = scaffold->restore(opening->node, path, scaffold->user, &error);
+        rv = o->restore(opening->node, path, o->user, &error);
     rv = hook(opening, "restore", rv, &error, ret_error);
     return rv == 0 ? set_restored(opening, path, ret_error) : rv;
 }
@@ -224,7 +238,7 @@ static int initialize(struct opening *opening, mu_error *ret_error)
 
     mu__node_log(opening->node, MU_LOG_INFO, "session", "%s: initializes the parameters",
                  opening->options->name);
-    rv = call_hook(opening, "init", opening->options->scaffold.init, ret_error);
+    rv = call_hook(opening, "init", opening->options->init, ret_error);
     return rv == 0 ? set_restored(opening, "", ret_error) : rv;
 }
 
@@ -255,8 +269,7 @@ static int make_ready(struct opening *opening, mu_error *ret_error)
     int rv = restore_or_initialize(opening, ret_error);
 
     if (rv == 0)
-        rv = call_hook(opening, "local_init", opening->options->scaffold.local_init,
-                       ret_error);
+        rv = call_hook(opening, "local_init", opening->options->local_init, ret_error);
     if (rv != 0 || request_ready(opening, words) == 0)
         return rv;
     return mu_error_set(ret_error, -MU_EPRECONDITION, "session %s: %.400s",
@@ -326,7 +339,7 @@ int mu_session_open_chief(mu_node *node, const mu_session_options *options,
         return rv;
     session->has_reported = opening.has_service;
     mu__node_log(node, MU_LOG_INFO, "session", "%s: is ready after %" PRId64 " ms",
-                 options->name, spent_ms(&opening));
+                 opening.own.name, spent_ms(&opening));
     *ret_session = session;
     return 0;
 }
@@ -585,10 +598,10 @@ int mu__session_open_worker(mu_node *node, const mu_session_options *options,
         return mu_error_set(ret_error, -MU_EPRECONDITION,
                             "session %s: there is no coordination service, by which the "
                             "chief could say that the parameters are ready: see option "
-                            "service_hosts", options->name);
+                            "service_hosts", opening.own.name);
     rv = wait_for_chief(&opening, ret_error);
     if (rv == 0)
-        rv = call_hook(&opening, "local_init", options->scaffold.local_init, ret_error);
+        rv = call_hook(&opening, "local_init", opening.own.local_init, ret_error);
     if (rv == 0)
         rv = wait_until_ready(&opening, ret_error);
     if (rv == 0)

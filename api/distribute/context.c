@@ -257,7 +257,7 @@ int mu_context_cancelled(const mu_context *context)
 /* A client's node, for all threads of the run. */
 static int open_client(struct mu__distribution *run, mu_error *ret_error)
 {
-    mu_node_options options = run->options.node_options;
+    mu_node_options options = run->node_options;
     int rv;
 
     options.cluster = run->spec.cluster;
@@ -329,10 +329,10 @@ int mu_context_session(mu_context *context, const mu_session_options *options,
         rv = mu_context_node(context, ret_error, &node);
         if (rv != 0)
             return rv;
-        mu_session_options_init(&chosen);
-        if (options != NULL)
-            chosen = *options;
-        chosen.config = context->strategy.config;
+        rv = MU__OPTIONS_READ(mu_session_options, options, ret_error, &chosen);
+        if (rv != 0)
+            return rv;
+        chosen.config = &context->strategy.config;
         rv = mu_context_should_init(context)
                  ? mu_session_open_chief(node, &chosen, ret_error, &context->session)
                  : open_as_worker(context, node, &chosen, ret_error);

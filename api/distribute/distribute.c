@@ -28,15 +28,15 @@ struct retained {
 
 static _Thread_local struct retained retained;
 
-void mu_distribute_options_init(mu_distribute_options *options)
+void mu_distribute_options_init_sized(mu_distribute_options *options, size_t size)
 {
-    MU__REQUIRE_OR(, options);
-    *options = (mu_distribute_options){
+    const mu_distribute_options defaults = {
         .mode = MU_MODE_STANDALONE,
         .join_timeout_ms = -1,
         .end_timeout_ms = END_MS,
     };
-    mu_node_options_init(&options->node_options);
+
+    mu__options_init(options, size, &defaults, sizeof defaults);
 }
 
 /* ---- log ---- */
@@ -45,7 +45,7 @@ void mu__distribution_say(struct mu__distribution *run, int level, const char *f
                           ...)
 {
     static const char who[] = "distribute";
-    const mu_node_options *o = &run->options.node_options;
+    const mu_node_options *o = &run->node_options;
     const mu_node *node = run->options.node;
     mu_log_fn log = node != NULL ? node->log.write : o->log;
     char line[LINE_BYTES];
@@ -176,10 +176,10 @@ static int run_new(const mu_distribute_options *o, struct mu__spec *spec,
     }
     atomic_init(&run->holds, 1);
     run->options = *o;
-    run->options.node_options = spec->node_options;
+    run->node_options = spec->node_options;
     run->spec = spec->config;
     run->spec_origin = *spec;
-    mu__options_name_cluster(&run->options.node_options, run->spec_origin.cluster_name);
+    mu__options_name_cluster(&run->node_options, run->spec_origin.cluster_name);
     run->plan = *plan;
     run->number = retained.runs++;
     rv = fill_run(run, error);
@@ -209,19 +209,20 @@ static int configure_own(struct mu__distribution *run, mu_error *error)
     return mu__strategy_copy_make(&run->options, evaluates, &task, error, &run->own);
 }
 
-static mu_server_options server_options(const struct mu__distribution *run)
+static struct mu__server_request server_request(const struct mu__distribution *run)
 {
-    mu_server_options options;
+    struct mu__server_request request = {
+        .node = run->node_options,
+        .config = run->own.config,
+        .rpc_layer = run->spec.rpc_layer,
+        .environment = run->spec.environment,
+        .timeout_ms = -1,
+    };
 
-    mu_server_options_init(&options);
-    options.node = run->options.node_options;
-    options.node.cluster = run->spec.cluster;
-    options.node.task_type = run->spec.task_type;
-    options.node.task_index = run->spec.task_index;
-    options.rpc_layer = run->spec.rpc_layer;
-    options.environment = run->spec.environment;
-    options.config = run->own.config;
-    return options;
+    request.node.cluster = run->spec.cluster;
+    request.node.task_type = run->spec.task_type;
+    request.node.task_index = run->spec.task_index;
+    return request;
 }
 
 int mu__distribution_opened(struct mu__distribution *run, mu_node *node,
@@ -241,10 +242,10 @@ int mu__distribution_opened(struct mu__distribution *run, mu_node *node,
 
 static int start_server(struct mu__distribution *run, mu_error *error)
 {
-    const mu_server_options options = server_options(run);
+    struct mu__server_request request = server_request(run);
     int rv;
 
-    if (retained.server != NULL && !mu_server_matches(retained.server, &options))
+    if (retained.server != NULL && !mu__server_matches(retained.server, &request))
         return mu_error_set(error, -MU_EPRECONDITION,
                             "this thread keeps a server of %s; expected the same "
                             "cluster, task, layer, environment and config, or "
@@ -254,8 +255,8 @@ static int start_server(struct mu__distribution *run, mu_error *error)
         run->server = retained.server;
     } else {
         rv = run->spec_origin.found == NULL
-                 ? mu_server_start(&options, error, &run->server)
-                 : mu__server_start_discovered(&options, run->spec_origin.found, error,
+                 ? mu__server_start(&request, error, &run->server)
+                 : mu__server_start_discovered(&request, run->spec_origin.found, error,
                                                &run->server);
         if (rv == 0)
             rv = mu__distribution_opened(run, mu_server_node(run->server), error);
@@ -406,8 +407,9 @@ int mu_distribute_run(const mu_distribute_options *options, mu_error *ret_error,
     struct mu__distribution *run = NULL;
     struct mu__plan plan;
     struct mu__spec spec;
+    mu_distribute_options own;
     mu_error error = {0};
-    int rv = 0;
+    int rv;
 
     if (ret_results != NULL)
         *ret_results = NULL;
@@ -415,18 +417,21 @@ int mu_distribute_run(const mu_distribute_options *options, mu_error *ret_error,
         return mu_error_set(ret_error, -MU_EINVALID,
                             "already in a context: that of %s",
                             mu_context_current()->name);
-    if (options->worker == NULL)
-        return mu_error_set(ret_error, -MU_EINVALID,
-                            "there is no worker function: expected one");
-    rv = mu__spec_read(options, retained.server, ret_error, &spec);
+    rv = MU__OPTIONS_READ(mu_distribute_options, options, ret_error, &own);
     if (rv != 0)
         return rv;
-    rv = make_plan(options, &spec.config, ret_error, &plan);
+    if (own.worker == NULL)
+        return mu_error_set(ret_error, -MU_EINVALID,
+                            "there is no worker function: expected one");
+    rv = mu__spec_read(&own, retained.server, ret_error, &spec);
+    if (rv != 0)
+        return rv;
+    rv = make_plan(&own, &spec.config, ret_error, &plan);
     if (rv != 0) {
         mu__spec_drop(&spec);
         return rv;
     }
-    rv = run_new(options, &spec, &plan, ret_error, &run);
+    rv = run_new(&own, &spec, &plan, ret_error, &run);
     if (rv != 0)
         return rv;
     rv = run_and_end(run, &error);
@@ -458,15 +463,32 @@ int mu_distribute_end(int64_t timeout_ms, mu_error *ret_error)
 
 /* ---- the program of a node: what a plugin has set ---- */
 
+struct plugin_options {
+    mu_distribute_options options;  /* first: whoever frees them frees all */
+    mu_session_config config;
+};
+
 int mu_node_set_distribute(mu_node *node, const mu_distribute_options *options)
 {
-    MU__REQUIRE(NULL, node, options, options->worker);
-    if (node->program.distribute != NULL)
-        return -MU_EEXISTS;
-    node->program.distribute = malloc(sizeof *node->program.distribute);
-    if (node->program.distribute == NULL)
+    MU__REQUIRE(NULL, node, options);
+
+    struct plugin_options *copy;
+    struct plugin_options own;
+    int rv = MU__OPTIONS_READ(mu_distribute_options, options, NULL, &own.options);
+
+    if (rv == 0)
+        rv = MU__OPTIONS_READ(mu_session_config, own.options.config, NULL, &own.config);
+    if (rv == 0 && own.options.worker == NULL)
+        rv = -MU_EINVALID;
+    if (rv != 0 || node->program.distribute != NULL)
+        return rv != 0 ? rv : -MU_EEXISTS;
+    copy = malloc(sizeof *copy);
+    if (copy == NULL)
         return -MU_ENOMEM;
-    *node->program.distribute = *options;
+    *copy = own;
+    copy->options.config = &copy->config;
+    copy->options.node_options = NULL;
+    node->program.distribute = &copy->options;
     return 0;
 }
 

@@ -71,6 +71,7 @@ struct mu__task_news;
 
 struct mu__distribution {
     mu_distribute_options options;  /* pointers as the caller gave them */
+    mu_node_options node_options;   /* the spec's */
     mu_tf_config spec;              /* cluster (owned) and task of this process, layer,
                                        environment, session_master */
     struct mu__spec spec_origin;    /* where it is from, without its cluster */

@@ -2,6 +2,7 @@
  * resolver, or the strategy. */
 #include "api/distribute/internal.h"
 #include "api/compat/compat.h"
+#include "runtime/message/arguments.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -140,7 +141,8 @@ static int request_resolver(const mu_distribute_options *o, const mu_server *ser
         return take_from_server(server, &spec->config, error);
     if (is_server(o))
         return find_spec(o, spec, error);
-    rv = mu_resolver_resolve(o->resolver, o->node_options.resolve_ms, error, &resolution);
+    rv = mu_resolver_resolve(o->resolver, spec->node_options.resolve_ms, error,
+                             &resolution);
     if (rv != 0)
         return rv;
     memcpy(spec->cluster_name, resolution.cluster_name, sizeof spec->cluster_name);
@@ -196,10 +198,12 @@ static int read_options(const mu_distribute_options *o,
 int mu__spec_read(const mu_distribute_options *o, const mu_server *server,
                   mu_error *error, struct mu__spec *ret_spec)
 {
-    struct mu__spec spec = {.node_options = o->node_options,
-                            .config = {.task_index = -1}};
-    int rv = read_sources(o, server, &spec, error);
+    struct mu__spec spec = {.config = {.task_index = -1}};
+    int rv = MU__OPTIONS_READ(mu_node_options, o->node_options, error,
+                              &spec.node_options);
 
+    if (rv == 0)
+        rv = read_sources(o, server, &spec, error);
     if (rv == 0)
         rv = read_options(o, spec.found, &spec.config, error);
     if (rv == 0)

@@ -1,5 +1,6 @@
 /* Strategies that are built in, and a strategy's copy for one task. */
 #include "api/distribute/internal.h"
+#include "runtime/message/arguments.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -90,11 +91,13 @@ int mu__strategy_copy_make(const mu_distribute_options *options, bool evaluates,
     struct mu__strategy_copy copy = {
         .strategy = strategy,
         .copy = strategy->user,
-        .config = options->config,
     };
+    mu_session_config config;
     mu_error inner = {0};
-    int rv = 0;
+    int rv = MU__OPTIONS_READ(mu_session_config, options->config, ret_error, &config);
 
+    if (rv != 0)
+        return rv;
     if (strategy->configure != NULL)
         rv = strategy->configure(strategy->user, task, &inner, &copy.copy);
     if (rv != 0)
@@ -104,9 +107,13 @@ int mu__strategy_copy_make(const mu_distribute_options *options, bool evaluates,
                             task->type == NULL ? "no task" : task->type, task->index,
                             inner.message[0] == '\0' ? mu_strerror(rv) : inner.message);
     if (strategy->session_config != NULL)
-        strategy->session_config(copy.copy, &copy.config);
-    *ret_copy = copy;
-    return 0;
+        strategy->session_config(copy.copy, &config);
+    rv = MU__OPTIONS_READ(mu_session_config, &config, ret_error, &copy.config);
+    if (rv == 0)
+        *ret_copy = copy;
+    else
+        mu__strategy_copy_drop(&copy);
+    return rv;
 }
 
 void mu__strategy_copy_drop(struct mu__strategy_copy *copy)

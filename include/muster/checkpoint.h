@@ -15,6 +15,7 @@ extern "C" {
 #endif
 
 typedef struct mu_checkpoint_options {
+    size_t size;                /* set by mu_checkpoint_options_init */
     const char *directory;      /* created when absent; required */
     const char *name;           /* 1 to 63 letters, digits, "_", "-" or "."; default
                                    "model" */
@@ -24,7 +25,10 @@ typedef struct mu_checkpoint_options {
 } mu_checkpoint_options;
 
 /* Fill in the defaults. */
-MU_EXPORT void mu_checkpoint_options_init(mu_checkpoint_options *options);
+MU_EXPORT void mu_checkpoint_options_init_sized(mu_checkpoint_options *options,
+                                                size_t size);
+#define mu_checkpoint_options_init(options) \
+    mu_checkpoint_options_init_sized(options, sizeof(mu_checkpoint_options))
 
 /* Read the variables and write the checkpoint of `step`, with `values` (may be NULL) in
  * it. A checkpoint of the same step is replaced. Each variable is read as by

@@ -363,6 +363,7 @@ MU_EXPORT int mu_lock_release(mu_lock *lock, int64_t timeout_ms, mu_error *ret_e
 /* ---- Barriers ---- */
 
 typedef struct mu_barrier_options {
+    size_t size;            /* set by mu_barrier_options_init */
     const char *tasks;      /* a set of tasks; NULL: all of the coordinated jobs */
     unsigned threads;       /* of this process that must call, each with the same number,
                                before the process counts as arrived; default 1 */
@@ -371,7 +372,9 @@ typedef struct mu_barrier_options {
 } mu_barrier_options;
 
 /* Fill in the defaults. */
-MU_EXPORT void mu_barrier_options_init(mu_barrier_options *options);
+MU_EXPORT void mu_barrier_options_init_sized(mu_barrier_options *options, size_t size);
+#define mu_barrier_options_init(options) \
+    mu_barrier_options_init_sized(options, sizeof(mu_barrier_options))
 
 /* Wait until all participants have arrived. A name can be used repeatedly; each time is
  * one generation, and all participants pass the generations in the same order. The

@@ -99,6 +99,7 @@ enum mu_priority {
 };
 
 typedef struct mu_closure_options {
+    size_t size;            /* set by mu_closure_options_init */
     const char *name;       /* for logs, `muster explain` and the journal: at most 127
                                bytes; NULL: none. With a journal, a closure whose name has
                                finished is not run again, and one whose name is
@@ -118,9 +119,6 @@ typedef struct mu_closure_options {
                                were stuck */
     int worker;             /* run on this worker (task index) only; -1: on any */
     int not_worker;         /* never on this worker; -1: no exclusion */
-    unsigned size;          /* set by mu_closure_options_init. Zeroed memory stands for
-                               the defaults: when this is 0, priority 0 means
-                               MU_PRIORITY_DEFAULT, and worker 0 means any */
     const char *worker_type; /* run on tasks of this type only, one of the chief's
                                 worker_types (node.h); with any other the closure ends
                                 with -MU_EINVALID. `worker` and `not_worker` are indices
@@ -134,8 +132,10 @@ typedef struct mu_closure_options {
     void *user;             /* for on_ready */
 } mu_closure_options;
 
-/* Fill in the defaults. Required to select worker 0, or the highest priority. */
-MU_EXPORT void mu_closure_options_init(mu_closure_options *options);
+/* Fill in the defaults. */
+MU_EXPORT void mu_closure_options_init_sized(mu_closure_options *options, size_t size);
+#define mu_closure_options_init(options) \
+    mu_closure_options_init_sized(options, sizeof(mu_closure_options))
 
 /* mu_coordinator_schedule with options (NULL: the defaults). */
 MU_EXPORT int mu_coordinator_schedule_with(mu_coordinator *coordinator,

@@ -189,6 +189,7 @@ enum mu_mode {
 };
 
 typedef struct mu_distribute_options {
+    size_t size;                /* set by mu_distribute_options_init */
     int mode;                   /* default MU_MODE_STANDALONE */
     mu_worker_fn worker;        /* required */
     void *worker_user;
@@ -213,13 +214,14 @@ typedef struct mu_distribute_options {
                                    server uses it until it has stopped: the caller frees
                                    it after the run, or after mu_distribute_end. Default
                                    NULL */
-    mu_session_config config;   /* initial configuration, which the strategy may adjust */
+    const mu_session_config *config;    /* initial configuration, which the strategy may
+                                           adjust; default NULL: none */
     mu_node *node;              /* an open node to use, which is not closed, and whose
                                    owner ends the job. Default NULL: the run opens one
                                    with `node_options` when the mode needs it */
-    mu_node_options node_options;       /* used without cluster, task and resolver.
-                                           resolve_ms is the timeout of `resolver`,
-                                           too */
+    const mu_node_options *node_options;    /* used without cluster, task and resolver.
+                                               resolve_ms is the timeout of `resolver`,
+                                               too. Default NULL: the defaults */
     int client_index;           /* task index of a client's node; default 0 */
     int (*opened)(mu_node *node, void *user, mu_error *ret_error);
                                 /* called with each node that the run opens, before it
@@ -242,7 +244,10 @@ typedef struct mu_distribute_options {
 } mu_distribute_options;
 
 /* Fill in the defaults. */
-MU_EXPORT void mu_distribute_options_init(mu_distribute_options *options);
+MU_EXPORT void mu_distribute_options_init_sized(mu_distribute_options *options,
+                                                size_t size);
+#define mu_distribute_options_init(options) \
+    mu_distribute_options_init_sized(options, sizeof(mu_distribute_options))
 
 /* Run the program. Returns when the calls of this process have returned, or the job that
  * it served is done. Returns the first error of any call, which also ends the waits of

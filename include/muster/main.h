@@ -10,6 +10,7 @@ extern "C" {
 #endif
 
 typedef struct mu_main_options {
+    size_t size;                /* set by mu_main_options_init */
     const char *const *command; /* the command line that starts this program again, for
                                    the tasks of `muster run`: a path and the arguments
                                    before the verb, ended by NULL. NULL: this executable
@@ -24,6 +25,11 @@ typedef struct mu_main_options {
                                    arguments */
     void *user;                 /* for `load` */
 } mu_main_options;
+
+/* Fill in the defaults: all NULL. */
+MU_EXPORT void mu_main_options_init_sized(mu_main_options *options, size_t size);
+#define mu_main_options_init(options) \
+    mu_main_options_init_sized(options, sizeof(mu_main_options))
 
 /* Run the command with these arguments (arguments[0] is its name) and return its exit
  * code. `arguments` ends with a NULL and is not kept. The command installs signal

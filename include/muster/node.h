@@ -38,29 +38,8 @@ typedef void (*mu_log_fn)(void *user, int level, const char *task, const char *w
 /* spin_us: 100 where the process may use two cores or more, and 0 elsewhere. */
 #define MU_SPIN_BY_CORES ((unsigned)-1)
 
-/* How nodes authenticate each other. Tcp is always TLS 1.3, with a key or with
- * certificates; all 0: with the key of this process's user, $XDG_CONFIG_HOME/muster/key
- * or ~/.config/muster/key, which is created when it is first needed. All nodes of a
- * cluster need the same key, or certificates of the same CA. Files are read again when
- * they change, for later connections. Unix sockets are not encrypted, and only for
- * processes of the same user and root. */
-typedef struct mu_tls_options {
-    const char *key_file;       /* file of the cluster's key, or of a key derived from it
-                                   (`muster key`); other users must not be able to read
-                                   it */
-    const char *ca;             /* instead of a key: the certificate of the CA. This and
-                                   the next two are names of PEM files, or PEM text */
-    const char *certificate;    /* the certificate of this node, and intermediate ones */
-    const char *private_key;    /* its private key; NULL: it is in `certificate` */
-    unsigned any_task;          /* 1: a peer's certificate that names no task (by a URI
-                                   "muster:/job:TYPE/task:N" among its names) may be any
-                                   task; default 0: it is refused */
-    unsigned insecure;          /* 1, without a key file and certificates: plain tcp;
-                                   whoever reaches a socket of this node may do
-                                   everything; default 0 */
-} mu_tls_options;
-
 typedef struct mu_node_options {
+    size_t size;                /* set by mu_node_options_init */
     const mu_cluster *cluster;  /* copied; required without a resolver */
     const char *cluster_name;   /* nodes with another cluster name are refused; default
                                    "muster", or the resolver's
@@ -209,19 +188,41 @@ typedef struct mu_node_options {
                                    counts, and a task whose type is not in it gets no
                                    closures, which both log. If "worker" is left out,
                                    tasks of that type run no closures */
-    mu_tls_options tls;         /* how nodes authenticate each other over tcp */
+
+    /* How nodes authenticate each other. Tcp is always TLS 1.3, with a key or with
+     * certificates; by default with the key of this process's user,
+     * $XDG_CONFIG_HOME/muster/key or ~/.config/muster/key, which is created when it is
+     * first needed. All nodes of a cluster need the same key, or certificates of the same
+     * CA. Files are read again when they change, for later connections. Unix sockets are
+     * not encrypted, and only for processes of the same user and root. */
+    const char *key_file;       /* file of the cluster's key, or of a key derived from it
+                                   (`muster key`); other users must not be able to read
+                                   it */
+    const char *tls_ca;         /* instead of a key: the certificate of the CA. This and
+                                   the next two are names of PEM files, or PEM text */
+    const char *tls_certificate; /* the certificate of this node, and intermediate ones */
+    const char *tls_private_key; /* its private key; NULL: it is in `tls_certificate` */
+    unsigned tls_any_task;      /* 1: a peer's certificate that names no task (by a URI
+                                   "muster:/job:TYPE/task:N" among its names) may be any
+                                   task; default 0: it is refused */
+    unsigned insecure;          /* 1, without a key file and certificates: plain tcp;
+                                   whoever reaches a socket of this node may do
+                                   everything; default 0 */
+
     const char *wire;           /* the transport between nodes: "uv", libuv's streams, or
                                    "nng", nng's sockets; both speak the same protocol.
                                    Default NULL: "nng" where the node's or another task's
                                    address begins with ws://, wss://, tls+tcp:// or
                                    inproc://, else "uv" */
+    int log_level;              /* default MU_LOG_INFO */
     mu_log_fn log;              /* default NULL: text on standard error */
     void *log_user;
-    int log_level;              /* default MU_LOG_INFO */
 } mu_node_options;
 
 /* Fill in the defaults. */
-MU_EXPORT void mu_node_options_init(mu_node_options *options);
+MU_EXPORT void mu_node_options_init_sized(mu_node_options *options, size_t size);
+#define mu_node_options_init(options) \
+    mu_node_options_init_sized(options, sizeof(mu_node_options))
 
 /* Set options from environment variables: MUSTER_... , and for some options TensorFlow's
  * name, where the MUSTER_... variable is absent; docs/environment.md has the table. An

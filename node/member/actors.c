@@ -178,7 +178,7 @@ supervisor_config(const struct mu__member *member, const struct mu__member_confi
         .backup_percent = o->backup_percent,
         .watchdog_ms = o->watchdog_ms,
         .measure = o->measure != 0,
-        .insecure = o->tls.insecure != 0,
+        .insecure = o->insecure != 0,
         .journal = config->journal,
         .journal_news = config->journal_news,
         .journal_owner = config->journal_owner,

@@ -3,10 +3,18 @@
 #include "resolver/spec/cluster.h"
 #include "runtime/base/text.h"
 #include "runtime/document/json.h"
+#include "runtime/message/arguments.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+void mu_session_config_init_sized(mu_session_config *config, size_t size)
+{
+    const mu_session_config defaults = {0};
+
+    mu__options_init(config, size, &defaults, sizeof defaults);
+}
 
 /* ---- checking ---- */
 
@@ -85,7 +93,7 @@ void mu__session_config_done(mu_session_config *config)
     for (size_t i = 0; i < config->device_filters_count; i++)
         free(filters[i]);
     free(filters);
-    *config = (mu_session_config){0};
+    mu_session_config_init(config);
 }
 
 static int reserve(mu_session_config *config, size_t count)
@@ -203,9 +211,10 @@ static int read_filters(const mu_value *list, mu_error *ret_error,
 int mu__session_config_read(const mu_value *value, mu_error *ret_error,
                             mu_session_config *ret_config)
 {
-    mu_session_config config = {0};
+    mu_session_config config;
     int rv = 0;
 
+    mu_session_config_init(&config);
     if (value != NULL && mu_value_type(value) != MU_VALUE_NIL &&
         mu_value_type(value) != MU_VALUE_MAP)
         return mu_error_set(ret_error, -MU_EINVALID, "session config: expected a map");

@@ -60,7 +60,7 @@ static char **words_of(PyObject *list)
 /* run_command(command, arguments) -> exit code. Both lists are never freed. */
 static PyObject *run_command(PyObject *module, PyObject *args)
 {
-    static mu_main_options options = {.load = load_module};
+    static mu_main_options options;
     PyObject *command;
     PyObject *arguments;
     char **words;
@@ -76,6 +76,8 @@ static PyObject *run_command(PyObject *module, PyObject *args)
     words = command_words == NULL ? NULL : words_of(arguments);
     if (words == NULL)
         return NULL;
+    mu_main_options_init(&options);
+    options.load = load_module;
     options.command = (const char *const *)(void *)command_words;
     count = (int)PyList_Size(arguments);
     Py_BEGIN_ALLOW_THREADS

@@ -1,4 +1,4 @@
-/* Arguments of public calls that must not be NULL.
+/* Arguments of public calls: those that must not be NULL, and options.
  *
  *     int mu_kv_get(mu_node *node, const char *key, mu_error *ret_error, mu_kv_item *ret)
  *     {
@@ -53,5 +53,22 @@ int mu__refuse_null(mu_error *ret_error, const char *call, const char *names,
         if (MU__NULL_OF(__VA_ARGS__) != 0)                                           \
             return answer;                                                           \
     } while (0)
+
+/* ---- options: see muster.h ---- */
+
+/* The size of no struct of options: a larger one is memory that was not initialized. */
+enum { MU__OPTIONS_BYTES_MAX = 4096 };
+
+/* Copy `known` bytes of defaults to a program's struct, which has `size`. */
+void mu__options_init(void *options, size_t size, const void *defaults, size_t known);
+
+/* Copy a program's struct, which begins with its size, over the defaults in ret_options,
+ * which has `known` bytes. NULL: the defaults remain. */
+int mu__options_read(const char *type, const void *options, size_t known,
+                     mu_error *ret_error, void *ret_options);
+
+#define MU__OPTIONS_READ(type, options, ret_error, ret_options)                      \
+    (type##_init(ret_options),                                                       \
+     mu__options_read(#type, options, sizeof(type), ret_error, ret_options))
 
 #endif

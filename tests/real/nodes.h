@@ -128,7 +128,7 @@ static inline void nodes_options(struct nodes *nodes, const char *type, int inde
     options->log_user = &nodes->log;
     options->window = nodes->window;
     if (nodes->insecure)
-        options->tls.insecure = 1;
+        options->insecure = 1;
     options->heartbeat_ms = 200;
     options->silence_ms = 4000;
 }

@@ -44,9 +44,9 @@ struct null_env {
     mu_node_options node_options;
     mu_optimizer optimizer;
     mu_resolver_kind resolver_kind;
-    mu_server_assignment server_assignment;
     mu_server_options server_options;
     mu_main_options main_options;
+    mu_session_config session_config;
     mu_session_options session_options;
     mu_variable_spec variable_spec;
     mu_error error;             /* as an argument */

@@ -5,14 +5,14 @@
 
 #include <stdlib.h>
 
-void __real_mu_node_options_init(mu_node_options *options);
-void __wrap_mu_node_options_init(mu_node_options *options);
+void __real_mu_node_options_init_sized(mu_node_options *options, size_t size);
+void __wrap_mu_node_options_init_sized(mu_node_options *options, size_t size);
 
-void __wrap_mu_node_options_init(mu_node_options *options)
+void __wrap_mu_node_options_init_sized(mu_node_options *options, size_t size)
 {
-    __real_mu_node_options_init(options);
-    if (options == NULL)
+    __real_mu_node_options_init_sized(options, size);
+    if (options == NULL || size < sizeof *options)
         return;
     options->wire = getenv("MUSTER_WIRE");
-    options->tls.insecure = getenv("MUSTER_INSECURE") != NULL;
+    options->insecure = getenv("MUSTER_INSECURE") != NULL;
 }

@@ -19,6 +19,7 @@ typedef struct mu_server mu_server;
 
 /* Configuration that a strategy gives to the nodes its program runs on. */
 typedef struct mu_session_config {
+    size_t size;                /* set by mu_session_config_init */
     unsigned inter_op_threads;  /* functions that run at a time: the node's executor
                                    threads; 0: those of the node's options */
     unsigned intra_op_threads;  /* threads that one function may use: the node's setting
@@ -29,21 +30,30 @@ typedef struct mu_session_config {
     size_t device_filters_count;        /* 0: all tasks */
 } mu_session_config;
 
+/* Fill in the defaults: all 0. */
+MU_EXPORT void mu_session_config_init_sized(mu_session_config *config, size_t size);
+#define mu_session_config_init(config) \
+    mu_session_config_init_sized(config, sizeof(mu_session_config))
+
 typedef struct mu_server_options {
-    mu_node_options node;       /* cluster, task_type, task_index, and the other options.
-                                   Without a cluster its resolver finds one, and may
-                                   provide RPC layer and environment; without a resolver,
-                                   and with a bind_address, the server waits for an
-                                   assigned cluster. Default task_index: -1, not set */
+    size_t size;                /* set by mu_server_options_init */
+    const mu_node_options *node; /* cluster, task_type, task_index (-1: not known), and
+                                    the other options. Without a cluster its resolver
+                                    finds one, and may provide RPC layer and environment;
+                                    without a resolver, and with a bind_address, the
+                                    server waits for an assigned cluster. Default NULL:
+                                    those of a node, without a task */
     const char *rpc_layer;      /* scheme of targets; default "grpc", "": none */
     const char *environment;    /* "" (default), or "google": servers are managed
                                    elsewhere, and this one has no node */
-    mu_session_config config;
+    const mu_session_config *config;    /* default NULL: none */
     int64_t timeout_ms;         /* of waiting for a cluster; default -1 */
 } mu_server_options;
 
 /* Fill in the defaults. */
-MU_EXPORT void mu_server_options_init(mu_server_options *options);
+MU_EXPORT void mu_server_options_init_sized(mu_server_options *options, size_t size);
+#define mu_server_options_init(options) \
+    mu_server_options_init_sized(options, sizeof(mu_server_options))
 
 /* Start a server; the options are copied. Without a cluster and a resolver it listens at
  * the bind address and waits until a client assigns one, or returns -MU_EDEADLINE.
@@ -104,26 +114,15 @@ MU_EXPORT int mu_server_stop_remote(mu_node *node, const char *task, const char 
 
 /* ---- Assign a cluster to a waiting server ---- */
 
-typedef struct mu_server_assignment {
-    const mu_cluster *cluster;
-    const char *cluster_name;   /* must be the server's own; default "muster" */
-    const char *task_type;      /* the server's task in the cluster: it must wait at */
-    int task_index;             /* the address that this task has there */
-    mu_session_config config;
-    mu_tls_options tls;         /* as in mu_node_options */
-    mu_log_fn log;              /* as in mu_node_options */
-    void *log_user;
-    int log_level;              /* default MU_LOG_WARN */
-} mu_server_assignment;
-
-/* Fill in the defaults. */
-MU_EXPORT void mu_server_assignment_init(mu_server_assignment *assignment);
-
-/* Assign cluster and task to a waiting server. Waits until the server has accepted; one
- * that already has the same cluster and task accepts, too. -MU_EPRECONDITION: it serves
+/* Assign cluster and task to a waiting server. `options` are those that the server gets:
+ * of the node's options cluster, task_type and task_index, and the config. The server
+ * must wait at the address that the task has in the cluster. The node's other options are
+ * those of this call: cluster_name, which must be the server's own, how nodes
+ * authenticate each other, and the log. Waits until the server has accepted; one that
+ * already has the same cluster and task accepts, too. -MU_EPRECONDITION: it serves
  * another task, or another cluster; -MU_EINVALID: the cluster is not valid, or the server
  * is at another address; -MU_EDEADLINE says which address was not reached, and why. */
-MU_EXPORT int mu_server_assign_cluster(const mu_server_assignment *assignment,
+MU_EXPORT int mu_server_assign_cluster(const mu_server_options *options,
                                        int64_t timeout_ms, mu_error *ret_error);
 
 #ifdef __cplusplus

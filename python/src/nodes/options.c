@@ -13,8 +13,6 @@ static const struct {
 } options[] = {
 #define OPTION(name, kind) {#name, kind, false, offsetof(mu_node_options, name)}
 #define SECONDS(name) {#name, UNSIGNED, true, offsetof(mu_node_options, name##_ms)}
-#define TLS(name, field, kind) \
-    {#name, kind, false, offsetof(mu_node_options, tls.field)}
     OPTION(cluster_name, TEXT),
     OPTION(task_type, TEXT),
     OPTION(task_index, INTEGER),
@@ -62,17 +60,16 @@ static const struct {
     SECONDS(lease),
     SECONDS(plugin_timeout),
     OPTION(worker_types, TEXT),
-    TLS(key_file, key_file, TEXT),
-    TLS(tls_ca, ca, TEXT),
-    TLS(tls_certificate, certificate, TEXT),
-    TLS(tls_private_key, private_key, TEXT),
-    TLS(tls_any_task, any_task, FLAG),
-    TLS(insecure, insecure, FLAG),
+    OPTION(key_file, TEXT),
+    OPTION(tls_ca, TEXT),
+    OPTION(tls_certificate, TEXT),
+    OPTION(tls_private_key, TEXT),
+    OPTION(tls_any_task, FLAG),
+    OPTION(insecure, FLAG),
     OPTION(wire, TEXT),
     OPTION(log_level, INTEGER),
 #undef OPTION
 #undef SECONDS
-#undef TLS
 };
 
 enum { OPTIONS = sizeof options / sizeof options[0] };

@@ -317,6 +317,7 @@ static int read_copy(PyObject *object, struct copy *copy)
     PyObject *filters;
     PyObject *own;
 
+    mu_session_config_init(&copy->config);
     if (!PyArg_ParseTuple(object, "OIIO!ppp", &own, &copy->config.inter_op_threads,
                           &copy->config.intra_op_threads, &PyTuple_Type, &filters,
                           &copy->should_init, &copy->should_checkpoint,
@@ -508,8 +509,8 @@ static int read_run(PyObject *args, struct run *run)
     options->opened = give_functions;
     options->opened_user = run->opened;
     options->resolver = run->setup->options.resolver;
-    options->node_options = run->setup->options;
-    options->node_options.resolver = NULL;
+    run->setup->options.resolver = NULL;
+    options->node_options = &run->setup->options;
     return 0;
 }
 

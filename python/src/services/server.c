@@ -37,6 +37,7 @@ static int read_config(PyObject *object, const char **filters, mu_session_config
 {
     PyObject *names;
 
+    mu_session_config_init(config);
     if (!PyArg_ParseTuple(object, "IIO!", &config->inter_op_threads,
                           &config->intra_op_threads, &PyTuple_Type, &names))
         return -1;
@@ -61,6 +62,7 @@ struct start_request {
     struct mupy_request request;
     struct mupy_setup *setup;
     mu_server_options options;
+    mu_session_config config;
     const char *filters[FILTERS_MAX];
     bool from_environment;
 };
@@ -134,9 +136,10 @@ static struct mupy_call *start_call(PyObject *object, PyObject *cluster,
     call->drop = drop_started;
     request->setup = setup;
     mu_server_options_init(&request->options);
-    request->options.node = setup->options;
+    request->options.node = &setup->options;
+    request->options.config = &request->config;
     if (PyDict_GetItemString(options, "task_index") == NULL)
-        request->options.node.task_index = -1;
+        setup->options.task_index = -1;
     mupy_call_keep(call, object);
     return call;
 }
@@ -171,7 +174,7 @@ static PyObject *start(PyObject *object, PyObject *args)
         request->options.rpc_layer = rpc_layer;
     if (environment != NULL)
         request->options.environment = environment;
-    failed = read_config(config, request->filters, &request->options.config) != 0 ||
+    failed = read_config(config, request->filters, &request->config) != 0 ||
              mupy_timeout(timeout, &request->options.timeout_ms) != 0;
     if (failed) {
         mupy_request_end(call);
@@ -350,7 +353,9 @@ static PyObject *stop_remote(PyObject *module, PyObject *args)
 struct offer_request {
     struct mupy_request request;
     mu_cluster *cluster;
-    mu_server_assignment offer;
+    mu_server_options offer;
+    mu_node_options node;
+    mu_session_config config;
     const char *filters[FILTERS_MAX];
 };
 
@@ -370,28 +375,29 @@ static int read_offer(PyObject *args, PyObject **ret_timeout,
                       struct offer_request *request)
 {
     const char *cluster_name;
-    mu_node_options options;
     mu_error error;
     PyObject *spec;
     PyObject *config;
 
-    mu_server_assignment_init(&request->offer);
-    mu_node_options_init(&options);
-    if (mu_node_options_from_environment(&options, &error) != 0) {
+    mu_server_options_init(&request->offer);
+    request->offer.node = &request->node;
+    request->offer.config = &request->config;
+    mu_node_options_init(&request->node);
+    if (mu_node_options_from_environment(&request->node, &error) != 0) {
         (void)mupy_raise(&error, NULL);
         return -1;
     }
-    request->offer.tls = options.tls;
-    if (!PyArg_ParseTuple(args, "OsizOO:offer_cluster", &spec, &request->offer.task_type,
-                          &request->offer.task_index, &cluster_name, &config,
+    if (!PyArg_ParseTuple(args, "OsizOO:offer_cluster", &spec, &request->node.task_type,
+                          &request->node.task_index, &cluster_name, &config,
                           ret_timeout) ||
         mupy_cluster_of(spec, &request->cluster) != 0)
         return -1;
-    request->offer.cluster = request->cluster;
-    request->offer.log = mupy_notice_log;
+    request->node.cluster = request->cluster;
+    request->node.log = mupy_notice_log;
+    request->node.log_level = MU_LOG_WARN;
     if (cluster_name != NULL)
-        request->offer.cluster_name = cluster_name;
-    return read_config(config, request->filters, &request->offer.config);
+        request->node.cluster_name = cluster_name;
+    return read_config(config, request->filters, &request->config);
 }
 
 /* offer_cluster(cluster, type, index, cluster name, config, timeout) */

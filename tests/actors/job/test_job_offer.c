@@ -136,9 +136,9 @@ static mu_value *list_of(const char *text)
 static void test_config_round_trip(void **state)
 {
     static const char *const filters[] = {"/job:ps", "/job:worker/task:3"};
-    const mu_session_config config = {4, 2, filters, 2};
-    const mu_session_config fewer = {4, 2, filters, 1};
-    const mu_session_config other = {4, 3, filters, 2};
+    const mu_session_config config = {sizeof config, 4, 2, filters, 2};
+    const mu_session_config fewer = {sizeof fewer, 4, 2, filters, 1};
+    const mu_session_config other = {sizeof other, 4, 3, filters, 2};
     mu_value *value = mu__session_config_value(&config);
     mu_session_config read = {0};
     mu_session_config copy = {0};
@@ -580,7 +580,7 @@ static void test_config_travels(void **state)
 {
     static const char *const filters[] = {"/job:ps"};
     static const char *const wrong[] = {"gpu"};
-    const mu_session_config configs[] = {{3, 0, wrong, 1}, {3, 2, filters, 1}};
+    const mu_session_config configs[] = {{0, 3, 0, wrong, 1}, {0, 3, 2, filters, 1}};
     struct stage stage;
     struct cluster_call *taking;
     mu_session_config read;

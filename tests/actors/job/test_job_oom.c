@@ -42,7 +42,7 @@ static const char spec_text[] = "{\"worker\":[\"s0:1\",\"w1:1\"],\"ps\":[\"p0:1\
 static void test_checks(void **state)
 {
     static const char *const filters[] = {"/job:ps", "/job:worker/task:0"};
-    const mu_session_config config = {1, 2, filters, 2};
+    const mu_session_config config = {sizeof config, 1, 2, filters, 2};
     mu_value *value = mu__session_config_value(&config);
     struct mu__packed packed;
     struct mu__buf *buf = mu__pack_value(value, &packed);
@@ -77,7 +77,7 @@ static void test_checks(void **state)
 static void test_configs(void **state)
 {
     static const char *const filters[] = {"/job:ps", "/job:worker/task:0"};
-    const mu_session_config config = {1, 2, filters, 2};
+    const mu_session_config config = {sizeof config, 1, 2, filters, 2};
     long n = 0;
 
     (void)state;

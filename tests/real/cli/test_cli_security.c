@@ -125,7 +125,7 @@ static void test_bad_files(void **state)
     MUSTER(2, "insecure, got a key file and certificates", "node", "--cluster",
            "{\"chief\": [\"127.0.0.1:0\"]}", "--task", "chief:0", "--key-file",
            in_folder("garbage"), "--tls-ca", in_folder("garbage"));
-    MUSTER(2, "option tls.certificate is missing", "node", "--cluster",
+    MUSTER(2, "option tls_certificate is missing", "node", "--cluster",
            "{\"chief\": [\"127.0.0.1:0\"]}", "--task", "chief:0", "--tls-ca",
            in_folder("garbage"));
 }

@@ -201,7 +201,9 @@ static void start_waiting(struct cli *cli, const struct nodes *nodes, const char
 static void test_wait_cluster(void **state)
 {
     struct nodes nodes;
-    mu_server_assignment offer;
+    mu_node_options node;
+    mu_session_config config;
+    mu_server_options offer;
     mu_error error = {0};
 
     (void)state;
@@ -210,11 +212,15 @@ static void test_wait_cluster(void **state)
     start_waiting(&tasks[1], &nodes, "ps", 0);
     start_waiting(&tasks[2], &nodes, "worker", 0);
     for (int i = 0; i < 2; i++) {
-        mu_server_assignment_init(&offer);
-        offer.cluster = nodes.cluster;
-        offer.task_type = i == 0 ? "ps" : "worker";
-        offer.config.inter_op_threads = 3;
-        offer.tls.insecure = getenv("MUSTER_INSECURE") != NULL;
+        mu_node_options_init(&node);
+        node.cluster = nodes.cluster;
+        node.task_type = i == 0 ? "ps" : "worker";
+        node.insecure = getenv("MUSTER_INSECURE") != NULL;
+        mu_session_config_init(&config);
+        config.inter_op_threads = 3;
+        mu_server_options_init(&offer);
+        offer.node = &node;
+        offer.config = &config;
         if (mu_server_assign_cluster(&offer, SOON_MS, &error) != 0)
             fail_msg("%s", error.message);
     }

@@ -7,10 +7,11 @@
 #include <muster/compat/server.h>
 
 static inline void server_options(struct nodes *nodes, const char *type, int index,
-                                  mu_server_options *options)
+                                  mu_node_options *node, mu_server_options *options)
 {
+    nodes_options(nodes, type, index, node);
     mu_server_options_init(options);
-    nodes_options(nodes, type, index, &options->node);
+    options->node = node;
 }
 
 /* A thread that joins a server. */
@@ -45,17 +46,17 @@ static inline void end_join(struct joiner *joiner)
 
 /* A server that waits at the address of a task: one at a time. */
 static inline void waiting_options(struct nodes *nodes, const char *type, int index,
-                                   mu_server_options *options)
+                                   mu_node_options *node, mu_server_options *options)
 {
     static char url[300];
 
-    server_options(nodes, type, index, options);
+    server_options(nodes, type, index, node, options);
     (void)snprintf(url, sizeof url, "tcp://%s",
                    mu_cluster_address(nodes->cluster, type, index));
-    options->node.bind_address = url;
-    options->node.cluster = NULL;
-    options->node.task_type = NULL;
-    options->node.task_index = -1;
+    node->bind_address = url;
+    node->cluster = NULL;
+    node->task_type = NULL;
+    node->task_index = -1;
     options->timeout_ms = SOON_MS;
 }
 

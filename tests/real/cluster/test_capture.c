@@ -146,7 +146,7 @@ static mu_node *open_node(struct nodes *nodes, const char *type, const char *key
     mu_node_options options;
 
     nodes_options(nodes, type, 0, &options);
-    options.tls.key_file = key_file;
+    options.key_file = key_file;
     return nodes_open_with(nodes, &options);
 }
 

@@ -47,11 +47,12 @@ static void test_arguments_that_make_no_sense(void **state)
     static struct nodes nodes;
     mu_coordinator *coordinator;
     mu_remote_value *value = (mu_remote_value *)(void *)&nodes;
-    mu_closure_options options = {0};
+    mu_closure_options options;
     mu_error error = {0};
     int done;
 
     (void)state;
+    mu_closure_options_init(&options);
     nodes_init(&nodes, 1, 0);
     coordinator = nodes_coordinator(nodes_open(&nodes, "chief", 0));
     assert_int_equal(mu_coordinator_open(NULL, 0, &error, &coordinator), -MU_EINVALID);
@@ -76,30 +77,6 @@ static void test_arguments_that_make_no_sense(void **state)
     assert_int_equal(mu_coordinator_wait_for_chief(NULL, 0, &error), -MU_EINVALID);
     assert_int_equal(mu_coordinator_done(NULL, &error, &done), -MU_EINVALID);
     assert_int_equal(mu_coordinator_done(coordinator, &error, NULL), -MU_EINVALID);
-    mu_coordinator_close(coordinator);
-    nodes_done(&nodes);
-}
-
-/* Zeroed options are the defaults: neither worker 0 only, nor never on it. */
-static void test_zeroed_options(void **state)
-{
-    static struct nodes nodes;
-    const mu_closure_options options = {0};
-    mu_coordinator *coordinator;
-    mu_remote_value *value;
-    mu_error error = {0};
-    atomic_bool go;
-
-    (void)state;
-    atomic_init(&go, true);
-    nodes_init(&nodes, 1, 0);
-    (void)open_worker(&nodes, &go);
-    coordinator = nodes_coordinator(nodes_open(&nodes, "chief", 0));
-    assert_int_equal(mu_coordinator_schedule_with(coordinator, "no_op", NULL, &options,
-                                                  0, &error, &value), 0);
-    if (mu_remote_value_fetch(value, TIMEOUT_MS, &error, NULL) != 0)
-        fail_msg("%s", error.message);
-    mu_remote_value_free(value);
     mu_coordinator_close(coordinator);
     nodes_done(&nodes);
 }
@@ -178,7 +155,6 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_arguments_that_make_no_sense),
-        cmocka_unit_test(test_zeroed_options),
         cmocka_unit_test(test_every_joiner_hears_of_the_error),
         cmocka_unit_test(test_functions_are_registered_before_serving),
     };

@@ -327,36 +327,44 @@ static intmax_t open_node_without_texts(struct null_env *e, mu_error *error)
 static intmax_t start_server_without_type(struct null_env *e, mu_error *error)
 {
     mu_server_options options = e->server_options;
+    mu_node_options node = e->node_options;
     mu_server *server;
 
     options.environment = "";
-    options.node.task_type = NULL;
+    options.node = &node;
+    node.task_type = NULL;
     return mu_server_start(&options, error, &server);
 }
 
 static intmax_t start_server_without_filters(struct null_env *e, mu_error *error)
 {
     mu_server_options options = e->server_options;
+    mu_session_config config = e->session_config;
     mu_server *server;
 
     options.environment = "";
-    options.config.device_filters_count = 1;
+    options.config = &config;
+    config.device_filters_count = 1;
     return mu_server_start(&options, error, &server);
 }
 
 static intmax_t offer_without_cluster(struct null_env *e, mu_error *error)
 {
-    mu_server_assignment offer = e->server_assignment;
+    mu_server_options offer = e->server_options;
+    mu_node_options node = e->node_options;
 
-    offer.task_type = "worker";
+    offer.node = &node;
+    node.cluster = NULL;
     return mu_server_assign_cluster(&offer, NULL_TIMEOUT_MS, error);
 }
 
 static intmax_t offer_without_type(struct null_env *e, mu_error *error)
 {
-    mu_server_assignment offer = e->server_assignment;
+    mu_server_options offer = e->server_options;
+    mu_node_options node = e->node_options;
 
-    offer.cluster = e->cluster;
+    offer.node = &node;
+    node.task_type = NULL;
     return mu_server_assign_cluster(&offer, NULL_TIMEOUT_MS, error);
 }
 
@@ -494,10 +502,11 @@ static void fill_options(struct nodes *nodes)
     nodes_options(nodes, "client", 0, &env.node_options);
     env.optimizer = (mu_optimizer){.rate = 1};
     env.resolver_kind = (mu_resolver_kind){.name = "none"};
-    mu_server_assignment_init(&env.server_assignment);
+    mu_main_options_init(&env.main_options);
+    mu_session_config_init(&env.session_config);
     mu_server_options_init(&env.server_options);
     env.server_options.environment = "google";
-    env.server_options.node = env.node_options;
+    env.server_options.node = &env.node_options;
     mu_session_options_init(&env.session_options);
     env.session_options.timeout_ms = NULL_TIMEOUT_MS;
     env.variable_spec = (mu_variable_spec){

@@ -42,7 +42,7 @@ static mu_node *open_node(const char *type, const char *key)
     mu_node_options options;
 
     nodes_options(&nodes, type, 0, &options);
-    options.tls.key_file = key;
+    options.key_file = key;
     return nodes_open_with(&nodes, &options);
 }
 

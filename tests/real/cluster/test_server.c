@@ -17,9 +17,10 @@ static mu_server *start_with(const mu_server_options *options)
 
 static mu_server *start(struct nodes *nodes, const char *type, int index)
 {
+    mu_node_options node;
     mu_server_options options;
 
-    server_options(nodes, type, index, &options);
+    server_options(nodes, type, index, &node, &options);
     return start_with(&options);
 }
 
@@ -29,7 +30,10 @@ static void test_option_errors(void **state)
 {
     static const char *const filters[] = {"worker"};
     struct nodes nodes;
+    mu_node_options node;
     mu_server_options good;
+    mu_session_config config;
+    mu_node_options tasks[8];
     mu_server_options o[8];
     static const char *const words[] = {
         "a server needs a cluster", "a server needs a task type",
@@ -42,17 +46,23 @@ static void test_option_errors(void **state)
 
     (void)state;
     nodes_init(&nodes, 1, 1);
-    server_options(&nodes, "ps", 0, &good);
-    for (size_t i = 0; i < 8; i++)
+    server_options(&nodes, "ps", 0, &node, &good);
+    mu_session_config_init(&config);
+    config.device_filters = filters;
+    config.device_filters_count = 1;
+    for (size_t i = 0; i < 8; i++) {
+        tasks[i] = node;
         o[i] = good;
-    o[0].node.cluster = NULL;
-    o[1].node.task_type = NULL;
-    o[2].node.task_index = -1;
+        o[i].node = &tasks[i];
+    }
+    tasks[0].cluster = NULL;
+    tasks[1].task_type = NULL;
+    tasks[2].task_index = -1;
     o[3].rpc_layer = "a-layer-that-is-too-long";
     o[4].environment = "moon";
-    o[5].config = (mu_session_config){0, 0, filters, 1};
-    o[6].node.task_index = 1;
-    o[7].node.task_type = "wroker";
+    o[5].config = &config;
+    tasks[6].task_index = 1;
+    tasks[7].task_type = "wroker";
     for (size_t i = 0; i < 8; i++) {
         mu_server *server = NULL;
         mu_error error = {0};
@@ -68,6 +78,7 @@ static void test_option_errors(void **state)
 static void test_address_in_use(void **state)
 {
     struct nodes nodes;
+    mu_node_options node;
     mu_server_options options;
     mu_server *second = NULL;
     mu_server *first;
@@ -75,11 +86,11 @@ static void test_address_in_use(void **state)
 
     (void)state;
     nodes_init(&nodes, 1, 1);
-    server_options(&nodes, "ps", 0, &options);
+    server_options(&nodes, "ps", 0, &node, &options);
     first = start_with(&options);
     assert_int_equal(mu_server_start(&options, &error, &second), -MU_EEXISTS);
     assert_true(is_in(error.message, mu_cluster_address(nodes.cluster, "ps", 0)));
-    waiting_options(&nodes, "ps", 0, &options);
+    waiting_options(&nodes, "ps", 0, &node, &options);
     assert_int_equal(mu_server_start(&options, &error, &second), -MU_EEXISTS);
     mu_server_free(first);
     nodes_done(&nodes);
@@ -89,16 +100,24 @@ static void test_looking(void **state)
 {
     static const char *const filters[] = {"/job:ps", "/job:worker/task:0"};
     struct nodes nodes;
+    mu_node_options node;
     mu_server_options options;
     mu_server_options other;
+    mu_session_config config;
+    mu_node_options changed;
     mu_cluster *smaller = mu_cluster_new();
     mu_server *server;
     char target[320];
 
     (void)state;
     nodes_init(&nodes, 1, 1);
-    server_options(&nodes, "worker", 0, &options);
-    options.config = (mu_session_config){3, 2, filters, 2};
+    server_options(&nodes, "worker", 0, &node, &options);
+    mu_session_config_init(&config);
+    config.inter_op_threads = 3;
+    config.intra_op_threads = 2;
+    config.device_filters = filters;
+    config.device_filters_count = 2;
+    options.config = &config;
     server = start_with(&options);
     (void)snprintf(target, sizeof target, "grpc://%s",
                    mu_cluster_address(nodes.cluster, "worker", 0));
@@ -115,14 +134,16 @@ static void test_looking(void **state)
     other = options;
     other.rpc_layer = "http";
     assert_false(mu_server_matches(server, &other));
+    config.device_filters_count = 1;
+    assert_false(mu_server_matches(server, &options));
+    config.device_filters_count = 2;
     other = options;
-    other.config.device_filters_count = 1;
+    other.node = &changed;
+    changed = node;
+    changed.task_type = "ps";
     assert_false(mu_server_matches(server, &other));
-    other = options;
-    other.node.task_type = "ps";
-    assert_false(mu_server_matches(server, &other));
-    other = options;
-    other.node.cluster = smaller;
+    changed = node;
+    changed.cluster = smaller;
     assert_int_equal(mu_cluster_add(smaller, "worker", 0, "127.0.0.1:1", NULL), 0);
     assert_false(mu_server_matches(server, &other));
     mu_server_free(server);
@@ -159,13 +180,14 @@ static void test_environment(void **state)
     };
     struct nodes nodes;
     char text[2048];
+    mu_node_options node;
     mu_server_options options;
     mu_server *server = NULL;
     mu_error error;
 
     (void)state;
     nodes_init(&nodes, 1, 1);
-    server_options(&nodes, "worker", 0, &options);
+    server_options(&nodes, "worker", 0, &node, &options);
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         int rv;
 
@@ -220,6 +242,7 @@ static void check_server(mu_server *server, const char *task, const char *target
 static void test_resolver(void **state)
 {
     struct nodes nodes;
+    mu_node_options node;
     mu_server_options options;
     mu_resolver *resolver;
     mu_server *server = NULL;
@@ -229,14 +252,14 @@ static void test_resolver(void **state)
     (void)state;
     nodes_init(&nodes, 1, 0);
     resolver = found_by(&nodes, "worker", 0, "found");
-    server_options(&nodes, "worker", 0, &options);
-    options.node.cluster = NULL;
-    options.node.task_type = NULL;
-    options.node.task_index = -1;
-    options.node.resolver = resolver;
+    server_options(&nodes, "worker", 0, &node, &options);
+    node.cluster = NULL;
+    node.task_type = NULL;
+    node.task_index = -1;
+    node.resolver = resolver;
     check_server(start_with(&options), "/job:worker/task:0", "found://127.0.0.1:");
-    options.node.task_type = "chief";
-    options.node.task_index = 0;
+    node.task_type = "chief";
+    node.task_index = 0;
     check_server(start_with(&options), "/job:chief/task:0", "found://127.0.0.1:");
 
     (void)unsetenv("TF_CONFIG");
@@ -254,9 +277,9 @@ static void test_resolver(void **state)
     mu_resolver_free(resolver);
 
     resolver = found_by(&nodes, NULL, -1, "found");
-    options.node.resolver = resolver;
-    options.node.task_type = NULL;
-    options.node.task_index = -1;
+    node.resolver = resolver;
+    node.task_type = NULL;
+    node.task_index = -1;
     assert_int_equal(mu_server_start(&options, &error, &server), -MU_EINVALID);
     assert_true(is_in(error.message, "does not say which task this process is"));
     mu_resolver_free(resolver);
@@ -267,6 +290,7 @@ static void test_resolver(void **state)
 static void test_google(void **state)
 {
     struct nodes nodes;
+    mu_node_options node;
     mu_server_options options;
     struct joiner joiner;
     mu_server *server;
@@ -274,7 +298,7 @@ static void test_google(void **state)
 
     (void)state;
     nodes_init(&nodes, 1, 1);
-    server_options(&nodes, "ps", 0, &options);
+    server_options(&nodes, "ps", 0, &node, &options);
     options.environment = "google";
     server = start_with(&options);
     assert_null(mu_server_node(server));

@@ -11,6 +11,7 @@
 /* A thread that starts a server, which may wait for its cluster. */
 struct starter {
     pthread_t thread;
+    mu_node_options node;
     mu_server_options options;
     mu_server *server;
     int rv;
@@ -40,22 +41,25 @@ static mu_server *end_start(struct starter *starter)
 }
 
 static void offer_options(struct nodes *nodes, const char *type, int index,
-                          mu_server_assignment *offer)
+                          mu_node_options *node, mu_server_options *offer)
 {
-    mu_server_assignment_init(offer);
-    offer->cluster = nodes->cluster;
-    offer->task_type = type;
-    offer->task_index = index;
-    offer->log = nodes_note;
-    offer->log_user = &nodes->log;
+    mu_node_options_init(node);
+    node->cluster = nodes->cluster;
+    node->task_type = type;
+    node->task_index = index;
+    node->log = nodes_note;
+    node->log_user = &nodes->log;
+    mu_server_options_init(offer);
+    offer->node = node;
 }
 
 static void make_offer(struct nodes *nodes, const char *type, int index)
 {
-    mu_server_assignment offer;
+    mu_node_options node;
+    mu_server_options offer;
     mu_error error = {0};
 
-    offer_options(nodes, type, index, &offer);
+    offer_options(nodes, type, index, &node, &offer);
     if (mu_server_assign_cluster(&offer, SOON_MS, &error) != 0)
         fail_msg("%s", error.message);
 }
@@ -68,7 +72,9 @@ static void test_told(void **state)
     struct nodes nodes;
     struct starter starter = {.rv = 0};
     struct joiner joiner;
-    mu_server_assignment offer;
+    mu_node_options node;
+    mu_session_config config;
+    mu_server_options offer;
     mu_server *server;
     mu_error error = {0};
     mu_node *chief;
@@ -76,10 +82,15 @@ static void test_told(void **state)
     (void)state;
     nodes_init(&nodes, 1, 1);
     chief = nodes_open(&nodes, "chief", 0);
-    waiting_options(&nodes, "ps", 0, &starter.options);
+    waiting_options(&nodes, "ps", 0, &starter.node, &starter.options);
     begin_start(&starter);
-    offer_options(&nodes, "ps", 0, &offer);
-    offer.config = (mu_session_config){2, 5, filters, 1};
+    offer_options(&nodes, "ps", 0, &node, &offer);
+    mu_session_config_init(&config);
+    config.inter_op_threads = 2;
+    config.intra_op_threads = 5;
+    config.device_filters = filters;
+    config.device_filters_count = 1;
+    offer.config = &config;
     assert_int_equal(mu_server_assign_cluster(&offer, SOON_MS, &error), 0);
     server = end_start(&starter);
     assert_string_equal(mu_server_task(server), "/job:ps/task:0");
@@ -101,26 +112,27 @@ static void test_told(void **state)
 static void test_told_limit(void **state)
 {
     struct nodes nodes;
+    mu_node_options node;
     mu_server_options options;
     mu_server *server = NULL;
-    mu_server_assignment offer;
+    mu_server_options offer;
     mu_error error;
 
     (void)state;
     nodes_init(&nodes, 1, 1);
-    waiting_options(&nodes, "ps", 0, &options);
+    waiting_options(&nodes, "ps", 0, &node, &options);
     options.timeout_ms = 50;
     assert_int_equal(mu_server_start(&options, &error, &server), -MU_EDEADLINE);
     assert_string_equal(error.message, "no client has offered a cluster spec to "
                         "/job:server/task:0 within 50 ms");
-    offer_options(&nodes, "ps", 0, &offer);
+    offer_options(&nodes, "ps", 0, &node, &offer);
     assert_int_equal(mu_server_assign_cluster(&offer, 50, &error), -MU_EDEADLINE);
     assert_true(is_in(error.message, "was not told its cluster within 50 ms"));
-    offer.task_index = 7;
+    node.task_index = 7;
     assert_int_equal(mu_server_assign_cluster(&offer, 50, &error), -MU_ERANGE);
-    offer_options(&nodes, "client", 0, &offer);
+    offer_options(&nodes, "client", 0, &node, &offer);
     assert_int_equal(mu_server_assign_cluster(&offer, 50, &error), -MU_EINVALID);
-    offer.cluster = NULL;
+    node.cluster = NULL;
     assert_int_equal(mu_server_assign_cluster(&offer, 50, &error), -MU_EINVALID);
     nodes_done(&nodes);
 }
@@ -128,7 +140,8 @@ static void test_told_limit(void **state)
 /* Two clients with specs of their own, at a time. */
 struct rival {
     pthread_t thread;
-    mu_server_assignment offer;
+    mu_node_options node;
+    mu_server_options offer;
     int rv;
     mu_error error;
 };
@@ -155,12 +168,12 @@ static void test_two_specs(void **state)
         nodes_init(&nodes, 1, 1);
         other = mu_cluster_copy(nodes.cluster);
         assert_int_equal(mu_cluster_add(other, "worker", 1, "127.0.0.1:1", NULL), 0);
-        waiting_options(&nodes, "ps", 0, &starter.options);
+        waiting_options(&nodes, "ps", 0, &starter.node, &starter.options);
         begin_start(&starter);
         for (int i = 0; i < 2; i++) {
-            offer_options(&nodes, "ps", 0, &rivals[i].offer);
+            offer_options(&nodes, "ps", 0, &rivals[i].node, &rivals[i].offer);
             if (i == 1)
-                rivals[i].offer.cluster = other;
+                rivals[i].node.cluster = other;
             assert_int_equal(pthread_create(&rivals[i].thread, NULL, offer_as_rival,
                                             &rivals[i]), 0);
         }
@@ -195,16 +208,15 @@ static void doomed_init(struct doomed *doomed, struct nodes *nodes)
     doomed->go = ends[1];
     assert_true(doomed->pid >= 0);
     if (doomed->pid == 0) {
-        mu_server_assignment offer;
+        mu_node_options node;
+        mu_server_options offer;
 
         (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
         (void)close(ends[1]);
         if (read(ends[0], &byte, 1) != 1)
             _exit(1);
-        mu_server_assignment_init(&offer);
-        offer.cluster = nodes->cluster;
-        offer.task_type = "ps";
-        offer.log_level = -1;
+        offer_options(nodes, "ps", 0, &node, &offer);
+        node.log_level = -1;
         (void)mu_server_assign_cluster(&offer, SOON_MS, NULL);
         _exit(0);
     }
@@ -234,7 +246,7 @@ static void test_killed_clients(void **state)
         nodes_init(&nodes, 1, 1);
         doomed_init(&doomed[0], &nodes);
         doomed_init(&doomed[1], &nodes);
-        waiting_options(&nodes, "ps", 0, &starter.options);
+        waiting_options(&nodes, "ps", 0, &starter.node, &starter.options);
         begin_start(&starter);
         doomed_offers(&doomed[0], 1 + round);
         doomed_offers(&doomed[1], 12 - round);
@@ -282,7 +294,7 @@ static void test_garbage(void **state)
     nodes_init(&nodes, 1, 1);
     address = mu_cluster_address(nodes.cluster, "ps", 0);
     port = (int)strtol(strchr(address, ':') + 1, NULL, 10);
-    waiting_options(&nodes, "ps", 0, &starter.options);
+    waiting_options(&nodes, "ps", 0, &starter.node, &starter.options);
     begin_start(&starter);
     for (int i = 0; i < 20; i++) {
         throw_garbage(port, get, sizeof get);

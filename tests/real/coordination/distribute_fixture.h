@@ -43,6 +43,7 @@ struct notes {
     const char *hangs;          /* this one does not end before `release` */
     atomic_bool release;
     int seen_code;              /* what a wait came to */
+    mu_node_options node_options;
 };
 
 static inline int setup(void **state)
@@ -156,11 +157,13 @@ static inline void release(struct notes *notes)
 static inline void options_of(struct notes *notes, mu_distribute_options *o)
 {
     mu_distribute_options_init(o);
+    mu_node_options_init(&notes->node_options);
+    o->node_options = &notes->node_options;
     o->worker = work;
     o->worker_user = notes;
     o->eval_user = notes;
-    o->node_options.log = keep_log;
-    o->node_options.log_user = notes;
+    notes->node_options.log = keep_log;
+    notes->node_options.log_user = notes;
 }
 
 static inline int by_text(const void *a, const void *b)

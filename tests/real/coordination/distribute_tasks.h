@@ -18,6 +18,7 @@ struct process {
     const char *type;
     int index;
     mu_distribute_options options;
+    mu_node_options node_options;
     uv_thread_t thread;
     int rv;
     mu_error error;
@@ -179,10 +180,12 @@ static inline struct process *add(struct world *world, int mode, const char *typ
     p->options.task_type = type;
     p->options.task_index = index;
     p->options.end_timeout_ms = SOON_MS;
-    p->options.node_options.log = nodes_note;
-    p->options.node_options.log_user = &world->log;
-    p->options.node_options.heartbeat_ms = 200;
-    p->options.node_options.silence_ms = 4000;
+    mu_node_options_init(&p->node_options);
+    p->options.node_options = &p->node_options;
+    p->node_options.log = nodes_note;
+    p->node_options.log_user = &world->log;
+    p->node_options.heartbeat_ms = 200;
+    p->node_options.silence_ms = 4000;
     return p;
 }
 

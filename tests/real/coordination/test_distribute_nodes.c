@@ -43,8 +43,8 @@ static int open_session(mu_context *c, void *user)
     mu_error error = {0};
 
     mu_session_options_init(&options);
-    options.scaffold.init = init_parameters;
-    options.scaffold.user = user;
+    options.init = init_parameters;
+    options.user = user;
     if (mu_context_node(c, &error, &node) != 0 ||
         mu_context_session(c, &options, &error, &session) != 0 ||
         mu_context_session(c, NULL, &error, &again) != 0 ||
@@ -58,12 +58,15 @@ static int open_session(mu_context *c, void *user)
 static void test_sessions(void **state)
 {
     struct world *world = *state;
+    mu_session_config config;
 
+    mu_session_config_init(&config);
+    config.inter_op_threads = SESSION_THREADS;
     make_cluster(world, 1, 2, 1, 0);
     add_all(world, MU_MODE_INDEPENDENT, mu_strategy_parameter_server());
     for (int i = 0; i < world->count; i++) {
         world->processes[i].options.worker = open_session;
-        world->processes[i].options.config.inter_op_threads = SESSION_THREADS;
+        world->processes[i].options.config = &config;
     }
     run_all(world);
     check_fine(world);
@@ -88,7 +91,7 @@ static int open_no_session(mu_context *c, void *user)
 
     (void)user;
     mu_session_options_init(&options);
-    options.scaffold.init = no_parameters;
+    options.init = no_parameters;
     if (mu_context_session(c, &options, &error, &session) != 0)
         return mu_context_fail_with(c, &error);
     return mu_context_fail(c, -MU_EINTERNAL, "there is a session");
@@ -127,13 +130,16 @@ static void run_twice(void *arg)
 {
     struct twice *t = arg;
     struct process *p = t->first;
+    mu_session_config config;
 
     p->options.keep_server = 1;
     run_process(p);
     mu_value_free(p->results);
     t->second_rv = mu_distribute_run(&p->options, &p->error, &p->results);
     t->other = p->options;
-    t->other.config.inter_op_threads = 3;
+    mu_session_config_init(&config);
+    config.inter_op_threads = 3;
+    t->other.config = &config;
     t->other_rv = mu_distribute_run(&t->other, &t->other_error, NULL);
     t->end_rv = mu_distribute_end(SOON_MS, &p->error);
 }

@@ -92,6 +92,7 @@ static void test_own_strategy(void **state)
     struct notes *notes = *state;
     mu_cluster *cluster = parse("{" W2 "," P "}");
     mu_cluster *larger = parse("{" W3 "," P "}");
+    mu_session_config config;
     mu_distribute_options o;
     mu_error error = {0};
 
@@ -100,7 +101,9 @@ static void test_own_strategy(void **state)
     o.rpc_layer = "";
     o.strategy = &strategy;
     o.worker = check_copy;
-    o.config.inter_op_threads = 7;
+    mu_session_config_init(&config);
+    config.inter_op_threads = 7;
+    o.config = &config;
     (void)run(&o, NULL);
     check_lines(notes, lines, COUNT(lines));
     assert_int_equal(atomic_load(&counted.configured), 2);
@@ -254,7 +257,7 @@ static void test_resolver(void **state)
     assert_int_equal(mu_resolver_set(resolver, "path", "/nobody/has/this", &error), 0);
     options_of(notes, &o);
     o.resolver = resolver;
-    o.node_options.resolve_ms = 200;
+    notes->node_options.resolve_ms = 200;
     assert_int_not_equal(mu_distribute_run(&o, &error, NULL), 0);
     assert_non_null(strstr(error.message, "/nobody/has/this"));
     o.mode = MU_MODE_INDEPENDENT;

@@ -226,8 +226,8 @@ static void test_found_in_a_folder(void **state)
             mu_resolver_set(resolvers[i], "tasks", "chief=1,worker=2,ps=1", &error) != 0)
             fail_msg("%s", error.message);
         p->options.resolver = resolvers[i];
-        p->options.node_options.bind_address = "tcp://127.0.0.1:0";
-        p->options.node_options.resolve_ms = SOON_MS;
+        p->node_options.bind_address = "tcp://127.0.0.1:0";
+        p->node_options.resolve_ms = SOON_MS;
     }
     world->lasts_until = "/job:ps/task:0 agent: registered with";
     run_all(world);

@@ -64,7 +64,11 @@ static int on_local_init(mu_node *node, void *user, mu_error *ret_error)
 static void session_options(struct seen *seen, mu_session_options *options)
 {
     mu_session_options_init(options);
-    options->scaffold = (mu_scaffold){on_init, on_restore, on_ready, on_local_init, seen};
+    options->init = on_init;
+    options->restore = on_restore;
+    options->ready = on_ready;
+    options->local_init = on_local_init;
+    options->user = seen;
     options->timeout_ms = SOON_MS;
     options->recovery_wait_ms = 50;
 }
@@ -244,6 +248,7 @@ static void test_options(void **state)
     static const char *const wrong[] = {"ps"};
     struct nodes nodes;
     struct seen seen = {.fails = 0};
+    mu_session_config config;
     mu_session_options good;
     mu_session_options o;
     mu_session *session;
@@ -265,11 +270,15 @@ static void test_options(void **state)
     o.recovery_wait_ms = 0;
     expect_failure(chief, &o, -MU_EINVALID, "recovery_wait_ms is 0");
     o = good;
-    o.config = (mu_session_config){0, 0, wrong, 1};
+    mu_session_config_init(&config);
+    config.device_filters = wrong;
+    config.device_filters_count = 1;
+    o.config = &config;
     expect_failure(chief, &o, -MU_EINVALID, "device_filters[0] is \"ps\"");
     assert_int_equal(seen.inits, 0);
-    o = good;
-    o.config = (mu_session_config){1, 2, filters, 1};
+    config.inter_op_threads = 1;
+    config.intra_op_threads = 2;
+    config.device_filters = filters;
     session = open_chief(chief, &o);
     assert_int_equal(mu_session_get_config(session)->intra_op_threads, 2);
     assert_string_equal(mu_session_get_config(session)->device_filters[0], "/job:ps");
@@ -299,7 +308,7 @@ static void test_functions_fail(void **state)
                    "are not ready: variable w is not there");
 
     /* None of them has to be there. */
-    options.scaffold = (mu_scaffold){.user = NULL};
+    mu_session_options_init(&options);
     session = open_chief(chief, &options);
     mu_session_close(session);
     nodes_done(&nodes);
@@ -473,7 +482,7 @@ static void test_restores(void **state)
 
     /* The newest is damaged: the one before, by the library's own way to restore. */
     break_file(folder, "model-2.ckpt");
-    options.scaffold.restore = NULL;
+    options.restore = NULL;
     session = open_chief(chief, &options);
     (void)snprintf(file, sizeof file, "%s/model-1.ckpt", folder);
     assert_string_equal(mu_session_restored(session), file);

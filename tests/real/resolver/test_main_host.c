@@ -32,7 +32,7 @@ static int load(mu_node *node, const char *module, void *user, mu_error *ret_err
 
 static void test_modules_are_given_to_the_host_in_their_order(void **state)
 {
-    const mu_main_options options = {.load = load, .user = loaded};
+    mu_main_options options;
     char words[][48] = {"muster", "node", "--cluster", "{\"worker\": [\"127.0.0.1:0\"]}",
                         "--task", "worker:0", "--python", "first", "--python", "last",
                         "--log-file", "/dev/null"};
@@ -40,10 +40,33 @@ static void test_modules_are_given_to_the_host_in_their_order(void **state)
     int count = (int)(sizeof words / sizeof words[0]);
 
     (void)state;
+    mu_main_options_init(&options);
+    options.load = load;
+    options.user = loaded;
     for (int i = 0; i < count; i++)
         arguments[i] = words[i];
     assert_int_equal(mu_main_with(&options, count, arguments), CMD_USAGE);
     assert_string_equal(loaded, "<><first><last>");
+}
+
+/* A program that was compiled with older headers: what is behind its options is not
+ * looked at. */
+static void test_options_of_another_size(void **state)
+{
+    char *arguments[] = {(char[]){"muster"}, (char[]){"version"}, NULL};
+    _Alignas(mu_main_options) char bytes[sizeof(mu_main_options) + sizeof(void *)];
+    mu_main_options *options = (mu_main_options *)(void *)bytes;
+
+    (void)state;
+    memset(bytes, 0xA5, sizeof bytes);
+    mu_main_options_init_sized(options, offsetof(mu_main_options, load));
+    assert_int_equal(mu_main_with(options, 2, arguments), 0);
+    mu_main_options_init_sized(options, sizeof bytes);
+    assert_int_equal(mu_main_with(options, 2, arguments), 0);
+    bytes[sizeof(mu_main_options)] = 1;
+    assert_int_equal(mu_main_with(options, 2, arguments), CMD_USAGE);
+    options->size = 0;
+    assert_int_equal(mu_main_with(options, 2, arguments), CMD_USAGE);
 }
 
 /* In a process of its own, which becomes the interpreter. */
@@ -100,6 +123,7 @@ int main(void)
         cmocka_unit_test(test_without_a_host_the_command_becomes_the_interpreter),
         cmocka_unit_test(test_without_arguments_there_is_help_and_exit_code_2),
         cmocka_unit_test(test_modules_are_given_to_the_host_in_their_order),
+        cmocka_unit_test(test_options_of_another_size),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

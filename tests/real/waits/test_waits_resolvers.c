@@ -236,17 +236,19 @@ static int open_node(struct waits_env *env, int64_t timeout_ms, mu_error *error)
 static int start_environment(struct waits_env *env, int64_t timeout_ms, mu_error *error)
 {
     mu_resolver *resolver = new_resolver(env);
+    mu_node_options node;
     mu_server_options options;
     mu_server *server = NULL;
     int rv;
 
     mu_server_options_init(&options);
-    waits_options(env->scene, env, &options.node);
-    options.node.cluster = NULL;
-    options.node.resolver = resolver;
-    options.node.task_type = "worker";
-    options.node.task_index = 0;
-    options.node.resolve_ms = (unsigned)timeout_ms;
+    options.node = &node;
+    waits_options(env->scene, env, &node);
+    node.cluster = NULL;
+    node.resolver = resolver;
+    node.task_type = "worker";
+    node.task_index = 0;
+    node.resolve_ms = (unsigned)timeout_ms;
     rv = mu_server_start_from_environment(&options, error, &server);
     mu_server_free(server);
     mu_resolver_free(resolver);

@@ -30,20 +30,23 @@ static void open_worker(struct waits_scene *scene, struct waits_env *env)
         waits_open_with(env, &options);
 }
 
-static void server_options(struct waits_env *env, mu_server_options *options)
+static void server_options(struct waits_env *env, mu_node_options *node,
+                           mu_server_options *options)
 {
+    waits_options(env->scene, env, node);
     mu_server_options_init(options);
-    waits_options(env->scene, env, &options->node);
+    options->node = node;
 }
 
 static void open_server(struct waits_env *env)
 {
+    mu_node_options node;
     mu_server_options options;
     mu_error error;
 
     if (env->server != NULL)
         return;
-    server_options(env, &options);
+    server_options(env, &node, &options);
     if (mu_server_start(&options, &error, &env->server) != 0)
         fail_msg("%s", error.message);
 }
@@ -212,14 +215,17 @@ static void name_row(struct waits_scene *scene, struct waits_env *env)
 static int offer_to(struct waits_env *env, const char *type, int index,
                     int64_t timeout_ms, mu_error *error)
 {
-    mu_server_assignment offer;
+    mu_node_options node;
+    mu_server_options offer;
 
-    mu_server_assignment_init(&offer);
-    offer.cluster = env->scene->cluster;
-    offer.task_type = type;
-    offer.task_index = index;
-    offer.log = nodes_note;
-    offer.log_user = &env->scene->log;
+    mu_node_options_init(&node);
+    node.cluster = env->scene->cluster;
+    node.task_type = type;
+    node.task_index = index;
+    node.log = nodes_note;
+    node.log_user = &env->scene->log;
+    mu_server_options_init(&offer);
+    offer.node = &node;
     return mu_server_assign_cluster(&offer, timeout_ms, error);
 }
 
@@ -239,16 +245,17 @@ static int see_it_wait(struct waits_env *env, int64_t timeout_ms, mu_error *erro
 
 static int start_from_config(struct waits_env *env, int64_t timeout_ms, mu_error *error)
 {
+    mu_node_options node;
     mu_server_options options;
     char url[64];
 
     (void)snprintf(url, sizeof url, "tcp://%s",
                    mu_cluster_address(env->scene->cluster, env->type, env->index));
-    server_options(env, &options);
-    options.node.cluster = NULL;
-    options.node.task_type = NULL;
-    options.node.task_index = -1;
-    options.node.bind_address = url;
+    server_options(env, &node, &options);
+    node.cluster = NULL;
+    node.task_type = NULL;
+    node.task_index = -1;
+    node.bind_address = url;
     options.timeout_ms = timeout_ms;
     return mu_server_start(&options, error, &env->server);
 }
@@ -316,6 +323,7 @@ static int end_here(mu_context *context, void *user)
 
 static int run_and_end(struct waits_env *env, int64_t timeout_ms, mu_error *error)
 {
+    mu_node_options node;
     mu_distribute_options options;
     int rv;
 
@@ -329,7 +337,8 @@ static int run_and_end(struct waits_env *env, int64_t timeout_ms, mu_error *erro
     options.ignore_environment = 1;
     options.keep_server = 1;
     options.end_timeout_ms = WAITS_TIMEOUT_MS;
-    waits_options(env->scene, env, &options.node_options);
+    waits_options(env->scene, env, &node);
+    options.node_options = &node;
     rv = mu_distribute_run(&options, error, NULL);
     if (rv != -MU_EUNAVAILABLE ||
         !waits_has_words(error->message, "no result of /job:worker/task:0|was away"))

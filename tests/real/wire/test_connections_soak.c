@@ -215,7 +215,7 @@ static void join_once(struct soak *soak)
     mu_node *node;
 
     nodes_options(&soak->nodes, "client", 0, &options);
-    options.tls.key_file = soak->key_file;
+    options.key_file = soak->key_file;
     node = nodes_open_with(&soak->nodes, &options);
     if (mu_node_status(node, SOON_MS, &error, &status) != 0)
         fail_msg("%s", error.message);

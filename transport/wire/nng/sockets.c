@@ -236,8 +236,8 @@ static int listen_somewhere(struct mu__wire_nng *wire, const char *bind_url,
                             bind_url, fault == NULL ? "it is too long" : fault);
     if (wire->tls == NULL && mu__nng_tls_is(bind_url))
         return mu_error_set(ret_error, -MU_EINVALID,
-                            "cannot listen at %s: it needs certificates: tls.ca, "
-                            "tls.certificate and tls.private_key",
+                            "cannot listen at %s: it needs certificates: tls_ca, "
+                            "tls_certificate and tls_private_key",
                             bind_url);
     for (int i = 0; i < LISTEN_TRIES && rv == NNG_EADDRINUSE; i++) {
         int code = find_address(bind_url, &url, ret_error, &address);
