@@ -10,7 +10,6 @@ struct mu__http_request;
 struct mu__key_request;
 struct mu__pending_closure;
 struct mu__registered;
-struct mu__reopen;
 struct mu_remote_value;
 struct mu_run;
 
@@ -37,24 +36,14 @@ struct mu__release_held {
     struct mu__held *held;
 };
 
-/* From a worker to the effects actor of its node, and back: send the writes of a run. The
- * worker owns the run. */
+/* From a worker to the variables actor of its node, and back: send the writes of a run.
+ * The worker owns the run. */
 struct mu__effects_send {
     struct mu_run *run;
 };
 
 struct mu__effects_sent {
     struct mu_run *run;
-};
-
-/* From the effects actor, which owns the request, to the variables actor of its node, and
- * back: open a variable again. */
-struct mu__var_reopen {
-    struct mu__reopen *request;
-};
-
-struct mu__var_reopened {
-    struct mu__reopen *request;
 };
 
 /* From a thread that runs `function` to the worker: a line for the log. Its bytes are
@@ -97,24 +86,22 @@ struct mu__task_ended {
     M(273, SCHEDULE_PENDING, schedule_pending)                              \
     M(274, EFFECTS_SEND, effects_send)                                      \
     M(275, EFFECTS_SENT, effects_sent)                                      \
-    M(276, VAR_REOPEN, var_reopen)                                          \
-    M(277, VAR_REOPENED, var_reopened)                                      \
-    M(278, RUN_LOG, run_log)                                                \
-    M(279, HTTP_DONE, http_done)                                            \
-    M(280, KEY_SUBMIT, key_submit)                                          \
-    M(281, CLUSTER_ADDED, cluster_change)                                   \
-    M(282, CLUSTER_REMOVED, cluster_change)                                 \
-    M(283, CLUSTER_MOVED, cluster_change)                                   \
-    M(284, SUBMIT, submit)                                                  \
-    M(285, CANCEL_FUTURE, cancel_future)                                    \
-    M(286, RELEASE_HELD, release_held)                                      \
-    M(287, TASK_ENDED, task_ended)
+    M(276, RUN_LOG, run_log)                                                \
+    M(277, HTTP_DONE, http_done)                                            \
+    M(278, KEY_SUBMIT, key_submit)                                          \
+    M(279, CLUSTER_ADDED, cluster_change)                                   \
+    M(280, CLUSTER_REMOVED, cluster_change)                                 \
+    M(281, CLUSTER_MOVED, cluster_change)                                   \
+    M(282, SUBMIT, submit)                                                  \
+    M(283, CANCEL_FUTURE, cancel_future)                                    \
+    M(284, RELEASE_HELD, release_held)                                      \
+    M(285, TASK_ENDED, task_ended)
 
 enum mu__local_kind {
 #define MU__LOCAL_KIND(number, NAME, name) MU__##NAME = number,
     MU__LOCAL_MESSAGES(MU__LOCAL_KIND)
 #undef MU__LOCAL_KIND
-    MU__LOCAL_KINDS_END = 288
+    MU__LOCAL_KINDS_END = 286
 };
 
 #endif

@@ -1,6 +1,6 @@
 /* What functions call while they run: iterators, objects of a worker that give one
  * element at a time; and writes of variables, checked, then copied and cut into shards,
- * which the effects actor sends when the function has returned 0. */
+ * which the variables actor sends when the function has returned 0. */
 #include "actors/ps/variable_store.h"
 #include "actors/variables/variables.h"
 #include "actors/worker/function_run.h"

@@ -15,7 +15,6 @@ enum mu__actor_number {
     MU__CLIENT = 4,         /* on every node: the program's side of the supervisor */
     MU__VARIABLES = 5,      /* on every node: the program's side of parameter servers */
     MU__JOB = 6,            /* on every node: the end of the job */
-    MU__EFFECTS = 7,        /* on every node: sends the writes of runs to the servers */
     MU__COORDINATION = 8,   /* on the tasks that may host the coordination service */
     MU__AGENT = 9,          /* on every node: the node's side of that service */
     MU__PEERS = 10          /* on every node: reports the state of its links */

@@ -4,7 +4,7 @@
 #include "actors/messages.h"
 #include "actors/packing.h"
 #include "actors/ps/applied.h"
-#include "actors/effects/effects.h"
+#include "actors/variables/effects.h"
 #include "actors/ps/staging.h"
 #include "actors/ps/variable_store.h"
 

@@ -1,6 +1,6 @@
 #include "actors/ps/staging.h"
 
-#include "actors/effects/effects.h"
+#include "actors/variables/effects.h"
 #include "runtime/message/block_pool.h"
 
 #include <inttypes.h>

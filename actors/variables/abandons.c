@@ -14,43 +14,66 @@ enum { ABANDONS_MAX = 4096 };  /* beyond, servers learn it only when this node e
 struct pending_abandon {
     struct mu__list_node node;
     mu__pid to;
+    uint64_t batch;         /* its token; 0: of a call, by the next two */
     uint64_t variable;
     uint64_t transfer;
 };
 
 static int try_abandon(struct mu__ctx *ctx, const struct pending_abandon *abandon)
 {
+    const struct mu__effect_write batch = {
+        .token = abandon->batch, .batch = abandon->batch,
+        .operation = MU__WRITE_ABANDON};
     const struct mu__var_write body = {
         .operation = MU__WRITE_ABANDON,
         .variable = abandon->variable,
         .transfer = abandon->transfer,
     };
 
+    if (abandon->batch != 0)
+        return mu__send_body(ctx, abandon->to, MU__EFFECT_WRITE, &batch, sizeof batch);
     return mu__send_body(ctx, abandon->to, MU__VAR_WRITE, &body, sizeof body);
 }
 
 /* Nothing answers an ABANDON. Without it, others would wait for a shard that we do not
- * create for as long as this node lives. A server that is down forgets it anyway. */
-void mu__vars_send_abandon(struct mu__ctx *ctx, struct variables *v, mu__pid to,
-                           uint64_t variable, uint64_t transfer)
+ * create for as long as this node lives, and pieces of a batch would stay. A server that
+ * is down forgets it anyway. */
+static void report_abandon(struct mu__ctx *ctx, struct variables *v,
+                           const struct pending_abandon *abandon)
 {
-    const struct pending_abandon abandon = {
-        .to = to, .variable = variable, .transfer = transfer};
     struct pending_abandon *stored;
-    int rv = try_abandon(ctx, &abandon);
+    int rv = try_abandon(ctx, abandon);
 
     if (!mu__send_is_transient(rv) || rv == -MU_EUNAVAILABLE)
         return;
     stored = v->abandons_count < ABANDONS_MAX ? malloc(sizeof *stored) : NULL;
     if (stored == NULL) {
         mu__log(ctx, MU__LOG_WARN, "node %" PRIu32 " is not told what was given up",
-                to.node);
+                abandon->to.node);
         return;
     }
-    *stored = abandon;
+    *stored = *abandon;
     mu__list_prepend(&v->abandons, &stored->node);
     v->abandons_count++;
-    mu__vars_retry_later(ctx, v);
+    mu__vars_arm(ctx, v, RETRY, RETRY_MS);
+}
+
+void mu__vars_send_abandon(struct mu__ctx *ctx, struct variables *v, mu__pid to,
+                           uint64_t variable, uint64_t transfer)
+{
+    const struct pending_abandon abandon = {
+        .to = to, .variable = variable, .transfer = transfer};
+
+    report_abandon(ctx, v, &abandon);
+}
+
+void mu__vars_abandon_batch(struct mu__ctx *ctx, struct variables *v,
+                            const struct write_batch *batch)
+{
+    const struct pending_abandon abandon = {.to = pid_of(v, batch->server),
+                                            .batch = batch->token};
+
+    report_abandon(ctx, v, &abandon);
 }
 
 static struct pending_abandon *take_first(struct mu__list *abandons)
@@ -68,7 +91,7 @@ void mu__vars_retry_abandons(struct mu__ctx *ctx, struct variables *v)
     v->abandons = (struct mu__list){NULL, NULL};
     v->abandons_count = 0;
     while ((at = take_first(&due)) != NULL) {
-        mu__vars_send_abandon(ctx, v, at->to, at->variable, at->transfer);
+        report_abandon(ctx, v, at);
         free(at);
     }
 }
@@ -78,7 +101,7 @@ void mu__vars_abandon_part(struct mu__ctx *ctx, struct variables *v,
 {
     const struct mu__variable_call *call = part->op->call;
 
-    if (!v->servers[part->server].up)
+    if (!v->servers[part->server]->up)
         return;
     if (part->step == OPENING && part->begun)
         mu__vars_send_abandon(ctx, v, pid_of(v, part->server), 0, part->transfer);

@@ -1,4 +1,4 @@
-/* What the files of the variables actor call of each other, by file. */
+/* What the files of this actor call of each other, by file. */
 #ifndef MU_ACTORS_VARIABLES_ACTIONS_H
 #define MU_ACTORS_VARIABLES_ACTIONS_H
 
@@ -6,27 +6,35 @@
 
 /* ---- variables.c ---- */
 
-/* A new operation, which the caller begins. -MU_ERANGE, -MU_ENOMEM, -MU_EEXHAUSTED. */
+/* A new operation of a call, which the caller begins. -MU_ERANGE, -MU_ENOMEM,
+ * -MU_EEXHAUSTED. */
 int mu__vars_plan(struct mu__ctx *ctx, struct variables *v,
                   struct mu__variable_call *call, struct operation **ret_op);
 
-/* Begin an operation. It may be completed and freed when this returns. */
-void mu__vars_begin(struct mu__ctx *ctx, struct variables *v, struct operation *op);
+/* Begin a call. False: it has ended already. */
+bool mu__vars_begin(struct mu__ctx *ctx, struct variables *v, struct operation *op);
 
-/* Send again soon what a link had no room for. */
-void mu__vars_retry_later(struct mu__ctx *ctx, struct variables *v);
+/* Set a timer, unless it is set. If the kernel has none left, the next event tries
+ * again. */
+void mu__vars_arm(struct mu__ctx *ctx, struct variables *v, enum timer timer,
+                  uint64_t delay_ms);
+void mu__vars_arm_at(struct mu__ctx *ctx, struct variables *v, enum timer timer,
+                     uint64_t due_ms);
 
 /* A part has nothing left to do in this phase, or at all: it rests. */
 void mu__vars_rest(struct mu__ctx *ctx, struct variables *v, struct op_part *part);
 
-/* Complete an operation's call, and free the operation. */
+/* Complete a call, and free its operation. */
 void mu__vars_complete(struct mu__ctx *ctx, struct variables *v, struct operation *op,
                        int code);
 
-/* Send to all servers what fits into their windows. */
-void mu__vars_pump_all(struct mu__ctx *ctx, struct variables *v);
+/* End the opens that reopen variables for an operation. */
+void mu__vars_drop_inners(struct mu__ctx *ctx, struct variables *v,
+                          struct operation *op);
 
 /* ---- flights.c ---- */
+
+enum { RETRY_MS = 5 };      /* after a link had no room */
 
 /* Into and out of the queue of a part's server, in which parts with something to send
  * stand. */
@@ -34,22 +42,77 @@ void mu__vars_enqueue(struct variables *v, struct op_part *part);
 void mu__vars_dequeue(struct variables *v, struct op_part *part);
 void mu__vars_unstage(struct variables *v, struct op_part *part);
 
+int mu__vars_flights_init(struct variables *v);     /* -MU_ENOMEM */
+
+/* A flight that is counted, without bytes. NULL: out of memory. */
+struct flight *mu__vars_flight_new(struct variables *v, uint32_t server,
+                                   enum queue queue, uint16_t answer);
+
+/* So many more bytes of a flight are under way; or fewer. */
+void mu__vars_note_sent(struct variables *v, struct flight *flight, uint32_t size);
+void mu__vars_note_arrived(struct variables *v, struct flight *flight, uint32_t size);
+
 /* Free a flight; returns what it was. */
 struct flight mu__vars_end_flight(struct variables *v, struct flight *flight);
 
-/* Ignore the answers under way of an operation, or of one of its parts (NULL: all). */
+/* Ignore the answers under way of a call, or of one of its parts (NULL: all). */
 void mu__vars_disown_flights(struct variables *v, struct operation *op,
                              const struct op_part *part);
-struct flight *mu__vars_flight_new(struct variables *v);
-void mu__vars_count_flight(struct variables *v, const struct flight *flight);
 
-/* The flight that a message is about; NULL when there is none. */
-struct flight *mu__vars_find_flight(struct variables *v, const struct mu__msg *msg,
+/* By token, or by the message that is about it; NULL when there is none. */
+struct flight *mu__vars_flight_of(const struct variables *v, uint64_t token);
+struct flight *mu__vars_find_flight(const struct variables *v, const struct mu__msg *msg,
                                     uint64_t token);
 
 /* The same for an answer, which ends the flight; false when there is none. */
 bool mu__vars_end_answered_flight(struct variables *v, const struct mu__msg *msg,
                                   uint64_t token, struct flight *ret_flight);
+
+/* Send to all servers what fits into their windows; after an event, to the server that it
+ * came from, or to all. */
+void mu__vars_pump_all(struct mu__ctx *ctx, struct variables *v);
+void mu__vars_go_on(struct mu__ctx *ctx, struct variables *v, uint32_t server);
+
+/* ---- batches.c ---- */
+
+/* Cut what a run writes into batches, and sort it by server. After an error, too, its
+ * writes are whole, and batches may be there. */
+int mu__vars_plan_batches(struct mu__ctx *ctx, struct variables *v,
+                          struct operation *op);
+void mu__vars_take_out_batch(struct write_batch *batch);
+void mu__vars_put_batch_last(struct mu__list *list, struct write_batch *batch);
+void mu__vars_put_batch_first(struct mu__list *list, struct write_batch *batch);
+
+/* The queue of a batch that has not begun. */
+struct mu__list *mu__vars_queue_of(const struct variables *v,
+                                   const struct write_batch *batch);
+
+/* Let a batch begin with its first piece, for the first time or again. Nothing of it is
+ * under way any more. */
+void mu__vars_rewind_batch(struct variables *v, struct write_batch *batch);
+
+/* Send the next piece of the batch that is next. 0: there is none, or its window is full;
+ * 1: it was sent, or its run has failed; or the code of a failure that passes. */
+int mu__vars_send_batch(struct mu__ctx *ctx, struct variables *v, uint32_t index,
+                        enum queue queue);
+
+/* ---- runs.c ---- */
+
+void mu__vars_on_effects_send(struct mu__ctx *ctx, void *state, struct mu__msg *msg);
+void mu__vars_on_effect_written(struct mu__ctx *ctx, void *state, struct mu__msg *msg);
+
+/* A run has failed: `error` names its server, or is without one. */
+void mu__vars_fail_run(struct mu__ctx *ctx, struct variables *v, struct operation *op,
+                       const mu_error *error);
+
+/* The link of a server is down: its batches may be sent again, or their runs fail. */
+void mu__vars_recall_batches(struct mu__ctx *ctx, struct variables *v, uint32_t server);
+void mu__vars_send_again(struct variables *v, struct write_batch *batch);
+void mu__vars_wake_resting(struct mu__ctx *ctx, struct variables *v);
+void mu__vars_check_timeouts(struct mu__ctx *ctx, struct variables *v);
+
+/* Free all runs, and do not touch what belongs to the worker, which may have ended. */
+void mu__vars_drop_runs(struct mu__ctx *ctx, struct variables *v);
 
 /* ---- opens.c ---- */
 
@@ -57,8 +120,8 @@ bool mu__vars_end_answered_flight(struct variables *v, const struct mu__msg *msg
  * replaced. */
 void mu__vars_begin_open(struct variables *v, struct operation *op, uint64_t replaces);
 
-/* Go to the next phase of an open while all of its parts rest. */
-void mu__vars_go_through(struct mu__ctx *ctx, struct variables *v, struct operation *op);
+/* A part rests: go to the next phase of its open while all of its parts do. */
+void mu__vars_go_through(struct mu__ctx *ctx, struct variables *v, struct op_part *part);
 
 /* Whether a part of an open leaves it to others to create its shard: it may wait long. */
 bool mu__vars_requests_existing(const struct op_part *part);
@@ -75,7 +138,7 @@ void mu__vars_take_absent(struct mu__ctx *ctx, struct variables *v,
 void mu__vars_lose_in_open(struct mu__ctx *ctx, struct variables *v,
                            struct operation *op, uint32_t server);
 
-/* ---- servers.c, lost_servers.c ---- */
+/* ---- servers.c ---- */
 
 /* Learn the servers known at the start; `options` may be NULL. mu__vars_servers_done is
  * due after a failure, too. */
@@ -83,14 +146,12 @@ int mu__vars_servers_init(struct mu__ctx *ctx, struct variables *v,
                           const struct mu__variables_options *options);
 void mu__vars_servers_done(struct variables *v);
 
-/* Servers up to an index; their queues stay where they are. */
+/* So many servers. -MU_ERANGE, -MU_ENOMEM. */
 int mu__vars_need_servers(struct mu__ctx *ctx, struct variables *v, uint32_t count);
 void mu__vars_on_node_up(struct mu__ctx *ctx, void *state, struct mu__msg *msg);
 void mu__vars_on_node_down(struct mu__ctx *ctx, void *state, struct mu__msg *msg);
 void mu__vars_on_node_trouble(struct mu__ctx *ctx, void *state, struct mu__msg *msg);
 void mu__vars_on_cluster_moved(struct mu__ctx *ctx, void *state, struct mu__msg *msg);
-
-enum { LOST_TOKEN = 1 };        /* of `lost_timer`; operations begin behind it */
 
 bool mu__vars_is_lost(struct mu__ctx *ctx, const struct variables *v, uint32_t server);
 
@@ -104,9 +165,10 @@ void mu__vars_lost_tick(struct mu__ctx *ctx, struct variables *v);
 
 /* ---- failures.c ---- */
 
-/* Whether an error of the operation names the part's server: it owes an answer, or it is
- * down and will be needed. */
-bool mu__vars_needs_server(const struct variables *v, const struct op_part *part);
+/* Whether an error of an operation may name a server: it owes an answer, or it is down
+ * and will be needed. */
+bool mu__vars_waits_for(const struct variables *v, const struct operation *op,
+                        uint32_t server);
 
 /* The operation needs lost servers. */
 void mu__vars_fail_by_loss(struct mu__ctx *ctx, struct variables *v,
@@ -116,22 +178,27 @@ void mu__vars_fail_by_loss(struct mu__ctx *ctx, struct variables *v,
 void mu__vars_fail(struct mu__ctx *ctx, struct variables *v, struct operation *op,
                    uint32_t server, int code, const char *reason);
 
+/* The same; the reason is `before`, the server with its address, `after`. */
+void mu__vars_fail_at(struct mu__ctx *ctx, struct variables *v, struct operation *op,
+                      uint32_t server, int code, const char *before, const char *after);
+
 /* A server has answered with an error; has answered something else than was asked; was
  * lost before it answered what must not be repeated. */
 void mu__vars_fail_by_answer(struct mu__ctx *ctx, struct variables *v,
-                             struct op_part *part, uint32_t code, struct mu__view reason);
+                             struct operation *op, uint32_t server, uint32_t code,
+                             struct mu__view reason);
 void mu__vars_fail_bad_answer(struct mu__ctx *ctx, struct variables *v,
                               struct op_part *part);
 void mu__vars_fail_unknown(struct mu__ctx *ctx, struct variables *v,
-                           struct op_part *part);
+                           struct operation *op, uint32_t server);
 
 /* The variable was created anew while it was written. */
 void mu__vars_fail_replaced(struct mu__ctx *ctx, struct variables *v,
                             struct op_part *part);
 
-/* A part's server does not have the shard. */
+/* A server does not have a shard. */
 void mu__vars_fail_forgotten(struct mu__ctx *ctx, struct variables *v,
-                             struct op_part *part);
+                             struct operation *op, uint32_t server);
 
 /* With the error of an inner operation. */
 void mu__vars_fail_as(struct mu__ctx *ctx, struct variables *v, struct operation *op,
@@ -140,15 +207,17 @@ void mu__vars_fail_as(struct mu__ctx *ctx, struct variables *v, struct operation
 /* Some servers have their shards of the variable, and others have lost theirs. */
 void mu__vars_fail_lost(struct mu__ctx *ctx, struct variables *v, struct operation *op);
 
-/* The call's timeout has passed. */
+/* The timeout of a call has passed, or of a run. */
 void mu__vars_fail_by_timeout(struct mu__ctx *ctx, struct variables *v,
                               struct operation *op);
 
 /* ---- abandons.c ---- */
 
-/* Tell a server that an open, a creation or an assign was given up. */
+/* Tell a server that an open, a creation or an assign was given up; or a batch. */
 void mu__vars_send_abandon(struct mu__ctx *ctx, struct variables *v, mu__pid to,
                            uint64_t variable, uint64_t transfer);
+void mu__vars_abandon_batch(struct mu__ctx *ctx, struct variables *v,
+                            const struct write_batch *batch);
 
 /* The same of what a part has begun and will not finish. */
 void mu__vars_abandon_part(struct mu__ctx *ctx, struct variables *v,
@@ -160,17 +229,18 @@ void mu__vars_drop_abandons(struct variables *v);
 
 /* ---- reopen.c ---- */
 
-/* A part's server does not know the shard: open the variable by its name, and go on. */
+/* A server does not know the shard of a part, or one that a batch writes to: open the
+ * variable by its name, and go on. The operation may have failed when this returns. */
 void mu__vars_reopen(struct mu__ctx *ctx, struct variables *v, struct op_part *part);
+void mu__vars_reopen_batch(struct mu__ctx *ctx, struct variables *v,
+                           struct write_batch *batch);
 
 /* True: the shard that took a write was replaced since, and the operation has failed. */
 bool mu__vars_fail_if_replaced(struct mu__ctx *ctx, struct variables *v,
                                struct op_part *part);
 
-/* An open for another operation, or for a VAR_REOPEN, has ended, and is out of all
- * lists. */
+/* An open for another operation has ended, and is out of all lists. */
 void mu__vars_reopened(struct mu__ctx *ctx, struct variables *v,
                        const struct operation *op, int code);
-void mu__vars_on_reopen(struct mu__ctx *ctx, void *state, struct mu__msg *msg);
 
 #endif

@@ -21,7 +21,7 @@ static void task_text(uint32_t server, char *out, size_t size)
 static void server_text(const struct variables *v, uint32_t server, char *out,
                         size_t size)
 {
-    const char *address = v->servers[server].address;
+    const char *address = v->servers[server]->address;
 
     if (address == NULL)
         task_text(server, out, size);
@@ -79,7 +79,7 @@ static uint32_t line_add_tasks(struct line *line, const struct operation *op,
 static void line_add_server(struct line *line, const struct variables *v, uint32_t server,
                             uint64_t waited_ms)
 {
-    const struct variable_server *s = &v->servers[server];
+    const struct variable_server *s = v->servers[server];
     char server_name[SERVER_TEXT_MAX];
     char text[SERVER_TEXT_MAX + TROUBLE_BYTES_MAX + 64];
 
@@ -95,98 +95,120 @@ static void line_add_server(struct line *line, const struct variables *v, uint32
 
 /* ---- Failing ---- */
 
-/* End an operation with the error that is in its call. */
-static void end(struct mu__ctx *ctx, struct variables *v, struct operation *op)
+static void end_with_error(struct mu__ctx *ctx, struct variables *v,
+                           struct operation *op, const mu_error *error)
 {
+    v->pump_all_due = true;
+    if (op->run != NULL) {
+        mu__vars_fail_run(ctx, v, op, error);
+        return;
+    }
     for (uint32_t i = 0; i < op->parts_count; i++)
         mu__vars_abandon_part(ctx, v, &op->parts[i]);
-    v->pump_all_due = true;
-    mu__vars_complete(ctx, v, op, op->call->call.error.code);
+    op->call->call.error = *error;
+    mu__vars_complete(ctx, v, op, error->code);
 }
 
 /* The error came from `server`. */
 static void end_failed(struct mu__ctx *ctx, struct variables *v, struct operation *op,
-                       uint32_t server)
+                       uint32_t server, mu_error *error)
 {
-    mu_error *error = &op->call->call.error;
-
     task_text(server, error->task, sizeof error->task);
     error->kind = MU_ERROR_SERVER;
-    end(ctx, v, op);
+    end_with_error(ctx, v, op, error);
+}
+
+static void set_operation_error(const struct operation *op, int code,
+                                const char *reason, mu_error *ret_error)
+{
+    if (op->run != NULL)
+        (void)mu_error_set(ret_error, code, "what the run wrote: %s", reason);
+    else
+        (void)mu_error_set(ret_error, code, "variable %s: %s: %s", op->call->name,
+                           op->rule->verb, reason);
 }
 
 void mu__vars_fail(struct mu__ctx *ctx, struct variables *v, struct operation *op,
                    uint32_t server, int code, const char *reason)
 {
-    (void)mu_error_set(&op->call->call.error, code, "variable %s: %s: %s", op->call->name,
-                       op->rule->verb, reason);
-    end_failed(ctx, v, op, server);
+    mu_error error;
+
+    set_operation_error(op, code, reason, &error);
+    end_failed(ctx, v, op, server, &error);
+}
+
+void mu__vars_fail_at(struct mu__ctx *ctx, struct variables *v, struct operation *op,
+                      uint32_t server, int code, const char *before, const char *after)
+{
+    char text[SERVER_TEXT_MAX + MU__ERROR_TEXT_MAX + 128];
+    char server_name[SERVER_TEXT_MAX];
+
+    server_text(v, server, server_name, sizeof server_name);
+    (void)snprintf(text, sizeof text, "%s%s%s", before, server_name, after);
+    mu__vars_fail(ctx, v, op, server, code, text);
 }
 
 void mu__vars_fail_by_answer(struct mu__ctx *ctx, struct variables *v,
-                             struct op_part *part, uint32_t code, struct mu__view reason)
+                             struct operation *op, uint32_t server, uint32_t code,
+                             struct mu__view reason)
 {
     char message[MU__ERROR_TEXT_MAX + 1];
     char text[sizeof message + 64];
 
     mu__view_copy(reason, message, sizeof message);
-    (void)snprintf(text, sizeof text, "on /job:ps/task:%" PRIu32 ": %s", part->server,
-                   message);
-    mu__vars_fail(ctx, v, part->op, part->server, -(int)code, text);
+    if (op->run != NULL) {
+        (void)snprintf(text, sizeof text, " refused it: %s", message);
+        mu__vars_fail_at(ctx, v, op, server, -(int)code, "", text);
+        return;
+    }
+    (void)snprintf(text, sizeof text, "on /job:ps/task:%" PRIu32 ": %s", server, message);
+    mu__vars_fail(ctx, v, op, server, -(int)code, text);
 }
 
 void mu__vars_fail_forgotten(struct mu__ctx *ctx, struct variables *v,
-                             struct op_part *part)
+                             struct operation *op, uint32_t server)
 {
-    mu__vars_fail_by_answer(ctx, v, part, MU_ENOTFOUND,
+    mu__vars_fail_by_answer(ctx, v, op, server, MU_ENOTFOUND,
                             mu__view_str("the server was restarted, or the variable "
                                          "created anew: it does not have it"));
-}
-
-/* The text: `before`, the part's server, `after`. */
-static void fail_at(struct mu__ctx *ctx, struct variables *v, struct op_part *part,
-                    int code, const char *before, const char *after)
-{
-    char text[SERVER_TEXT_MAX + 128];
-    char server_name[SERVER_TEXT_MAX];
-
-    server_text(v, part->server, server_name, sizeof server_name);
-    (void)snprintf(text, sizeof text, "%s%s%s", before, server_name, after);
-    mu__vars_fail(ctx, v, part->op, part->server, code, text);
 }
 
 void mu__vars_fail_bad_answer(struct mu__ctx *ctx, struct variables *v,
                               struct op_part *part)
 {
-    fail_at(ctx, v, part, -MU_EDATALOSS, "", " answered something else than was asked");
+    mu__vars_fail_at(ctx, v, part->op, part->server, -MU_EDATALOSS, "",
+                     " answered something else than was asked");
 }
 
-void mu__vars_fail_unknown(struct mu__ctx *ctx, struct variables *v, struct op_part *part)
+void mu__vars_fail_unknown(struct mu__ctx *ctx, struct variables *v,
+                           struct operation *op, uint32_t server)
 {
-    fail_at(ctx, v, part, -MU_EUNAVAILABLE, "",
-            " was lost before it answered: the outcome is unknown");
+    mu__vars_fail_at(ctx, v, op, server, -MU_EUNAVAILABLE, "",
+                     " was lost before it answered: the outcome is unknown");
 }
 
 void mu__vars_fail_replaced(struct mu__ctx *ctx, struct variables *v,
                             struct op_part *part)
 {
-    fail_at(ctx, v, part, -MU_EUNAVAILABLE, "the variable was created anew on ",
-            " before all of it was written: the outcome is unknown");
+    mu__vars_fail_at(ctx, v, part->op, part->server, -MU_EUNAVAILABLE,
+                     "the variable was created anew on ",
+                     " before all of it was written: the outcome is unknown");
 }
 
-/* The inner error's text without "variable w: open: ", with this operation's prefix. */
+/* The text of a call is the inner error's without "variable w: open: ". */
 void mu__vars_fail_as(struct mu__ctx *ctx, struct variables *v, struct operation *op,
                       const struct mu__variable_call *inner)
 {
-    const mu_error *error = &inner->call.error;
-    const char *reason = strstr(error->message, ": open: ");
+    const char *reason = op->run != NULL ? NULL
+                                         : strstr(inner->call.error.message, ": open: ");
+    mu_error error;
 
-    (void)mu_error_set(&op->call->call.error, error->code, "variable %s: %s: %s",
-                       op->call->name, op->rule->verb,
-                       reason == NULL ? error->message : reason + strlen(": open: "));
-    op->call->call.error.kind = error->kind;
-    memcpy(op->call->call.error.task, error->task, sizeof error->task);
-    end(ctx, v, op);
+    set_operation_error(op, inner->call.error.code,
+                        reason == NULL ? inner->call.error.message
+                                       : reason + strlen(": open: "), &error);
+    error.kind = inner->call.error.kind;
+    memcpy(error.task, inner->call.error.task, sizeof error.task);
+    end_with_error(ctx, v, op, &error);
 }
 
 static bool is_absent(const struct op_part *part)
@@ -203,30 +225,32 @@ void mu__vars_fail_lost(struct mu__ctx *ctx, struct variables *v, struct operati
 {
     struct line line = {.length = 0};
     uint32_t server = line_add_tasks(&line, op, op->creates ? is_made : is_absent);
+    mu_error error;
 
-    (void)mu_error_set(&op->call->call.error, -MU_EDATALOSS,
+    (void)mu_error_set(&error, -MU_EDATALOSS,
                        "variable \"%s\" lost its shards on %s in a restart; others have "
                        "theirs (MU_VARIABLE_RECREATE writes all of it anew)",
                        op->call->name, line.text);
-    end_failed(ctx, v, op, server);
+    end_failed(ctx, v, op, server, &error);
 }
 
 /* ---- Lost servers and timeouts ---- */
 
-bool mu__vars_needs_server(const struct variables *v, const struct op_part *part)
+static bool needs_server(const struct variables *v, const struct op_part *part)
 {
-    if (!v->servers[part->server].up && is_open(part->op) && !part->opened)
+    if (!v->servers[part->server]->up && is_open(part->op) && !part->opened)
         return true;
     return part->step != RESTING && !part->absent;
 }
 
-/* Whether an earlier part of the operation waits for the same server. */
-static bool named_before(const struct variables *v, const struct operation *op,
-                         uint32_t part)
+bool mu__vars_waits_for(const struct variables *v, const struct operation *op,
+                        uint32_t server)
 {
-    for (uint32_t i = 0; i < part; i++)
-        if (op->parts[i].server == op->parts[part].server &&
-            mu__vars_needs_server(v, &op->parts[i]))
+    for (struct write_batch *batch = op->batches; batch != NULL; batch = batch->sibling)
+        if (batch->server == server)
+            return true;
+    for (uint32_t i = 0; i < op->parts_count; i++)
+        if (op->parts[i].server == server && needs_server(v, &op->parts[i]))
             return true;
     return false;
 }
@@ -235,7 +259,7 @@ static bool named_before(const struct variables *v, const struct operation *op,
 static bool is_up(struct mu__ctx *ctx, const struct variables *v, uint32_t server)
 {
     (void)ctx;
-    return v->servers[server].up;
+    return v->servers[server]->up;
 }
 
 static bool is_down(struct mu__ctx *ctx, const struct variables *v, uint32_t server)
@@ -246,7 +270,7 @@ static bool is_down(struct mu__ctx *ctx, const struct variables *v, uint32_t ser
 /* It was connected: its process, or the way to it, is gone. */
 static bool is_away(struct mu__ctx *ctx, const struct variables *v, uint32_t server)
 {
-    return is_down(ctx, v, server) && v->servers[server].was_up;
+    return is_down(ctx, v, server) && v->servers[server]->was_up;
 }
 
 /* Names the servers in one state that an operation waits for; returns the first, or
@@ -260,18 +284,15 @@ static uint32_t name_servers(struct mu__ctx *ctx, const struct variables *v,
     uint32_t first = UINT32_MAX;
     uint32_t count = 0;
 
-    for (uint32_t i = 0; i < op->parts_count && count <= NAMED_MAX; i++) {
-        uint32_t server = op->parts[i].server;
-        uint64_t since_ms = v->servers[server].up ? op->began_ms
-                                                  : v->servers[server].down_ms;
+    for (uint32_t i = 0; i < v->servers_count && count <= NAMED_MAX; i++) {
+        uint64_t since_ms = v->servers[i]->up ? op->began_ms : v->servers[i]->down_ms;
 
-        if (!mu__vars_needs_server(v, &op->parts[i]) || !fits(ctx, v, server) ||
-            named_before(v, op, i))
+        if (!fits(ctx, v, i) || !mu__vars_waits_for(v, op, i))
             continue;
         if (count++ == 0)
-            first = server;
+            first = i;
         if (count <= NAMED_MAX)
-            line_add_server(line, v, server, mu__now_ms(ctx) - since_ms);
+            line_add_server(line, v, i, mu__now_ms(ctx) - since_ms);
         else
             line_add(line, ", and others");
     }
@@ -291,11 +312,32 @@ static void fail_absent(struct mu__ctx *ctx, struct variables *v, struct operati
 {
     struct line line = {.length = 0};
     uint32_t server = line_add_tasks(&line, op, is_absent);
+    mu_error error;
 
-    (void)mu_error_set(&op->call->call.error, -MU_EDEADLINE,
+    (void)mu_error_set(&error, -MU_EDEADLINE,
                        "variable \"%s\" does not exist on %s (it waits for its creator)",
                        op->call->name, line.text);
-    end_failed(ctx, v, op, server);
+    end_failed(ctx, v, op, server, &error);
+}
+
+/* A run's servers are up, and one has not taken its batch. */
+static void fail_slow(struct mu__ctx *ctx, struct variables *v, struct operation *op)
+{
+    const struct write_batch *batch = op->batches;
+    const char *how = "has not answered";
+    char text[96];
+
+    while (batch->sibling != NULL)
+        batch = batch->sibling;
+    if (batch->rested && batch->refused == 0)
+        how = "knows no supervisor and has refused it";
+    else if (batch->rested)
+        how = "has no room and has refused it";
+    (void)snprintf(text, sizeof text, " %s for %" PRIu32 ".%" PRIu32 " s", how,
+                   v->effect_wait_ms / 1000, v->effect_wait_ms % 1000 / 100);
+    mu__vars_fail_at(ctx, v, op, batch->server,
+                     batch->rested && batch->refused != 0 ? batch->refused
+                                                          : -MU_EUNAVAILABLE, "", text);
 }
 
 /* Names lost servers before those that never were there, then missing shards, then slow
@@ -303,11 +345,16 @@ static void fail_absent(struct mu__ctx *ctx, struct variables *v, struct operati
 void mu__vars_fail_by_timeout(struct mu__ctx *ctx, struct variables *v,
                               struct operation *op)
 {
+    bool is_run = op->run != NULL;
     struct line line = {.length = 0};
-    uint32_t server = name_servers(ctx, v, op, is_away, &line);
+    uint32_t server = name_servers(ctx, v, op, is_run ? is_down : is_away, &line);
 
     if (server != UINT32_MAX) {
         mu__vars_fail(ctx, v, op, server, -MU_EUNAVAILABLE, line.text);
+        return;
+    }
+    if (is_run) {
+        fail_slow(ctx, v, op);
         return;
     }
     server = name_servers(ctx, v, op, is_down, &line);

@@ -1,51 +1,89 @@
-/* Queues of the parts that wait for their server, and requests that are under way. */
+/* What is sent, and when: windows, the queues of servers, and requests under way. The way
+ * of all pieces of calls, which has to be fast, is in this file. */
 #include "actors/variables/actions.h"
 
+#include "actors/keep.h"
+#include "actors/ps/variable_store.h"
+
 #include <assert.h>
+#include <stdlib.h>
 
 /* ---- Queues ---- */
 
 void mu__vars_enqueue(struct variables *v, struct op_part *part)
 {
     if (!part->queued)
-        mu__list_append(&v->servers[part->server].queue, &part->node);
+        mu__list_append(&v->servers[part->server]->queues[CALLS], &part->node);
     part->queued = true;
 }
 
 void mu__vars_dequeue(struct variables *v, struct op_part *part)
 {
     if (part->queued)
-        mu__list_remove(&v->servers[part->server].queue, &part->node);
+        mu__list_remove(&v->servers[part->server]->queues[CALLS], &part->node);
     part->queued = false;
 }
 
 void mu__vars_unstage(struct variables *v, struct op_part *part)
 {
     if (part->staged)
-        v->servers[part->server].staged--;
+        v->servers[part->server]->staged--;
     part->staged = false;
 }
 
 /* ---- Flights ---- */
 
-struct flight *mu__vars_flight_new(struct variables *v)
+/* Two flights that differ modulo the former size differ modulo the new one. */
+static bool grow_flights(struct variables *v)
+{
+    uint32_t size = v->flights_size == 0 ? MU__FLIGHTS_MAX : v->flights_size * 2;
+    struct flight *flights = calloc(size, sizeof *flights);
+
+    if (flights == NULL)
+        return false;
+    for (uint32_t i = 0; i < v->flights_size; i++)
+        if (v->flights[i].token != 0)
+            flights[v->flights[i].token % size] = v->flights[i];
+    free(v->flights);
+    v->flights = flights;
+    v->flights_size = size;
+    return true;
+}
+
+int mu__vars_flights_init(struct variables *v)
+{
+    return grow_flights(v) ? 0 : -MU_ENOMEM;
+}
+
+struct flight *mu__vars_flight_new(struct variables *v, uint32_t server,
+                                   enum queue queue, uint16_t answer)
 {
     struct flight *flight;
 
-    assert(v->flights_count < MU__FLIGHTS_MAX);
+    if (v->flights_count >= v->flights_size / 4 * 3 && !grow_flights(v) &&
+        v->flights_count == v->flights_size)
+        return NULL;
     do {
-        flight = &v->flights[++v->token_last % MU__FLIGHTS_MAX];
+        flight = &v->flights[++v->token_last % v->flights_size];
     } while (flight->token != 0 || v->token_last == 0);
-    flight->token = v->token_last;
+    *flight = (struct flight){.token = v->token_last, .server = server, .queue = queue,
+                              .answer = answer};
+    v->flights_count++;
+    v->call_flights_count += queue == CALLS;
+    v->opens_count += answer == MU__VAR_OPENED;
     return flight;
 }
 
-void mu__vars_count_flight(struct variables *v, const struct flight *flight)
+void mu__vars_note_sent(struct variables *v, struct flight *flight, uint32_t size)
 {
-    v->flights_count++;
-    v->opens_count += flight->answer == MU__VAR_OPENED;
-    v->servers[flight->server].bytes_under_way += flight->size;
-    flight->part->op->flights++;
+    flight->size += size;
+    v->servers[flight->server]->under_way[flight->queue] += size;
+}
+
+void mu__vars_note_arrived(struct variables *v, struct flight *flight, uint32_t size)
+{
+    flight->size -= size;
+    v->servers[flight->server]->under_way[flight->queue] -= size;
 }
 
 struct flight mu__vars_end_flight(struct variables *v, struct flight *flight)
@@ -53,20 +91,28 @@ struct flight mu__vars_end_flight(struct variables *v, struct flight *flight)
     struct flight was = *flight;
 
     v->flights_count--;
+    v->call_flights_count -= was.queue == CALLS;
     v->opens_count -= was.answer == MU__VAR_OPENED;
-    v->servers[was.server].bytes_under_way -= was.size;
+    v->servers[was.server]->under_way[was.queue] -= was.size;
     if (was.part != NULL)
         was.part->op->flights--;
     *flight = (struct flight){.token = 0};
     return was;
 }
 
-struct flight *mu__vars_find_flight(struct variables *v, const struct mu__msg *msg,
+struct flight *mu__vars_flight_of(const struct variables *v, uint64_t token)
+{
+    struct flight *flight = &v->flights[token % v->flights_size];
+
+    return token == 0 || flight->token != token ? NULL : flight;
+}
+
+struct flight *mu__vars_find_flight(const struct variables *v, const struct mu__msg *msg,
                                     uint64_t token)
 {
-    struct flight *flight = &v->flights[token % MU__FLIGHTS_MAX];
+    struct flight *flight = mu__vars_flight_of(v, token);
 
-    if (token == 0 || flight->token != token || flight->answer != msg->kind ||
+    if (flight == NULL || flight->answer != msg->kind ||
         !mu__pid_equal(pid_of(v, flight->server), msg->from))
         return NULL;
     return flight;
@@ -86,7 +132,7 @@ bool mu__vars_end_answered_flight(struct variables *v, const struct mu__msg *msg
 void mu__vars_disown_flights(struct variables *v, struct operation *op,
                              const struct op_part *part)
 {
-    for (uint32_t i = 0; i < MU__FLIGHTS_MAX && op->flights > 0; i++) {
+    for (uint32_t i = 0; i < v->flights_size && op->flights > 0; i++) {
         struct op_part *flying = v->flights[i].part;
 
         if (flying == NULL || flying->op != op || (part != NULL && flying != part))
@@ -94,4 +140,213 @@ void mu__vars_disown_flights(struct variables *v, struct operation *op,
         v->flights[i].part = NULL;
         op->flights--;
     }
+}
+
+/* ---- Pieces of calls ---- */
+
+static bool will_stage(const struct op_part *part)
+{
+    return part->op->call->call.operation == MU__VARIABLE_ASSIGN &&
+           part->bytes > MU__PIECE_BYTES_MAX;
+}
+
+/* Opens that wait for a creator leave room for the creator's. */
+static uint32_t opens_max(const struct operation *op)
+{
+    return has_flag(op, MU_VARIABLE_EXISTING) ? MU__OPENS_MAX / 4 * 3 : MU__OPENS_MAX;
+}
+
+static bool may_send(struct variables *v, const struct op_part *part)
+{
+    const struct variable_server *server = v->servers[part->server];
+
+    if (v->call_flights_count >= MU__FLIGHTS_MAX ||
+        (part->step == OPENING && v->opens_count >= opens_max(part->op))) {
+        v->pump_all_due = true;
+        return false;
+    }
+    if (part->bytes > 0 && server->under_way[CALLS] >= MU__WINDOW_BYTES)
+        return false;
+    return !will_stage(part) || part->staged || server->staged < MU__STAGED_MAX;
+}
+
+static struct op_part *next_part(struct variables *v, uint32_t server)
+{
+    const struct mu__list *queue = &v->servers[server]->queues[CALLS];
+    struct op_part *part = MU__LIST_FIRST(queue, struct op_part, node);
+
+    while (part != NULL && !may_send(v, part))
+        part = MU__LIST_NEXT(part, struct op_part, node);
+    return part;
+}
+
+static int send_open(struct mu__ctx *ctx, struct variables *v, struct op_part *part,
+                     struct flight *flight)
+{
+    const struct mu__variable_call *call = part->op->call;
+    uint8_t dims[MU__DIMS_BYTES_MAX];
+    const struct mu__var_open body = {
+        .token = flight->token,
+        .name = mu__view_str(call->name),
+        .dtype = call->shape->dtype,
+        .dims = {dims, mu__shape_pack_dims(call->shape, dims)},
+        .shard = part->shard,
+        .shards = call->shape->shards,
+        .size = part->shard_bytes,
+        .existing = mu__vars_requests_existing(part),
+        .replaces = part->replaces,
+        .creation = part->shard != 0 && part->op->creates ? part->op->creation : 0,
+    };
+
+    part->transfer = flight->token;
+    return mu__send_body(ctx, pid_of(v, part->server), MU__VAR_OPEN, &body, sizeof body);
+}
+
+static int send_read(struct mu__ctx *ctx, struct variables *v, struct op_part *part,
+                     struct flight *flight)
+{
+    const struct mu__var_read body = {
+        .token = flight->token,
+        .variable = part->id,
+        .offset = flight->offset,
+        .size = flight->size,
+    };
+
+    return mu__send_body(ctx, pid_of(v, part->server), MU__VAR_READ, &body, sizeof body);
+}
+
+static int send_write(struct mu__ctx *ctx, struct variables *v, struct op_part *part,
+                      struct flight *flight)
+{
+    const struct mu__variable_call *call = part->op->call;
+    struct mu__var_write body = {
+        .token = flight->token,
+        .variable = is_open(part->op) ? call->ids[part->shard] : part->id,
+        .operation = part->write,
+        .offset = flight->offset,
+        .rate = call->rate,
+        .momentum = call->momentum,
+    };
+
+    if (!part->begun && !is_open(part->op))
+        part->transfer = flight->token;
+    body.transfer = part->transfer;
+    if (flight->size > 0)
+        body.data = (struct mu__view){
+            (const uint8_t *)call->source + part->offset + flight->offset, flight->size};
+    return mu__send_body(ctx, pid_of(v, part->server), MU__VAR_WRITE, &body, sizeof body);
+}
+
+static uint16_t answer_to(const struct op_part *part)
+{
+    if (part->step == OPENING)
+        return MU__VAR_OPENED;
+    return part->write == 0 ? MU__VAR_DATA : MU__VAR_WRITTEN;
+}
+
+/* Send the next piece of a part. */
+static int send_piece(struct mu__ctx *ctx, struct variables *v, struct op_part *part)
+{
+    uint64_t left = part->bytes - part->sent;
+    struct flight *flight =
+        mu__vars_flight_new(v, part->server, CALLS, answer_to(part));
+    int rv;
+
+    if (flight == NULL)
+        return -MU_ENOMEM;
+    flight->part = part;
+    part->op->flights++;
+    flight->offset = part->sent;
+    mu__vars_note_sent(v, flight, left < MU__PIECE_BYTES_MAX ? (uint32_t)left
+                                                             : MU__PIECE_BYTES_MAX);
+    if (part->step == OPENING)
+        rv = send_open(ctx, v, part, flight);
+    else if (part->write == 0)
+        rv = send_read(ctx, v, part, flight);
+    else
+        rv = send_write(ctx, v, part, flight);
+    if (rv != 0) {
+        (void)mu__vars_end_flight(v, flight);
+        return rv;
+    }
+    part->begun = true;
+    part->sent += flight->size;
+    if (will_stage(part) && !part->staged) {
+        part->staged = true;
+        v->servers[part->server]->staged++;
+    }
+    return 0;
+}
+
+/* Whether this node has not proven that it may do what the part does. */
+static bool fail_forbidden(struct mu__ctx *ctx, struct variables *v,
+                           struct op_part *part)
+{
+    uint16_t kind = part->step == OPENING ? MU__VAR_OPEN
+                    : part->write == 0    ? MU__VAR_READ
+                                          : MU__VAR_WRITE;
+    mu_error error = {0};
+
+    if (!mu__send_is_forbidden(ctx, v->servers[part->server]->node, kind, &error))
+        return false;
+    mu__vars_fail(ctx, v, part->op, part->server, -MU_EPERMISSION, error.message);
+    return true;
+}
+
+/* Send a piece of the next part; parts take turns. As mu__vars_send_batch. */
+static int send_part(struct mu__ctx *ctx, struct variables *v, uint32_t server)
+{
+    struct op_part *part = next_part(v, server);
+    int rv;
+
+    if (part == NULL)
+        return 0;
+    mu__vars_dequeue(v, part);
+    if (fail_forbidden(ctx, v, part))
+        return 1;
+    rv = send_piece(ctx, v, part);
+    if (rv != 0 && !mu__send_is_transient(rv)) {
+        mu__vars_fail(ctx, v, part->op, server, rv, "a message could not be sent");
+        return 1;
+    }
+    if (has_more(part))
+        mu__vars_enqueue(v, part);
+    return rv == 0 ? 1 : rv;
+}
+
+/* ---- Servers ---- */
+
+/* Send to a server what its windows have room for. */
+static void pump_server(struct mu__ctx *ctx, struct variables *v, uint32_t server)
+{
+    enum queue queue = CALLS;
+    unsigned idle = 0;
+
+    while (v->servers[server]->up && idle < QUEUES) {
+        int rv = queue == CALLS ? send_part(ctx, v, server)
+                               : mu__vars_send_batch(ctx, v, server, queue);
+
+        if (rv < 0) {
+            mu__vars_arm(ctx, v, RETRY, RETRY_MS);
+            return;
+        }
+        idle = rv == 0 ? idle + 1 : 0;
+        queue = queue + 1 == QUEUES ? CALLS : queue + 1;
+    }
+}
+
+void mu__vars_pump_all(struct mu__ctx *ctx, struct variables *v)
+{
+    v->pump_all_due = false;
+    v->pumped_first++;
+    for (uint32_t i = 0; i < v->servers_count; i++)
+        pump_server(ctx, v, (v->pumped_first + i) % v->servers_count);
+}
+
+void mu__vars_go_on(struct mu__ctx *ctx, struct variables *v, uint32_t server)
+{
+    if (v->pump_all_due)
+        mu__vars_pump_all(ctx, v);
+    else
+        pump_server(ctx, v, server);
 }

@@ -1,33 +1,54 @@
-/* What the program's side of the parameter servers is made of:
+/* What the client of the parameter servers is made of:
  *
- *     variables.c          the actor: an operation is planned, sent, answered, completed
- *     flights.c            queues of parts, and requests that are under way
+ *     variables.c          the actor: calls are planned, answered, completed
  *     opens.c              how an open goes from phase to phase
- *     servers.c            where the servers are; lost_servers.c: those that stay away
+ *     batches.c            what a run writes: its list, its batches, their pieces
+ *     runs.c               the course of a run's batches: answers, timeouts, the end
+ *     flights.c            windows, queues, and requests that are under way
+ *     servers.c            where the servers are, and those that stay away
  *     failures.c           how an operation fails, and whom its error names
  *     abandons.c           telling servers what was given up
  *     reopen.c             variables that a server has lost
  *
  * What these files call of each other is in actions.h.
  *
- * A call becomes an operation with one part for each shard. A part that has something to
- * send stands in the queue of its server; what was sent and is not answered is a flight.
- * A part that does not rest is in a queue or has a flight, or both: so it always goes on.
- * When all of its parts rest an operation is over; an open goes on to its next phase.
+ * There are two kinds of operation. A call has one part for each shard; the writes of a
+ * run are one batch for each server. A part or a batch that has something to send stands
+ * in a queue of its server; what was sent and is not answered is a flight: a piece of a
+ * part, or all that was sent of a batch.
  *
- * Servers answer in the order in which they are asked (opens aside), and links keep
- * order, so the answers of a part always make up a prefix: `done` bytes of it. */
+ * A part that does not rest is in a queue or has a flight, or both: so it always goes on.
+ * When all of its parts rest a call is over; an open goes on to its next phase. Servers
+ * answer calls in the order in which they are asked (opens aside), and links keep order,
+ * so the answers of a part always make up a prefix: `done` bytes of it.
+ *
+ * A batch of a single message is never active:
+ *
+ *     SINGLES ----------------------------> FLYING --> (answered)
+ *     LARGES --> ACTIVE (piece by piece) ---^  |
+ *        ^---------^------ RESTING <-----------'   the server said: again
+ *
+ * Calls, single messages and pieces of large batches take turns and have windows of their
+ * own, so that none waits for the others'. Few large batches are active at a time: of
+ * each a part that its server has not reported may be under way, and these must not fill
+ * the window. */
 #ifndef MU_ACTORS_VARIABLES_INTERNAL_H
 #define MU_ACTORS_VARIABLES_INTERNAL_H
 
 #include "actors/messages.h"
+#include "actors/variables/effects.h"
 #include "actors/variables/variables.h"
 #include "runtime/base/list.h"
 
-enum { TROUBLE_BYTES_MAX = 128 };
+/* The actor's timers; also their tokens. Operations are numbered behind them, which are
+ * the tokens of their timeouts. */
+enum timer { RETRY, AGAIN, TIMEOUT, LOST, TIMERS };
 
-/* A kind of operation: how it writes (0: it reads), and whether its requests may be
- * repeated after their server was lost. */
+/* The queues of a server, which take turns; each has a window of its own. */
+enum queue { CALLS, SINGLES, LARGES, QUEUES };
+
+/* A kind of call: how it writes (0: it reads), and whether its requests may be repeated
+ * after their server was lost. */
 struct rule {
     const char *verb;
     uint32_t write;
@@ -82,17 +103,47 @@ struct op_part {
     uint64_t version;       /* from the last answer */
 };
 
+/* All writes of a run to one server. */
+struct write_batch {
+    struct mu__list_node node;  /* in the list `in` */
+    struct mu__list *in;        /* NULL: in none, since it was answered */
+    struct write_batch *sibling;    /* the next of the same run */
+    struct operation *op;
+    uint32_t server;
+    enum queue queue;
+    uint32_t writes_count;
+    struct mu__effect *first;   /* its writes follow each other */
+    struct mu__effect *last;
+    uint64_t token;             /* of its flight; 0: not begun */
+    const struct mu__effect *at;    /* the next piece: of this write, */
+    uint64_t offset;                /* from here */
+    uint32_t writes_left;           /* `at` included */
+    uint32_t pieces;            /* sent in this try */
+    int refused;                /* if `rested`: the server's code; 0: it knows no
+                                   supervisor */
+    bool rested;
+    uint64_t due_ms;            /* RESTING */
+    uint32_t reopening;         /* variables that are being reopened; if any, it is in no
+                                   list */
+    unsigned reopens;
+};
+
+/* Of a call, or of a run. */
 struct operation {
     struct mu__list_node node;
-    struct mu__variable_call *call;
-    struct operation *inner;    /* the open that reopens its variable; NULL: none */
-    struct operation *outer;    /* the operation that an inner one is for */
-    struct mu__reopen *request; /* of a VAR_REOPEN; NULL: none */
-    mu__pid requester;      /* of the VAR_REOPEN */
+    uint64_t began_ms;
+    uint32_t inners;            /* opens under way that reopen its variables */
+    struct mu_run *run;         /* NULL: a call. These three: of a run. */
+    struct mu__msg *answer;     /* EFFECTS_SENT, in the memory of the EFFECTS_SEND */
+    mu__pid requester;
+    struct write_batch *batches;    /* those that are not applied yet */
+    struct mu__variable_call *call; /* This and below: of a call. */
+    struct operation *outer;    /* the operation that an inner one is for, */
+    struct write_batch *batch;  /* of a run: its batch, */
+    struct mu__opened_variable *opened; /* and the variable */
     unsigned reopens;
     const struct rule *rule;
     uint64_t id;
-    uint64_t began_ms;
     uint32_t flights;
     uint32_t parts_left;    /* parts that do not rest */
     enum open_phase phase;  /* this and below: OPEN. */
@@ -108,6 +159,8 @@ struct operation {
     struct op_part parts[];
 };
 
+enum { TROUBLE_BYTES_MAX = 128 };
+
 struct variable_server {
     uint32_t node;
     bool up;
@@ -115,34 +168,45 @@ struct variable_server {
     uint64_t down_ms;       /* since when, if not up */
     char *address;          /* NULL: not known */
     char trouble[TROUBLE_BYTES_MAX];
-    struct mu__list queue;  /* of parts that have something to send */
-    uint64_t bytes_under_way;
-    uint32_t staged;
+    struct mu__list queues[QUEUES]; /* parts with something to send; batches that have
+                                       not begun */
+    struct mu__list active; /* batches of which a part was sent; */
+    struct mu__list flying; /* all was sent, and it is not answered */
+    uint64_t under_way[QUEUES]; /* bytes, or weight, of what is sent and not reported */
+    uint32_t staged;        /* assigns in several pieces */
+    struct write_batch *planned;    /* while a run is planned: its batch for it */
 };
 
 struct flight {
     uint64_t token;         /* 0: free */
-    struct op_part *part;   /* NULL: the answer is ignored */
-    uint64_t offset;        /* in the part */
-    uint32_t size;
+    struct op_part *part;   /* of a call; */
+    struct write_batch *batch;  /* of a run; both NULL: the answer is ignored */
+    uint64_t offset;        /* of the piece in the part; the weight of all that was sent
+                               of the batch */
+    uint32_t size;          /* under way */
     uint32_t server;
+    enum queue queue;
     uint16_t answer;        /* kind of message that ends it */
 };
 
 /* The actor's state. */
 struct variables {
-    struct variable_server *servers; /* by task index */
+    struct variable_server **servers;   /* by task index; each stays where it is */
     uint32_t servers_count;
-    struct flight *flights;     /* by token modulo MU__FLIGHTS_MAX */
+    uint32_t server_lost_ms;    /* 0: servers are never lost */
+    uint32_t effect_wait_ms;
+    uint32_t away_count;        /* servers that were up and are not */
+    struct flight *flights;     /* by token modulo its size, a power of two */
+    uint32_t flights_size;
     uint32_t flights_count;
+    uint32_t call_flights_count;
     uint32_t opens_count;
     uint64_t token_last;
     uint64_t id_last;
-    struct mu__list operations; /* the latest first */
-    uint64_t retry_timer;
-    uint32_t server_lost_ms;    /* 0: servers are never lost */
-    uint32_t away_count;        /* servers that were up and are not */
-    uint64_t lost_timer;        /* for the next server to be lost; 0: not set */
+    struct mu__list calls;      /* operations, the latest first */
+    struct mu__list runs;       /* operations, by deadline */
+    struct mu__list resting;    /* batches that were refused, by time */
+    uint64_t timers[TIMERS];    /* 0: not set */
     struct mu__list abandons;   /* of struct pending_abandon, the latest first */
     uint32_t abandons_count;
     bool pump_all_due;       /* pump all servers after this event: an operation failed,
@@ -152,9 +216,10 @@ struct variables {
                                turn */
 };
 
-static inline struct operation *first_operation(const struct variables *v)
+/* The first of `calls` or `runs`. */
+static inline struct operation *first_operation(const struct mu__list *list)
 {
-    return MU__LIST_FIRST(&v->operations, struct operation, node);
+    return MU__LIST_FIRST(list, struct operation, node);
 }
 
 static inline struct operation *next_operation(const struct operation *op)
@@ -174,18 +239,12 @@ static inline bool has_flag(const struct operation *op, unsigned flag)
 
 static inline mu__pid pid_of(const struct variables *v, uint32_t server)
 {
-    return (mu__pid){v->servers[server].node, MU__PS};
+    return (mu__pid){v->servers[server]->node, MU__PS};
 }
 
 static inline bool has_more(const struct op_part *part)
 {
     return !part->begun || (part->step == MOVING && part->sent < part->bytes);
-}
-
-static inline void unpark(struct op_part *part)
-{
-    if (part->op->parked == part)
-        part->op->parked = NULL;
 }
 
 #endif

@@ -18,6 +18,12 @@ bool mu__vars_has_absent(const struct operation *op)
     return false;
 }
 
+static void unpark(struct op_part *part)
+{
+    if (part->op->parked == part)
+        part->op->parked = NULL;
+}
+
 static void begin_step(struct variables *v, struct op_part *part, enum step step)
 {
     part->op->parts_left += part->step == RESTING;
@@ -210,8 +216,11 @@ static bool (*const after[])(struct mu__ctx *ctx, struct variables *v,
     [COMMIT] = after_commit,
 };
 
-void mu__vars_go_through(struct mu__ctx *ctx, struct variables *v, struct operation *op)
+void mu__vars_go_through(struct mu__ctx *ctx, struct variables *v, struct op_part *part)
 {
+    struct operation *op = part->op;
+
+    unpark(part);
     while (op->parts_left == 0)
         if (!after[op->phase](ctx, v, op))
             return;
@@ -251,7 +260,7 @@ void mu__vars_take_absent(struct mu__ctx *ctx, struct variables *v, struct fligh
         return;
     op = part->op;
     if (has_flag(op, MU__VARIABLE_REOPEN)) {
-        mu__vars_fail_forgotten(ctx, v, part);
+        mu__vars_fail_forgotten(ctx, v, op, part->server);
         return;
     }
     part->absent = true;

@@ -9,12 +9,13 @@
  * unknown. */
 #include "actors/variables/actions.h"
 
-#include "actors/keep.h"
+#include "actors/variables/opened_variable.h"
 
 #include <stdlib.h>
 
 enum { REOPENS_MAX = 8 };       /* of one operation; more are not expected */
 
+/* The call of an open that reopens a variable. */
 struct inner {
     struct mu__variable_call call;  /* first: the operation's call points here */
     uint64_t ids[];
@@ -23,41 +24,42 @@ struct inner {
 /* ---- The open ---- */
 
 /* It has no timeout of its own: the outer operation ends it. */
-static struct mu__variable_call *inner_call(const struct operation *outer)
+static struct mu__variable_call *inner_call(const char *name,
+                                            const struct mu__shape *shape,
+                                            uint32_t servers_count)
 {
-    const struct mu__variable_call *call = outer->call;
     struct inner *inner =
-        calloc(1, sizeof *inner + outer->parts_count * sizeof inner->ids[0]);
+        calloc(1, sizeof *inner + shape->shards * sizeof inner->ids[0]);
 
     if (inner == NULL)
         return NULL;
     inner->call = (struct mu__variable_call){
         .call = {.operation = MU__VARIABLE_OPEN, .timeout_ms = -1},
-        .name = call->name,
-        .shape = call->shape,
-        .servers_count = call->servers_count,
+        .name = name,
+        .shape = shape,
+        .servers_count = servers_count,
         .flags = MU_VARIABLE_EXISTING | MU__VARIABLE_REOPEN,
         .ids = inner->ids,
     };
     return &inner->call;
 }
 
-static int begin_inner(struct mu__ctx *ctx, struct variables *v, struct operation *outer)
+/* NULL: that is not possible; *ret_code says why. */
+static struct operation *plan_inner(struct mu__ctx *ctx, struct variables *v,
+                                    struct operation *outer,
+                                    struct mu__variable_call *call, int *ret_code)
 {
-    struct mu__variable_call *call = inner_call(outer);
-    int rv;
+    struct operation *inner = NULL;
 
-    if (call == NULL)
-        return -MU_ENOMEM;
-    rv = mu__vars_plan(ctx, v, call, &outer->inner);
-    if (rv != 0) {
+    *ret_code = call == NULL ? -MU_ENOMEM : mu__vars_plan(ctx, v, call, &inner);
+    if (*ret_code != 0) {
         free(call);
-        return rv;
+        return NULL;
     }
-    outer->inner->outer = outer;
-    mu__vars_begin(ctx, v, outer->inner);
+    inner->outer = outer;
+    outer->inners++;
     v->pump_all_due = true;
-    return 0;
+    return inner;
 }
 
 /* ---- The parts ---- */
@@ -95,6 +97,7 @@ bool mu__vars_fail_if_replaced(struct mu__ctx *ctx, struct variables *v,
 void mu__vars_reopen(struct mu__ctx *ctx, struct variables *v, struct op_part *part)
 {
     struct operation *op = part->op;
+    struct operation *inner;
     int rv;
 
     if (!op->rule->repeats && part->done > 0) {
@@ -102,7 +105,7 @@ void mu__vars_reopen(struct mu__ctx *ctx, struct variables *v, struct op_part *p
         return;
     }
     if (has_flag(op, MU_VARIABLE_SAME)) {
-        mu__vars_fail_forgotten(ctx, v, part);
+        mu__vars_fail_forgotten(ctx, v, part->op, part->server);
         return;
     }
     if (is_replaced(part)) {
@@ -113,15 +116,18 @@ void mu__vars_reopen(struct mu__ctx *ctx, struct variables *v, struct op_part *p
     mu__vars_disown_flights(v, part->op, part);
     mu__vars_unstage(v, part);
     part->stale = true;
-    if (op->inner != NULL)
+    if (op->inners > 0)
         return;
     if (++op->reopens > REOPENS_MAX) {
-        mu__vars_fail_forgotten(ctx, v, part);
+        mu__vars_fail_forgotten(ctx, v, op, part->server);
         return;
     }
-    rv = begin_inner(ctx, v, op);
-    if (rv != 0)
+    inner = plan_inner(ctx, v, op, inner_call(op->call->name, op->call->shape,
+                                              op->call->servers_count), &rv);
+    if (inner == NULL)
         mu__vars_fail(ctx, v, op, part->server, rv, "it cannot be reopened");
+    else
+        (void)mu__vars_begin(ctx, v, inner);
 }
 
 /* Let a part go on with the new id. False: the operation has failed. A request under way
@@ -132,7 +138,7 @@ static bool take_over(struct mu__ctx *ctx, struct variables *v, struct op_part *
 
     if (!is_replaced(part)) {
         if (part->stale)
-            mu__vars_fail_forgotten(ctx, v, part);
+            mu__vars_fail_forgotten(ctx, v, part->op, part->server);
         return !part->stale;
     }
     if (!repeats && (part->step == RESTING || part->done > 0)) {
@@ -144,20 +150,8 @@ static bool take_over(struct mu__ctx *ctx, struct variables *v, struct op_part *
     return true;
 }
 
-/* ---- The end of the open ---- */
-
-static void answer_request(struct mu__ctx *ctx, const struct operation *op, int code)
-{
-    const struct mu__var_reopened body = {.request = op->request};
-
-    op->call->call.code = code;
-    if (mu__send_body(ctx, op->requester, MU__VAR_REOPENED, &body, sizeof body) != 0)
-        mu__log(ctx, MU__LOG_ERROR, "nobody hears that variable %s was reopened",
-                op->call->name);
-}
-
-static void go_on(struct mu__ctx *ctx, struct variables *v, struct operation *outer,
-                  const uint64_t *ids)
+static void go_on_with(struct mu__ctx *ctx, struct variables *v, struct operation *outer,
+                       const uint64_t *ids)
 {
     for (uint32_t i = 0; i < outer->parts_count; i++) {
         outer->call->reopened = outer->call->reopened || outer->call->ids[i] != ids[i];
@@ -170,42 +164,100 @@ static void go_on(struct mu__ctx *ctx, struct variables *v, struct operation *ou
             return;
 }
 
+/* ---- Batches ---- */
+
+static bool is_reopened(const struct variables *v, const struct write_batch *batch,
+                        const struct mu__opened_variable *opened)
+{
+    const struct operation *op = first_operation(&v->calls);
+
+    while (op != NULL && (op->batch != batch || op->opened != opened))
+        op = next_operation(op);
+    return op != NULL;
+}
+
+/* False: an open has ended at once, and with it the run. */
+static bool reopen_written(struct mu__ctx *ctx, struct variables *v,
+                           struct write_batch *batch, struct mu__opened_variable *opened)
+{
+    struct operation *inner;
+    int rv;
+
+    if (opened == NULL || opened->is_same || is_reopened(v, batch, opened))
+        return true;
+    inner = plan_inner(ctx, v, batch->op, inner_call(opened->name, &opened->shape,
+                                                     opened->servers_count), &rv);
+    if (inner == NULL)
+        return true;
+    inner->batch = batch;
+    inner->opened = opened;
+    batch->reopening++;
+    return mu__vars_begin(ctx, v, inner);
+}
+
+/* What cannot be reopened for want of memory is refused again. */
+void mu__vars_reopen_batch(struct mu__ctx *ctx, struct variables *v,
+                           struct write_batch *batch)
+{
+    struct mu__effect *write = batch->first;
+    uint32_t count = ++batch->reopens > REOPENS_MAX ? 0 : batch->writes_count;
+
+    for (uint32_t i = 0; i < count; i++, write = write->next)
+        if (!reopen_written(ctx, v, batch, write->opened))
+            return;
+    if (batch->reopening == 0)
+        mu__vars_fail_forgotten(ctx, v, batch->op, batch->server);
+}
+
+/* Give a batch's writes the present ids; false: they had them already. */
+static bool renew(const struct write_batch *batch)
+{
+    struct mu__effect *write = batch->first;
+    bool renewed = false;
+
+    for (uint32_t i = 0; i < batch->writes_count; i++, write = write->next) {
+        uint64_t id = write->variable;
+
+        if (write->opened != NULL)
+            id = atomic_load_explicit(&write->opened->ids[write->shard],
+                                      memory_order_relaxed);
+        renewed = renewed || id != write->variable;
+        write->variable = id;
+    }
+    return renewed;
+}
+
+static void go_on_with_batch(struct mu__ctx *ctx, struct variables *v,
+                             struct write_batch *batch)
+{
+    if (batch->reopening > 0)
+        return;
+    if (renew(batch))
+        mu__vars_send_again(v, batch);
+    else
+        mu__vars_fail_forgotten(ctx, v, batch->op, batch->server);
+}
+
+/* ---- The end of the open ---- */
+
 void mu__vars_reopened(struct mu__ctx *ctx, struct variables *v,
                        const struct operation *op, int code)
 {
     struct operation *outer = op->outer;
+    struct write_batch *batch = op->batch;
 
-    if (outer == NULL) {
-        answer_request(ctx, op, code);
-        return;
-    }
-    outer->inner = NULL;
-    if (code == 0)
-        go_on(ctx, v, outer, op->call->ids);
-    else
+    outer->inners--;
+    if (batch != NULL)
+        batch->reopening--;
+    if (batch != NULL && code == 0) {
+        mu__opened_variable_store(op->opened, op->call->ids);
+        go_on_with_batch(ctx, v, batch);
+    } else if (batch != NULL && code == -MU_ENOTFOUND) {
+        mu__vars_fail_forgotten(ctx, v, outer, batch->server);
+    } else if (code == 0) {
+        go_on_with(ctx, v, outer, op->call->ids);
+    } else {
         mu__vars_fail_as(ctx, v, outer, op->call);
-    free(op->call);
-}
-
-/* ---- VAR_REOPEN ---- */
-
-void mu__vars_on_reopen(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
-{
-    struct variables *v = state;
-    struct mu__reopen *request = ((struct mu__var_reopen *)mu__body(msg))->request;
-    struct operation failed = {.call = &request->call, .request = request,
-                               .requester = msg->from};
-    struct operation *op;
-    int rv = mu__vars_plan(ctx, v, &request->call, &op);
-
-    if (rv != 0) {
-        (void)mu_error_set(&request->call.call.error, rv, "variable %s: %s",
-                           request->call.name, mu_strerror(rv));
-        answer_request(ctx, &failed, rv);
-        return;
     }
-    op->request = request;
-    op->requester = msg->from;
-    mu__vars_begin(ctx, v, op);
-    mu__vars_pump_all(ctx, v);
+    free(op->call);
 }

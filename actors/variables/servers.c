@@ -1,13 +1,18 @@
-/* The servers: where each one is, and what happens when a link goes down. */
+/* The servers: where each one is, what happens when a link goes down, and servers that
+ * stay away: what needs one that was up and is away for `server_lost_ms` fails with
+ * -MU_EUNAVAILABLE, until it is back. One that was never up is waited for: tasks start in
+ * any order. */
 #include "actors/variables/actions.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
+enum { LOOK_AGAIN_MS = 1000 };  /* for operations that need a lost server later */
+
 int mu__vars_need_servers(struct mu__ctx *ctx, struct variables *v, uint32_t count)
 {
-    struct variable_server *servers;
+    struct variable_server **servers;
 
     if (count <= v->servers_count)
         return 0;
@@ -17,10 +22,102 @@ int mu__vars_need_servers(struct mu__ctx *ctx, struct variables *v, uint32_t cou
     if (servers == NULL)
         return -MU_ENOMEM;
     v->servers = servers;
-    for (uint32_t i = v->servers_count; i < count; i++)
-        servers[i] = (struct variable_server){.down_ms = mu__now_ms(ctx)};
-    v->servers_count = count;
+    while (v->servers_count < count) {
+        struct variable_server *server = calloc(1, sizeof *server);
+
+        if (server == NULL)
+            return -MU_ENOMEM;
+        server->down_ms = mu__now_ms(ctx);
+        servers[v->servers_count++] = server;
+    }
     return 0;
+}
+
+/* The same for one of the cluster's tasks; NULL: there is no room, or it is no server. */
+static struct variable_server *need_server(struct mu__ctx *ctx, struct variables *v,
+                                           struct mu__view type, uint32_t index)
+{
+    if (!mu__view_is(type, "ps") || index >= MU__SERVERS_MAX ||
+        mu__vars_need_servers(ctx, v, index + 1) != 0)
+        return NULL;
+    return v->servers[index];
+}
+
+/* ---- Servers that are lost ---- */
+
+static uint64_t lost_at_ms(const struct variables *v,
+                           const struct variable_server *server)
+{
+    return server->down_ms + v->server_lost_ms;
+}
+
+static bool may_be_lost(const struct variables *v, const struct variable_server *server)
+{
+    return v->server_lost_ms != 0 && !server->up && server->was_up;
+}
+
+bool mu__vars_is_lost(struct mu__ctx *ctx, const struct variables *v, uint32_t server)
+{
+    const struct variable_server *s = v->servers[server];
+
+    return may_be_lost(v, s) && mu__now_ms(ctx) >= lost_at_ms(v, s);
+}
+
+static bool needs_lost(struct mu__ctx *ctx, const struct variables *v,
+                       const struct operation *op)
+{
+    for (uint32_t i = 0; i < v->servers_count; i++)
+        if (mu__vars_is_lost(ctx, v, i) && mu__vars_waits_for(v, op, i))
+            return true;
+    return false;
+}
+
+bool mu__vars_end_if_lost(struct mu__ctx *ctx, struct variables *v, struct operation *op)
+{
+    if (v->away_count == 0 || !needs_lost(ctx, v, op))
+        return false;
+    mu__vars_fail_by_loss(ctx, v, op);
+    return true;
+}
+
+/* Without operations no timer is set. */
+void mu__vars_watch_lost(struct mu__ctx *ctx, struct variables *v)
+{
+    uint64_t now_ms = mu__now_ms(ctx);
+    uint64_t next_ms = UINT64_MAX;
+
+    for (uint32_t i = 0; v->away_count > 0 && i < v->servers_count; i++) {
+        uint64_t due_ms = lost_at_ms(v, v->servers[i]);
+
+        if (!may_be_lost(v, v->servers[i]))
+            continue;
+        if (due_ms <= now_ms)
+            due_ms = now_ms + LOOK_AGAIN_MS;
+        if (due_ms < next_ms)
+            next_ms = due_ms;
+    }
+    mu__timer_cancel(ctx, v->timers[LOST]);
+    v->timers[LOST] = 0;
+    if (next_ms != UINT64_MAX &&
+        !(mu__list_is_empty(&v->calls) && mu__list_is_empty(&v->runs)))
+        mu__vars_arm_at(ctx, v, LOST, next_ms);
+}
+
+/* After an operation has ended the walk begins again, since its end may end another. */
+static void end_lost(struct mu__ctx *ctx, struct variables *v, struct mu__list *list)
+{
+    struct operation *op = first_operation(list);
+
+    while (op != NULL)
+        op = mu__vars_end_if_lost(ctx, v, op) ? first_operation(list)
+                                              : next_operation(op);
+}
+
+void mu__vars_lost_tick(struct mu__ctx *ctx, struct variables *v)
+{
+    end_lost(ctx, v, &v->calls);
+    end_lost(ctx, v, &v->runs);
+    mu__vars_watch_lost(ctx, v);
 }
 
 /* ---- Servers that go down ---- */
@@ -41,17 +138,18 @@ static void start_over(struct variables *v, struct op_part *part)
 
 static void lose_server(struct mu__ctx *ctx, struct variables *v, uint32_t server)
 {
-    struct variable_server *s = &v->servers[server];
+    struct variable_server *s = v->servers[server];
 
     s->up = false;
     v->away_count++;
     s->down_ms = mu__now_ms(ctx);
     mu__vars_watch_lost(ctx, v);
-    for (struct op_part *part = MU__LIST_FIRST(&s->queue, struct op_part, node);
+    for (struct op_part *part = MU__LIST_FIRST(&s->queues[CALLS], struct op_part, node);
          part != NULL; part = MU__LIST_NEXT(part, struct op_part, node))
         if (!is_open(part->op))
             start_over(v, part);
-    for (uint32_t i = 0; i < MU__FLIGHTS_MAX; i++) {
+    mu__vars_recall_batches(ctx, v, server);
+    for (uint32_t i = 0; i < v->flights_size; i++) {
         struct op_part *part;
 
         if (v->flights[i].token == 0 || v->flights[i].server != server)
@@ -62,9 +160,10 @@ static void lose_server(struct mu__ctx *ctx, struct variables *v, uint32_t serve
         if (part->op->rule->repeats)
             start_over(v, part);
         else
-            mu__vars_fail_unknown(ctx, v, part);
+            mu__vars_fail_unknown(ctx, v, part->op, server);
     }
-    for (struct operation *op = first_operation(v); op != NULL; op = next_operation(op))
+    for (struct operation *op = first_operation(&v->calls); op != NULL;
+         op = next_operation(op))
         if (is_open(op))
             mu__vars_lose_in_open(ctx, v, op, server);
 }
@@ -79,14 +178,13 @@ void mu__vars_on_node_up(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
 
     if (!mu__view_is(body->type, "ps"))
         return;
-    if (body->index >= MU__SERVERS_MAX ||
-        mu__vars_need_servers(ctx, v, body->index + 1) != 0) {
+    server = need_server(ctx, v, body->type, body->index);
+    if (server == NULL) {
         mu__log(ctx, MU__LOG_ERROR, "no room for parameter server %" PRIu32, body->index);
         return;
     }
-    if (v->servers[body->index].up)
+    if (server->up)
         lose_server(ctx, v, body->index);
-    server = &v->servers[body->index];
     v->away_count -= server->was_up;
     server->up = true;
     server->was_up = true;
@@ -103,9 +201,9 @@ void mu__vars_on_node_down(struct mu__ctx *ctx, void *state, struct mu__msg *msg
     const struct mu__node_down *body = mu__body(msg);
 
     for (uint32_t i = 0; i < v->servers_count; i++) {
-        if (!v->servers[i].up || v->servers[i].node != body->node)
+        if (!v->servers[i]->up || v->servers[i]->node != body->node)
             continue;
-        mu__view_copy(body->reason, v->servers[i].trouble, TROUBLE_BYTES_MAX);
+        mu__view_copy(body->reason, v->servers[i]->trouble, TROUBLE_BYTES_MAX);
         lose_server(ctx, v, i);
     }
     mu__vars_pump_all(ctx, v);
@@ -115,11 +213,10 @@ void mu__vars_on_node_trouble(struct mu__ctx *ctx, void *state, struct mu__msg *
 {
     struct variables *v = state;
     const struct mu__node_trouble *body = mu__body(msg);
+    struct variable_server *server = need_server(ctx, v, body->type, body->index);
 
-    if (!mu__view_is(body->type, "ps") || body->index >= MU__SERVERS_MAX ||
-        mu__vars_need_servers(ctx, v, body->index + 1) != 0)
-        return;
-    mu__view_copy(body->reason, v->servers[body->index].trouble, TROUBLE_BYTES_MAX);
+    if (server != NULL)
+        mu__view_copy(body->reason, server->trouble, TROUBLE_BYTES_MAX);
 }
 
 /* The address is for error messages only: the links know where to dial. */
@@ -137,8 +234,8 @@ void mu__vars_on_cluster_moved(struct mu__ctx *ctx, void *state, struct mu__msg 
                 "/job:ps/task:%" PRIu32, body->index);
         return;
     }
-    free(v->servers[body->index].address);
-    v->servers[body->index].address = address;
+    free(v->servers[body->index]->address);
+    v->servers[body->index]->address = address;
 }
 
 /* ---- Start and end ---- */
@@ -156,8 +253,8 @@ static int learn_own(struct mu__ctx *ctx, struct variables *v,
     rv = mu__vars_need_servers(ctx, v, options->index + 1);
     if (rv != 0)
         return rv;
-    v->servers[options->index].up = true;
-    v->servers[options->index].node = MU__NODE_SELF;
+    v->servers[options->index]->up = true;
+    v->servers[options->index]->node = MU__NODE_SELF;
     return 0;
 }
 
@@ -176,8 +273,8 @@ static int learn_addresses(struct mu__ctx *ctx, struct variables *v,
     for (size_t i = 0; i < options->addresses_count; i++) {
         if (options->addresses[i] == NULL)
             continue;
-        v->servers[i].address = strdup(options->addresses[i]);
-        if (v->servers[i].address == NULL)
+        v->servers[i]->address = strdup(options->addresses[i]);
+        if (v->servers[i]->address == NULL)
             return -MU_ENOMEM;
     }
     return 0;
@@ -194,7 +291,9 @@ int mu__vars_servers_init(struct mu__ctx *ctx, struct variables *v,
 
 void mu__vars_servers_done(struct variables *v)
 {
-    for (uint32_t i = 0; i < v->servers_count; i++)
-        free(v->servers[i].address);
+    for (uint32_t i = 0; i < v->servers_count; i++) {
+        free(v->servers[i]->address);
+        free(v->servers[i]);
+    }
     free(v->servers);
 }

@@ -1,5 +1,4 @@
-/* The course of every operation: it is planned, sent piece by piece and answered. The
- * path of reads and writes, which has to be fast, is in this file alone. */
+/* The actor, and the course of every call: it is planned, sent (flights.c), answered. */
 #include "actors/variables/variables.h"
 
 #include "actors/variables/actions.h"
@@ -11,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { RETRY_MS = 5 };      /* after a link had no room */
+enum { EFFECT_WAIT_MS = 60000 };
 
 static const struct rule rules[] = {
     [MU__VARIABLE_OPEN] = {"open", 0, true},
@@ -22,19 +21,30 @@ static const struct rule rules[] = {
     [MU__VARIABLE_APPLY] = {"gradient", MU__WRITE_MOMENTUM, false},
 };
 
-/* ---- Completing ---- */
+/* ---- Timers ---- */
 
-void mu__vars_retry_later(struct mu__ctx *ctx, struct variables *v)
+void mu__vars_arm(struct mu__ctx *ctx, struct variables *v, enum timer timer,
+                  uint64_t delay_ms)
 {
-    if (v->retry_timer == 0)
-        v->retry_timer = mu__timer_set(ctx, RETRY_MS, 0);
+    if (v->timers[timer] == 0)
+        v->timers[timer] = mu__timer_set(ctx, delay_ms, (uint64_t)timer);
 }
+
+void mu__vars_arm_at(struct mu__ctx *ctx, struct variables *v, enum timer timer,
+                     uint64_t due_ms)
+{
+    uint64_t now_ms = mu__now_ms(ctx);
+
+    mu__vars_arm(ctx, v, timer, due_ms > now_ms ? due_ms - now_ms : 0);
+}
+
+/* ---- Completing ---- */
 
 /* Take an operation out of all lists, and cancel its timer. */
 static void take_out(struct mu__ctx *ctx, struct variables *v, struct operation *op)
 {
     mu__timer_cancel(ctx, op->call->call.timer);
-    mu__list_remove(&v->operations, &op->node);
+    mu__list_remove(&v->calls, &op->node);
     mu__vars_disown_flights(v, op, NULL);
     for (uint32_t i = 0; i < op->parts_count; i++) {
         mu__vars_dequeue(v, &op->parts[i]);
@@ -42,17 +52,23 @@ static void take_out(struct mu__ctx *ctx, struct variables *v, struct operation 
     }
 }
 
-static void drop_inner(struct mu__ctx *ctx, struct variables *v, struct operation *op)
+void mu__vars_drop_inners(struct mu__ctx *ctx, struct variables *v, struct operation *op)
 {
-    struct operation *inner = op->inner;
+    struct operation *inner = first_operation(&v->calls);
 
-    if (inner == NULL)
-        return;
-    for (uint32_t i = 0; i < inner->parts_count; i++)
-        mu__vars_abandon_part(ctx, v, &inner->parts[i]);
-    take_out(ctx, v, inner);
-    free(inner->call);
-    free(inner);
+    while (op->inners > 0 && inner != NULL) {
+        struct operation *next = next_operation(inner);
+
+        if (inner->outer == op) {
+            for (uint32_t i = 0; i < inner->parts_count; i++)
+                mu__vars_abandon_part(ctx, v, &inner->parts[i]);
+            take_out(ctx, v, inner);
+            free(inner->call);
+            free(inner);
+            op->inners--;
+        }
+        inner = next;
+    }
 }
 
 void mu__vars_complete(struct mu__ctx *ctx, struct variables *v, struct operation *op,
@@ -60,199 +76,13 @@ void mu__vars_complete(struct mu__ctx *ctx, struct variables *v, struct operatio
 {
     struct mu__variable_call *call = op->call;
 
-    drop_inner(ctx, v, op);
+    mu__vars_drop_inners(ctx, v, op);
     take_out(ctx, v, op);
-    if (op->outer != NULL || op->request != NULL)
+    if (op->outer != NULL)
         mu__vars_reopened(ctx, v, op, code);
     else
         mu__call_complete(&call->call, code);
     free(op);
-}
-
-/* ---- Sending ---- */
-
-static bool will_stage(const struct op_part *part)
-{
-    return part->op->call->call.operation == MU__VARIABLE_ASSIGN &&
-           part->bytes > MU__PIECE_BYTES_MAX;
-}
-
-/* Opens that wait for a creator leave room for the creator's. */
-static uint32_t opens_max(const struct operation *op)
-{
-    return has_flag(op, MU_VARIABLE_EXISTING) ? MU__OPENS_MAX / 4 * 3 : MU__OPENS_MAX;
-}
-
-static bool may_send(struct variables *v, const struct op_part *part)
-{
-    const struct variable_server *server = &v->servers[part->server];
-
-    if (v->flights_count >= MU__FLIGHTS_MAX ||
-        (part->step == OPENING && v->opens_count >= opens_max(part->op))) {
-        v->pump_all_due = true;
-        return false;
-    }
-    if (part->bytes > 0 && server->bytes_under_way >= MU__WINDOW_BYTES)
-        return false;
-    return !will_stage(part) || part->staged || server->staged < MU__STAGED_MAX;
-}
-
-static struct op_part *next_part(struct variables *v, uint32_t server)
-{
-    const struct mu__list *queue = &v->servers[server].queue;
-    struct op_part *part = MU__LIST_FIRST(queue, struct op_part, node);
-
-    while (part != NULL && !may_send(v, part))
-        part = MU__LIST_NEXT(part, struct op_part, node);
-    return part;
-}
-
-static int send_open(struct mu__ctx *ctx, struct variables *v, struct op_part *part,
-                     struct flight *flight)
-{
-    const struct mu__variable_call *call = part->op->call;
-    uint8_t dims[MU__DIMS_BYTES_MAX];
-    const struct mu__var_open body = {
-        .token = flight->token,
-        .name = mu__view_str(call->name),
-        .dtype = call->shape->dtype,
-        .dims = {dims, mu__shape_pack_dims(call->shape, dims)},
-        .shard = part->shard,
-        .shards = call->shape->shards,
-        .size = part->shard_bytes,
-        .existing = mu__vars_requests_existing(part),
-        .replaces = part->replaces,
-        .creation = part->shard != 0 && part->op->creates ? part->op->creation : 0,
-    };
-
-    flight->answer = MU__VAR_OPENED;
-    part->transfer = flight->token;
-    return mu__send_body(ctx, pid_of(v, part->server), MU__VAR_OPEN, &body, sizeof body);
-}
-
-static int send_read(struct mu__ctx *ctx, struct variables *v, struct op_part *part,
-                     struct flight *flight)
-{
-    const struct mu__var_read body = {
-        .token = flight->token,
-        .variable = part->id,
-        .offset = flight->offset,
-        .size = flight->size,
-    };
-
-    flight->answer = MU__VAR_DATA;
-    return mu__send_body(ctx, pid_of(v, part->server), MU__VAR_READ, &body, sizeof body);
-}
-
-static int send_write(struct mu__ctx *ctx, struct variables *v, struct op_part *part,
-                      struct flight *flight)
-{
-    const struct mu__variable_call *call = part->op->call;
-    struct mu__var_write body = {
-        .token = flight->token,
-        .variable = is_open(part->op) ? call->ids[part->shard] : part->id,
-        .operation = part->write,
-        .offset = flight->offset,
-        .rate = call->rate,
-        .momentum = call->momentum,
-    };
-
-    flight->answer = MU__VAR_WRITTEN;
-    if (!part->begun && !is_open(part->op))
-        part->transfer = flight->token;
-    body.transfer = part->transfer;
-    if (flight->size > 0)
-        body.data = (struct mu__view){
-            (const uint8_t *)call->source + part->offset + flight->offset, flight->size};
-    return mu__send_body(ctx, pid_of(v, part->server), MU__VAR_WRITE, &body, sizeof body);
-}
-
-/* Send the next piece of a part. */
-static int send_piece(struct mu__ctx *ctx, struct variables *v, struct op_part *part)
-{
-    uint64_t left = part->bytes - part->sent;
-    struct flight *flight = mu__vars_flight_new(v);
-    int rv;
-
-    flight->part = part;
-    flight->server = part->server;
-    flight->offset = part->sent;
-    flight->size = left < MU__PIECE_BYTES_MAX ? (uint32_t)left : MU__PIECE_BYTES_MAX;
-    if (part->step == OPENING)
-        rv = send_open(ctx, v, part, flight);
-    else if (part->write == 0)
-        rv = send_read(ctx, v, part, flight);
-    else
-        rv = send_write(ctx, v, part, flight);
-    if (rv != 0) {
-        *flight = (struct flight){.token = 0};
-        return rv;
-    }
-    mu__vars_count_flight(v, flight);
-    part->begun = true;
-    part->sent += flight->size;
-    if (will_stage(part) && !part->staged) {
-        part->staged = true;
-        v->servers[part->server].staged++;
-    }
-    return 0;
-}
-
-/* Whether this node has not proven that it may do what the part does. */
-static bool fail_forbidden(struct mu__ctx *ctx, struct variables *v,
-                           struct op_part *part)
-{
-    uint16_t kind = part->step == OPENING ? MU__VAR_OPEN
-                    : part->write == 0    ? MU__VAR_READ
-                                          : MU__VAR_WRITE;
-    mu_error error = {0};
-
-    if (!mu__send_is_forbidden(ctx, v->servers[part->server].node, kind, &error))
-        return false;
-    mu__vars_fail(ctx, v, part->op, part->server, -MU_EPERMISSION, error.message);
-    return true;
-}
-
-/* Send to a server what its window has room for; parts take turns. */
-static void pump(struct mu__ctx *ctx, struct variables *v, uint32_t server)
-{
-    struct op_part *part;
-
-    while (v->servers[server].up && (part = next_part(v, server)) != NULL) {
-        int rv;
-
-        mu__vars_dequeue(v, part);
-        if (fail_forbidden(ctx, v, part))
-            continue;
-        rv = send_piece(ctx, v, part);
-        if (rv != 0 && !mu__send_is_transient(rv)) {
-            mu__vars_fail(ctx, v, part->op, server, rv, "a message could not be sent");
-            continue;
-        }
-        if (has_more(part))
-            mu__vars_enqueue(v, part);
-        if (rv != 0) {
-            mu__vars_retry_later(ctx, v);
-            return;
-        }
-    }
-}
-
-void mu__vars_pump_all(struct mu__ctx *ctx, struct variables *v)
-{
-    v->pump_all_due = false;
-    v->pumped_first++;
-    for (uint32_t i = 0; i < v->servers_count; i++)
-        pump(ctx, v, (v->pumped_first + i) % v->servers_count);
-}
-
-/* After every event: send on to the server that it came from, or to all. */
-static void go_on(struct mu__ctx *ctx, struct variables *v, uint32_t server)
-{
-    if (v->pump_all_due)
-        mu__vars_pump_all(ctx, v);
-    else
-        pump(ctx, v, server);
 }
 
 /* ---- Calls ---- */
@@ -294,7 +124,7 @@ static struct operation *operation_new(struct variables *v,
     op->recreates = has_flag(op, MU_VARIABLE_RECREATE);
     for (uint32_t i = 0; i < count; i++)
         plan_part(op, i);
-    mu__list_prepend(&v->operations, &op->node);
+    mu__list_prepend(&v->calls, &op->node);
     return op;
 }
 
@@ -325,14 +155,16 @@ int mu__vars_plan(struct mu__ctx *ctx, struct variables *v,
     return 0;
 }
 
-void mu__vars_begin(struct mu__ctx *ctx, struct variables *v, struct operation *op)
+bool mu__vars_begin(struct mu__ctx *ctx, struct variables *v, struct operation *op)
 {
     if (is_open(op))
         mu__vars_begin_open(v, op, 0);
     for (uint32_t i = 0; i < op->parts_count && !is_open(op); i++)
         mu__vars_enqueue(v, &op->parts[i]);
-    if (!mu__vars_end_if_lost(ctx, v, op))
-        mu__vars_watch_lost(ctx, v);
+    if (mu__vars_end_if_lost(ctx, v, op))
+        return false;
+    mu__vars_watch_lost(ctx, v);
+    return true;
 }
 
 static void on_call(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
@@ -353,7 +185,7 @@ static void on_call(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
         mu__call_complete(&call->call, rv);
         return;
     }
-    mu__vars_begin(ctx, v, op);
+    (void)mu__vars_begin(ctx, v, op);
     mu__vars_pump_all(ctx, v);
 }
 
@@ -372,11 +204,10 @@ void mu__vars_rest(struct mu__ctx *ctx, struct variables *v, struct op_part *par
     struct operation *op = part->op;
 
     part->step = RESTING;
-    unpark(part);
     mu__vars_unstage(v, part);
     op->parts_left--;
     if (is_open(op)) {
-        mu__vars_go_through(ctx, v, op);
+        mu__vars_go_through(ctx, v, part);
     } else if (op->parts_left == 0) {
         note_version(op);
         mu__vars_complete(ctx, v, op, 0);
@@ -418,11 +249,12 @@ static void on_opened(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
         return;
     if (part != NULL && body->code != 0) {
         part->op->call->found_shards = body->shards;
-        mu__vars_fail_by_answer(ctx, v, part, body->code, body->message);
+        mu__vars_fail_by_answer(ctx, v, part->op, part->server, body->code,
+                                body->message);
     } else if (part != NULL) {
         mu__vars_take_opened(ctx, v, part, body);
     }
-    go_on(ctx, v, flight.server);
+    mu__vars_go_on(ctx, v, flight.server);
 }
 
 /* -MU_ENOTFOUND: the server was restarted, and does not know the shard any more. */
@@ -432,7 +264,7 @@ static void take_refusal(struct mu__ctx *ctx, struct variables *v, struct op_par
     if (code == MU_ENOTFOUND && !is_open(part->op))
         mu__vars_reopen(ctx, v, part);
     else
-        mu__vars_fail_by_answer(ctx, v, part, code, reason);
+        mu__vars_fail_by_answer(ctx, v, part->op, part->server, code, reason);
 }
 
 static void on_data(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
@@ -457,7 +289,7 @@ static void on_data(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
             memcpy(target + part->offset + flight.offset, body->data.data, flight.size);
         advance(ctx, v, &flight, body->version);
     }
-    go_on(ctx, v, flight.server);
+    mu__vars_go_on(ctx, v, flight.server);
 }
 
 static void on_written(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
@@ -474,27 +306,38 @@ static void on_written(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
         mu__vars_fail_bad_answer(ctx, v, flight.part);
     else if (flight.part != NULL)
         advance(ctx, v, &flight, body->version);
-    go_on(ctx, v, flight.server);
+    mu__vars_go_on(ctx, v, flight.server);
 }
 
 /* ---- Start and end ---- */
 
+static void on_call_timeout(struct mu__ctx *ctx, struct variables *v, uint64_t id)
+{
+    struct operation *op = first_operation(&v->calls);
+
+    while (op != NULL && op->id != id)
+        op = next_operation(op);
+    if (op != NULL)
+        mu__vars_fail_by_timeout(ctx, v, op);
+}
+
+static void (*const due[TIMERS])(struct mu__ctx *ctx, struct variables *v) = {
+    [RETRY] = mu__vars_retry_abandons,
+    [AGAIN] = mu__vars_wake_resting,
+    [TIMEOUT] = mu__vars_check_timeouts,
+    [LOST] = mu__vars_lost_tick,
+};
+
 static void on_timer(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
 {
     struct variables *v = state;
-    const struct mu__timer *body = mu__body(msg);
-    struct operation *op = first_operation(v);
+    uint64_t token = ((const struct mu__timer *)mu__body(msg))->token;
 
-    if (body->token == 0) {
-        v->retry_timer = 0;
-        mu__vars_retry_abandons(ctx, v);
-    } else if (body->token == LOST_TOKEN) {
-        mu__vars_lost_tick(ctx, v);
+    if (token < TIMERS) {
+        v->timers[token] = 0;
+        due[token](ctx, v);
     } else {
-        while (op != NULL && op->id != body->token)
-            op = next_operation(op);
-        if (op != NULL)
-            mu__vars_fail_by_timeout(ctx, v, op);
+        on_call_timeout(ctx, v, token);
     }
     mu__vars_pump_all(ctx, v);
 }
@@ -508,12 +351,17 @@ static void free_memory(struct variables *v)
 
 static int init(struct mu__ctx *ctx, void *state, const void *arg)
 {
+    const struct mu__variables_options *options = arg;
     struct variables *v = state;
     int rv;
 
-    v->flights = calloc(MU__FLIGHTS_MAX, sizeof *v->flights);
-    v->id_last = LOST_TOKEN;
-    rv = v->flights == NULL ? -MU_ENOMEM : mu__vars_servers_init(ctx, v, arg);
+    v->id_last = TIMERS;
+    v->effect_wait_ms = options == NULL || options->effect_wait_ms == 0
+                            ? EFFECT_WAIT_MS
+                            : options->effect_wait_ms;
+    rv = mu__vars_flights_init(v);
+    if (rv == 0)
+        rv = mu__vars_servers_init(ctx, v, options);
     if (rv == 0)
         rv = mu__watch_nodes(ctx);
     if (rv != 0)
@@ -525,17 +373,12 @@ static int init(struct mu__ctx *ctx, void *state, const void *arg)
 static void done(struct mu__ctx *ctx, void *state)
 {
     struct variables *v = state;
-
     struct operation *op;
 
-    while ((op = first_operation(v)) != NULL) {
+    mu__vars_drop_runs(ctx, v);
+    while ((op = first_operation(&v->calls)) != NULL) {
         struct mu__variable_call *call = op->call;
 
-        if (op->request != NULL) {
-            mu__list_remove(&v->operations, &op->node);
-            free(op);
-            continue;
-        }
         (void)mu_error_set(&call->call.error, -MU_ECLOSED,
                            "variable %s: %s: the node is being closed", call->name,
                            op->rule->verb);
@@ -546,11 +389,12 @@ static void done(struct mu__ctx *ctx, void *state)
 
 static const struct mu__handler handlers[] = {
     {MU__CALL, on_call},
+    {MU__EFFECTS_SEND, mu__vars_on_effects_send},
     {MU__VAR_OPENED, on_opened},
     {MU__VAR_DATA, on_data},
     {MU__VAR_WRITTEN, on_written},
+    {MU__EFFECT_WRITTEN, mu__vars_on_effect_written},
     {MU__TIMER, on_timer},
-    {MU__VAR_REOPEN, mu__vars_on_reopen},
     {MU__NODE_UP, mu__vars_on_node_up},
     {MU__NODE_DOWN, mu__vars_on_node_down},
     {MU__NODE_TROUBLE, mu__vars_on_node_trouble},
@@ -560,6 +404,8 @@ static const struct mu__handler handlers[] = {
 const struct mu__behavior mu__variables = {
     .name = "variables",
     .state_size = sizeof(struct variables),
+    .mailbox_max = MU__MAILBOX_BY_SENDERS, /* as the worker's: runs bound what comes, and
+                                              threads of the program */
     .handlers = handlers,
     .handlers_count = sizeof handlers / sizeof handlers[0],
     .init = init,

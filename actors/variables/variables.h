@@ -1,24 +1,36 @@
-/* The program's side of the parameter servers, on every node: cuts a call into pieces for
- * the servers, keeps a bounded window of them under way, and completes the call.
+/* The client of the parameter servers, on every node: cuts what a program or a run asks
+ * for into pieces for the servers, keeps a bounded window of them under way, and answers.
  *
- * Hears:  CALL with a struct mu__variable_call; VAR_REOPEN from the effects actor of this
- *         node; VAR_OPENED, VAR_DATA, VAR_WRITTEN from servers; node news
- * Says:   VAR_OPEN, VAR_READ, VAR_WRITE to servers; VAR_REOPENED
- * Owns:   nothing of a call but the right to touch it until it is completed
- * Fails:  never by itself; a call ends with an error, at its timeout at the latest
+ * Hears:  CALL with a struct mu__variable_call; EFFECTS_SEND from this node's worker;
+ *         VAR_OPENED, VAR_DATA, VAR_WRITTEN, EFFECT_WRITTEN from servers; node news
+ * Says:   VAR_OPEN, VAR_READ, VAR_WRITE, EFFECT_WRITE to servers; EFFECTS_SENT to the
+ *         worker, once for each run
+ * Owns:   of a call, the right to touch it until it is completed; of a run, until
+ *         EFFECTS_SENT, its writes (which it sorts by server), `code` and `failure`
+ * Fails:  never by itself; a call ends with an error, at its timeout at the latest, and a
+ *         run's `code` says what became of its writes
  *
  * An open goes to shard 0 first, and to the others when shard 0 has its content or is
  * this node's to create. So two nodes that create a variable at once never share the
  * creation, and shards that a server has lost are detected: variable.h says what follows.
  *
- * A server that is not up is waited for. When its link goes down, requests without answer
- * are sent again once it is back (opens, reads, and assigns from their first piece); an
- * add or a gradient without answer fails at once, since nobody knows whether it was
- * applied. A server that came back without a shard is asked for the variable by name:
- * what was restored meanwhile is used from then on (reopen.c).
+ * The writes of one run to one server are a batch (effects.h): the server stages its
+ * pieces, and with the last one applies all or none.
  *
- * A server that was up and is away for `server_lost_ms` is lost: operations that need it
- * fail, and so do new ones until it is back. */
+ * A server that is not up is waited for. When its link goes down, requests without answer
+ * are sent again once it is back: opens, reads, and assigns and batches from their first
+ * piece. What was sent as a whole and counts twice if it is repeated fails at once, since
+ * nobody knows whether it was applied: an add, a gradient, and a batch whose run has no
+ * effect number, by which the server knows what it has applied. A server that came back
+ * without a shard is asked for the variable by name: what was restored meanwhile is used
+ * from then on (reopen.c).
+ *
+ * A server that was up and is away for `server_lost_ms` is lost: what needs it fails, and
+ * so does what comes, until it is back.
+ *
+ * A run whose writes have failed gets `code`, and `failure`: kind MU_ERROR_SERVER, and
+ * the server in `task`. `failure` is the run's to free, and NULL when there was no
+ * memory. */
 #ifndef MU_ACTORS_VARIABLES_H
 #define MU_ACTORS_VARIABLES_H
 
@@ -62,12 +74,6 @@ struct mu__variable_call {
 /* With MU_VARIABLE_EXISTING: a variable that does not exist now gives -MU_ENOTFOUND. */
 enum { MU__VARIABLE_REOPEN = 1 << 16 };
 
-/* What a VAR_REOPEN message points to: an OPEN with both flags. Lent to the actor until
- * VAR_REOPENED, or its end, at which it is not touched. `complete` is not used. */
-struct mu__reopen {
-    struct mu__variable_call call;
-};
-
 /* Bounds. */
 #ifdef MUSTER_TINY
 enum {
@@ -79,7 +85,8 @@ enum {
 #else
 enum {
     MU__WINDOW_BYTES = 4 << 20, /* data under way with one server, plus a piece */
-    MU__FLIGHTS_MAX = 1024,     /* requests under way, all servers; a power of two */
+    MU__FLIGHTS_MAX = 1024,     /* requests of calls under way, all servers; a power of
+                                   two */
     MU__OPENS_MAX = 512,        /* of these, opens, which may have to wait long */
     MU__STAGED_MAX = 8          /* assigns in several pieces under way with one server */
 };
@@ -97,6 +104,8 @@ struct mu__variables_options {
     bool is_server;                 /* MU__PS is an actor of this node, */
     uint32_t index;                 /* with this task index */
     uint32_t server_lost_ms;        /* away for so long after it was up: lost; 0: never */
+    uint32_t effect_wait_ms;        /* without an answer for so long a batch fails its
+                                       run, naming the server; 0: 60000 */
 };
 
 #endif

@@ -4,7 +4,7 @@
 #define MU_ACTORS_WORKER_FUNCTION_RUN_H
 
 #include "actors/messages.h"
-#include "actors/effects/effects.h"
+#include "actors/variables/effects.h"
 #include "actors/worker/pinned.h"
 #include "runtime/base/list.h"
 #include "runtime/base/text_map.h"

@@ -21,7 +21,7 @@ struct worker {
     struct mu__list waiting;    /* for inputs; the supervisor's window bounds them */
     struct mu__list ready;      /* with all inputs, or with an error in `code`; empty
                                    between messages */
-    struct mu__list sending;    /* with the effects actor */
+    struct mu__list sending;    /* with the variables actor */
     struct mu__pinned pinned;       /* values that stay here between runs */
     struct mu__list spare;      /* memory of runs that have ended */
     uint32_t spare_count;

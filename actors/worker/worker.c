@@ -146,7 +146,7 @@ static void finish(struct mu__ctx *ctx, struct worker *w, struct mu_run *run)
     run_free(ctx, w, run);
 }
 
-/* The effects actor uses the run's writes until EFFECTS_SENT. */
+/* The variables actor uses the run's writes until EFFECTS_SENT. */
 static int send_effects(struct mu__ctx *ctx, struct mu_run *run)
 {
     const struct mu__run *request = mu__run_request(run);
@@ -157,7 +157,7 @@ static int send_effects(struct mu__ctx *ctx, struct mu_run *run)
     run->effects.effects_done = request->effects_done;
     if (msg != NULL)
         ((struct mu__effects_send *)mu__body(msg))->run = run;
-    return mu__send(ctx, (mu__pid){MU__NODE_SELF, MU__EFFECTS}, msg);
+    return mu__send(ctx, (mu__pid){MU__NODE_SELF, MU__VARIABLES}, msg);
 }
 
 /* The function has returned. A cancelled run writes nothing. */

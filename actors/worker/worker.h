@@ -2,9 +2,9 @@
  * every node; only on workers does it offer itself to chiefs.
  *
  * Hears:  RUN, CANCEL and RECALL from the supervisor; INPUT, DROP and PULL about what
- *         is kept here; WORK_DONE from the executor; EFFECTS_SENT from the effects actor;
- *         RUN_LOG from functions; CALL from the node's own program, to register functions
- *         and to begin; REGISTER_REFUSED from a chief; node news
+ *         is kept here; WORK_DONE from the executor; EFFECTS_SENT from the variables
+ *         actor; RUN_LOG from functions; CALL from the node's own program, to register
+ *         functions and to begin; REGISTER_REFUSED from a chief; node news
  * Says:   REGISTER to a chief that comes up, RESULT for each RUN that was not given back,
  *         RECALLED for each RECALL, BEGUN of runs that take long, PULLED for each PULL,
  *         EFFECTS_SEND for a run with writes
@@ -14,7 +14,7 @@
  * Fails:  never by itself; a function's error is a RESULT like any other
  *
  * A run is in one place at a time: it waits for its inputs, is with the executor, or is
- * with the effects actor, which has a pointer to it from EFFECTS_SEND to EFFECTS_SENT.
+ * with the variables actor, which has a pointer to it from EFFECTS_SEND to EFFECTS_SENT.
  * That actor answers each run before it obeys an END; and as actors of a kernel that is
  * freed end in the order of their numbers, the worker before it, its own end touches no
  * run any more.
@@ -73,7 +73,7 @@ void mu__worker_cancel_all(void *state);
 void mu__worker_leave(void *state, struct mu__pool *pool, struct mu__list unstarted);
 
 /* Free the runs of an executor that will not touch its works any more, such as one whose
- * process was killed, and those that the effects actor has: both actors end before any
+ * process was killed, and those that the variables actor has: both actors end before any
  * message is handled. Messages go to the kernel's `pool`. */
 void mu__worker_forget_runs(void *state, struct mu__pool *pool);
 

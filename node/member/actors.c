@@ -1,7 +1,6 @@
 /* The actors of a member, each with its configuration made from the node's options. */
 #include "node/member/internal.h"
 
-#include "actors/effects/effects.h"
 #include "actors/job/job.h"
 #include "actors/ps/ps.h"
 #include "resolver/spec/cluster.h"
@@ -81,6 +80,7 @@ static int spawn_variables(struct mu__member *member,
         .is_server = strcmp(member->type, "ps") == 0,
         .index = member->index,
         .server_lost_ms = config->options->server_lost_ms,
+        .effect_wait_ms = config->options->effect_wait_ms,
     };
     int rv;
 
@@ -191,8 +191,6 @@ supervisor_config(const struct mu__member *member, const struct mu__member_confi
 int mu__member_spawn(struct mu__member *member, const struct mu__member_config *config)
 {
     bool is_chief = strcmp(member->type, "chief") == 0;
-    const struct mu__effects_config effects = {config->options->effect_wait_ms,
-                                               config->options->server_lost_ms};
     const struct mu__supervisor_config supervisor = supervisor_config(member, config);
     const struct mu__worker_config worker = {
         .serves = mu__worker_types_has(&member->worker_types, member->type),
@@ -224,8 +222,6 @@ int mu__member_spawn(struct mu__member *member, const struct mu__member_config *
         rv = spawn(member, &mu__client, MU__CLIENT, &client);
     if (rv == 0)
         rv = spawn_variables(member, config);
-    if (rv == 0)
-        rv = spawn(member, &mu__effects_actor, MU__EFFECTS, &effects);
     if (rv == 0)
         rv = spawn_job(member, config);
     if (rv == 0)

@@ -13,7 +13,7 @@
 #include "actors/client/future.h"
 #include "actors/coordination/coordination.h"
 #include "actors/job/job.h"
-#include "actors/effects/effects.h"
+#include "actors/variables/effects.h"
 #include "actors/variables/variables.h"
 #include "actors/supervisor/supervisor.h"
 #include "actors/worker/worker.h"

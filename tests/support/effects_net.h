@@ -2,7 +2,7 @@
 #ifndef MU_TESTS_EFFECTS_NET_H
 #define MU_TESTS_EFFECTS_NET_H
 
-#include "actors/effects/effects.h"
+#include "actors/variables/effects.h"
 
 #include "actors/worker/function_run.h"
 #include "tests/support/var_net.h"
@@ -54,13 +54,11 @@ struct fixture {
 
 static inline int spawn_worker(struct net_process *p)
 {
-    const struct mu__effects_config config = {.timeout_ms = TIMEOUT_MS};
+    const struct mu__variables_options options = {.effect_wait_ms = TIMEOUT_MS};
     int rv = mu__spawn(p->kernel, &probe, MU__WORKER, NULL, NULL);
 
     if (rv == 0)
-        rv = var_spawn_program(p);
-    if (rv == 0)
-        rv = mu__spawn(p->kernel, &mu__effects_actor, MU__EFFECTS, &config, NULL);
+        rv = mu__spawn(p->kernel, &mu__variables, MU__VARIABLES, &options, NULL);
     return rv;
 }
 
@@ -208,7 +206,7 @@ static inline void post(struct net_process *p, struct writes *writes)
     body = mu__body(msg);
     body->run = &writes->run;
     msg->from.actor = MU__WORKER;
-    msg->to.actor = MU__EFFECTS;
+    msg->to.actor = MU__VARIABLES;
     net_deliver(p, msg);
 }
 

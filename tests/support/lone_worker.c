@@ -80,7 +80,7 @@ static const struct mu__world_ops world_ops = {
     .log = world_log,
 };
 
-/* ---- The effects actor ---- */
+/* ---- The variables actor ---- */
 
 struct effects_state {
     struct fixture *fixture;
@@ -271,7 +271,7 @@ int lone_set_up_with(void **state, const struct lone_function *own, size_t count
     f->world.ops = &world_ops;
     assert_int_equal(mu__kernel_new(&f->world, &mu__messages, &f->kernel), 0);
     assert_int_equal(mu__spawn(f->kernel, &mu__worker, MU__WORKER, &config, NULL), 0);
-    assert_int_equal(mu__spawn(f->kernel, &effects_probe, MU__EFFECTS, f, NULL), 0);
+    assert_int_equal(mu__spawn(f->kernel, &effects_probe, MU__VARIABLES, f, NULL), 0);
     register_functions(f, functions, sizeof functions / sizeof functions[0]);
     register_functions(f, own, count);
     mu__kernel_node_up(f->kernel, CHIEF, "chief", 0, 1, "tcp://c:1");

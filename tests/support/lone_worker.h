@@ -1,4 +1,4 @@
-/* A worker in a bare kernel: the test is its chief, its executor and its effects actor.
+/* A worker in a bare kernel: the test is its chief, its executor and its variables actor.
  * What the worker says to the chief's node is kept, copied, until the test looks. */
 #ifndef MU_TESTS_LONE_WORKER_H
 #define MU_TESTS_LONE_WORKER_H
@@ -28,7 +28,7 @@ struct fixture {
     uint64_t now_ms;
     struct mu__msg *said;       /* to the chief, the oldest first */
     struct mu__list works;      /* submitted, the oldest first */
-    struct mu_run *sent[SENT_RUNS_MAX]; /* what the effects actor was asked to send */
+    struct mu_run *sent[SENT_RUNS_MAX]; /* what the variables actor was asked to send */
     size_t sent_count;
     char log[LINES_MAX];
     unsigned calls;             /* of functions */
@@ -219,7 +219,7 @@ static inline void work(struct fixture *f)
     end_work(f, begin_work(f));
 }
 
-/* What the effects actor was asked to send first is sent; code not 0: it cannot be. */
+/* What the variables actor was asked to send first is sent; code not 0: it cannot be. */
 static inline void answer_effects(struct fixture *f, int code)
 {
     struct mu__msg *msg = mu__msg_heap(MU__EFFECTS_SENT, sizeof(struct mu__effects_sent));

@@ -1,7 +1,7 @@
 /* Batches that have not come to their end. */
 #include "actors/ps/staging.h"
 
-#include "actors/effects/effects.h"
+#include "actors/variables/effects.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,6 +1,6 @@
 /* A parameter server that goes away: calls and writes of runs wait for it for as long as
  * `server_lost_ms`, then all of them say at once that it is unavailable. */
-#include "actors/effects/effects.h"
+#include "actors/variables/effects.h"
 #include "actors/worker/function_run.h"
 #include "tests/support/var_net.h"
 
@@ -45,14 +45,12 @@ static const struct mu__behavior probe = {
 
 static int spawn_worker(struct net_process *p)
 {
-    const struct mu__variables_options options = {.server_lost_ms = LOST_MS};
-    const struct mu__effects_config config = {WAIT_MS, LOST_MS};
+    const struct mu__variables_options options = {.server_lost_ms = LOST_MS,
+                                                  .effect_wait_ms = WAIT_MS};
     int rv = mu__spawn(p->kernel, &probe, MU__WORKER, NULL, NULL);
 
     if (rv == 0)
         rv = mu__spawn(p->kernel, &mu__variables, MU__VARIABLES, &options, NULL);
-    if (rv == 0)
-        rv = mu__spawn(p->kernel, &mu__effects_actor, MU__EFFECTS, &config, NULL);
     return rv;
 }
 
@@ -253,7 +251,7 @@ static struct writes *write_to(struct fixture *f, const struct var_request *r)
     assert_int_equal(mu__effects_add(&writes->run.effects, &write, data), 0);
     ((struct mu__effects_send *)mu__body(msg))->run = &writes->run;
     msg->from.actor = MU__WORKER;
-    msg->to.actor = MU__EFFECTS;
+    msg->to.actor = MU__VARIABLES;
     net_deliver(f->worker, msg);
     net_settle(&f->net);
     return writes;

@@ -127,7 +127,7 @@ static void test_on_the_same_node(void **state)
     struct var_request r = {.call = {.name = "w", .servers_count = 1},
                             .shape = {MU_F32, 2, {1500, 1024}, 1}};
     const char *const addresses[1] = {"tcp://me:1"};
-    const struct mu__variables_options options = {1, addresses, true, 0, 0};
+    const struct mu__variables_options options = {1, addresses, true, 0, 0, 0};
 
     p->wake_ms = UINT64_MAX;
     assert_int_equal(mu__kernel_new(&p->world, &mu__messages, &p->kernel), 0);

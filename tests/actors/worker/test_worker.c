@@ -355,7 +355,7 @@ static void test_effects(void **state)
     expect_error(f, 4, MU_EUNAVAILABLE, MU_ERROR_SERVER, "did not answer");
 }
 
-/* Not those of a function that failed, or that nobody wants; without an effects actor
+/* Not those of a function that failed, or that nobody wants; without a variables actor
  * they are an error. */
 static void test_effects_that_are_not_sent(void **state)
 {
@@ -376,7 +376,7 @@ static void test_effects_that_are_not_sent(void **state)
     TELL(f, MU__CANCEL, cancel, 3, 1);
     answer_effects(f, 0);
     expect_result(f, 3, mu_value_int(1));
-    mu__stop(f->kernel, (mu__pid){MU__NODE_SELF, MU__EFFECTS});
+    mu__stop(f->kernel, (mu__pid){MU__NODE_SELF, MU__VARIABLES});
     RUN(f, 4, "write");
     work(f);
     expect_error(f, 4, MU_ENOTFOUND, MU_ERROR_FUNCTION,
@@ -460,7 +460,7 @@ static void test_end_in_the_middle(void **state)
     assert_int_equal(f->sent_count, 1);
 }
 
-/* The worker ends with runs that wait and one that the effects actor has. */
+/* The worker ends with runs that wait and one that the variables actor has. */
 static void test_end_of_the_actor(void **state)
 {
     struct fixture *f = *state;

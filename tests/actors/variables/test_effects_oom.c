@@ -2,7 +2,8 @@
  * a try later, and never half of a batch. Worker's actor and server on one kernel each;
  * what one says is handed to the other. */
 #include "actors/messages.h"
-#include "actors/effects/effects.h"
+#include "actors/variables/effects.h"
+#include "actors/variables/variables.h"
 #include "actors/ps/ps.h"
 #include "actors/ps/variable_store.h"
 #include "actors/worker/function_run.h"
@@ -61,7 +62,7 @@ static void deliver(struct world *w, uint32_t node, uint16_t kind, const void *b
     if (msg == NULL)
         return;
     memcpy(mu__body(msg), body, size);
-    msg->from = (mu__pid){node, MU__EFFECTS};
+    msg->from = (mu__pid){node, MU__VARIABLES};
     msg->to.actor = MU__PS;
     (void)mu__kernel_deliver(w->kernel, msg);
     mu__kernel_turn(w->kernel);
@@ -177,7 +178,7 @@ static void post(struct world *w, struct mu_run *run)
     body = mu__body(msg);
     body->run = run;
     msg->from.actor = MU__WORKER;
-    msg->to.actor = MU__EFFECTS;
+    msg->to.actor = MU__VARIABLES;
     assert_int_equal(mu__kernel_deliver(w->kernel, msg), 0);
 }
 
@@ -191,7 +192,7 @@ static void check_run(long n)
 
     assert_int_equal(mu__kernel_new(&w.world, &mu__messages, &w.kernel), 0);
     assert_int_equal(mu__spawn(w.kernel, &probe, MU__WORKER, NULL, NULL), 0);
-    assert_int_equal(mu__spawn(w.kernel, &mu__effects_actor, MU__EFFECTS, NULL, NULL), 0);
+    assert_int_equal(mu__spawn(w.kernel, &mu__variables, MU__VARIABLES, NULL, NULL), 0);
     for (uint32_t i = 0; i < 6; i++)
         assert_int_equal(mu__effects_add(&run.effects,
                                          &(struct mu__effect){.server = i % 3, .size = 1},

@@ -263,7 +263,7 @@ static void deliver_write(struct net_process *from, struct net_process *server,
 
     assert_non_null(msg);
     *(struct mu__effect_write *)mu__body(msg) = *write;
-    msg->from = (mu__pid){server->numbers[from - from->net->processes], MU__EFFECTS};
+    msg->from = (mu__pid){server->numbers[from - from->net->processes], MU__VARIABLES};
     msg->to.actor = MU__PS;
     net_deliver(server, msg);
 }
@@ -366,12 +366,13 @@ static void deliver_answer(struct net_process *server, struct net_process *worke
     assert_non_null(msg);
     *(struct mu__effect_written *)mu__body(msg) = *answer;
     msg->from = (mu__pid){worker->numbers[server - server->net->processes], MU__PS};
-    msg->to.actor = MU__EFFECTS;
+    msg->to.actor = MU__VARIABLES;
     net_deliver(worker, msg);
 }
 
 static void test_any_answers(void **state)
 {
+    const uint64_t token = 3;   /* of the batch: an open and its ZERO came before */
     struct fixture *f = *state;
     struct sim_random random = sim_stream(6, 6);
     struct writes *writes;
@@ -388,14 +389,13 @@ static void test_any_answers(void **state)
             .staged = sim_chance(&random, 50) ? sim_draw(&random) : 0,
         };
 
-        if (answer.token != UINT64_C(1) << 24)
+        if (answer.token != token)
             deliver_answer(f->servers[0], f->workers[0], &answer);
         deliver_answer(f->servers[1], f->workers[0], &answer);
     }
     assert_false(writes->sent);
     deliver_answer(f->servers[0], f->workers[0],
-                   &(struct mu__effect_written){.token = UINT64_C(1) << 24,
-                                                .staged = UINT64_MAX});
+                   &(struct mu__effect_written){.token = token, .staged = UINT64_MAX});
     net_settle(&f->net);
     assert_fine(writes);
     assert_all(f->workers[0], &v, 1);

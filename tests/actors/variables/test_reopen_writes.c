@@ -1,5 +1,5 @@
 /* Writes of runs that were made with a handle from before their server was restarted. */
-#include "actors/effects/effects.h"
+#include "actors/variables/effects.h"
 #include "actors/variables/opened_variable.h"
 #include "actors/worker/function_run.h"
 #include "tests/support/var_net.h"
@@ -51,13 +51,11 @@ static const struct mu__behavior probe = {
 
 static int spawn_worker(struct net_process *p)
 {
-    const struct mu__effects_config config = {.timeout_ms = TIMEOUT_MS};
+    const struct mu__variables_options options = {.effect_wait_ms = TIMEOUT_MS};
     int rv = mu__spawn(p->kernel, &probe, MU__WORKER, NULL, NULL);
 
     if (rv == 0)
-        rv = var_spawn_program(p);
-    if (rv == 0)
-        rv = mu__spawn(p->kernel, &mu__effects_actor, MU__EFFECTS, &config, NULL);
+        rv = mu__spawn(p->kernel, &mu__variables, MU__VARIABLES, &options, NULL);
     return rv;
 }
 
@@ -138,7 +136,7 @@ static struct writes *add_one(struct fixture *f)
     }
     ((struct mu__effects_send *)mu__body(msg))->run = &writes->run;
     msg->from.actor = MU__WORKER;
-    msg->to.actor = MU__EFFECTS;
+    msg->to.actor = MU__VARIABLES;
     net_deliver(f->worker, msg);
     net_settle(&f->net);
     return writes;
@@ -217,10 +215,12 @@ static void test_writes_to_the_same_content_alone(void **state)
     assert_fine(add_one(f));
     restart_servers(f);
     restore(f, spread, restored);
+    f->servers[1]->deaf = true;
     assert_failed(add_one(f), -MU_ENOTFOUND,
                   "what the run wrote: /job:ps/task:0 (tcp://ps0:1) refused it: the "
                   "server was restarted, or the variable created anew: it does not have "
                   "it");
+    f->servers[1]->deaf = false;
     assert_content(f, restored);
 }
 

@@ -1,28 +1,9 @@
-/* Sends what runs write to the parameter servers. One on every node.
- *
- * Hears:  EFFECTS_SEND from the worker of this node; EFFECT_WRITTEN from servers;
- *         VAR_REOPENED from the variables actor of this node; node news; its timers
- * Says:   EFFECT_WRITE to servers; VAR_REOPEN; EFFECTS_SENT to the worker, once for each
- *         run
- * Owns:   of a run, its writes (which it sorts by server), `code` and `failure`, until
- *         EFFECTS_SENT
- * Fails:  never by itself; a run's `code` says what became of its writes
- *
- * The writes of one run to one server are a batch: the server stages its pieces, and with
- * the last one applies all or none. When a server is lost before it answered, the batch
- * is sent again, from its first piece, once it is back - if the run has an effect number,
- * by which the server knows what it has applied, or if the last piece was not sent; else
- * the run fails as mu_variable_add does. A server that does not know a shard any more has
- * refused the batch as a whole: its variables are opened by their names, and the batch is
- * sent again if they were restored.
- *
- * A run whose writes have failed gets `code`, and `failure`: kind MU_ERROR_SERVER, and
- * the server in `task`. `failure` is the run's to free, and NULL when there was no
- * memory. */
+/* What one run writes to variables: a list that the run fills, and that the variables
+ * actor of its node sends when the function has returned 0 (variables.h). */
 #ifndef MU_ACTORS_EFFECTS_H
 #define MU_ACTORS_EFFECTS_H
 
-#include "runtime/kernel/kernel.h"
+#include <stdint.h>
 
 struct mu__opened_variable;
 
@@ -74,14 +55,5 @@ static inline uint64_t mu__effect_weight(uint64_t bytes)
 
 /* A server reports how much of a batch is staged each time this much more has come. */
 enum { MU__EFFECTS_REPORT_BYTES = 256 << 10 };
-
-struct mu__effects_config {
-    uint32_t timeout_ms;     /* without an answer for so long a batch fails its run,
-                                naming the server; 0: 60000 */
-    uint32_t server_lost_ms; /* so does each batch for a server that was up and is away
-                                for so long; 0: never */
-};
-
-extern const struct mu__behavior mu__effects_actor; /* init takes the config, or NULL */
 
 #endif

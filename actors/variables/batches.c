@@ -1,0 +1,308 @@
+/* What a run writes to variables: its list, its batches, one for each server, and their
+ * pieces. */
+#include "actors/variables/actions.h"
+
+#include "actors/keep.h"
+#include "actors/ps/variable_store.h"
+#include "actors/variables/opened_variable.h"
+#include "actors/worker/function_run.h"
+#include "runtime/message/block_pool.h"
+
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { ACTIVE_MAX = 4 };    /* large batches under way with one server */
+
+_Static_assert(ACTIVE_MAX * MU__EFFECTS_REPORT_BYTES < MU__WINDOW_BYTES,
+               "what servers have not told of would fill the window");
+
+/* ---- The list ---- */
+
+int mu__effects_add(struct mu__effects *effects, const struct mu__effect *write,
+                    const void *data)
+{
+    uint64_t bytes = write->size < MU__EFFECT_BYTES_MIN ? MU__EFFECT_BYTES_MIN
+                                                        : write->size;
+    struct mu__effect *effect;
+
+    assert(write->size > 0);
+    if (bytes > MU__EFFECTS_BYTES_MAX - effects->bytes)
+        return -MU_EEXHAUSTED;
+    effect = mu__block_get(sizeof *effect + (size_t)write->size);
+    if (effect == NULL)
+        return -MU_ENOMEM;
+    *effect = *write;
+    effect->next = NULL;
+    if (effect->opened != NULL)
+        (void)mu__opened_variable_ref(effect->opened);
+    memcpy(effect->data, data, (size_t)write->size);
+    if (effects->last == NULL)
+        effects->first = effect;
+    else
+        effects->last->next = effect;
+    effects->last = effect;
+    effects->bytes += bytes;
+    return 0;
+}
+
+void mu__effects_cut(struct mu__effects *effects, struct mu__effect *last, uint64_t bytes)
+{
+    struct mu__effect *effect = last == NULL ? effects->first : last->next;
+
+    while (effect != NULL) {
+        struct mu__effect *next = effect->next;
+
+        mu__opened_variable_unref(effect->opened);
+        mu__block_put(effect);
+        effect = next;
+    }
+    if (last == NULL)
+        effects->first = NULL;
+    else
+        last->next = NULL;
+    effects->last = last;
+    effects->bytes = bytes;
+}
+
+void mu__effects_clear(struct mu__effects *effects)
+{
+    mu__effects_cut(effects, NULL, 0);
+}
+
+/* ---- Planning ---- */
+
+/* Make the batch of a run for a server, if it has none. */
+static int need_batch(struct mu__ctx *ctx, struct variables *v, struct operation *op,
+                      uint32_t server)
+{
+    struct write_batch *batch;
+    int rv = server >= MU__SERVERS_MAX ? -MU_ERANGE
+                                       : mu__vars_need_servers(ctx, v, server + 1);
+
+    if (rv != 0 || v->servers[server]->planned != NULL)
+        return rv;
+    batch = calloc(1, sizeof *batch);
+    if (batch == NULL)
+        return -MU_ENOMEM;
+    batch->server = server;
+    batch->queue = SINGLES;
+    batch->op = op;
+    batch->sibling = op->batches;
+    op->batches = batch;
+    v->servers[server]->planned = batch;
+    return 0;
+}
+
+static void plan_write(struct write_batch *batch, struct mu__effect *write)
+{
+    if (batch->first == NULL)
+        batch->first = write;
+    else
+        batch->last->next = write;
+    batch->last = write;
+    batch->writes_count++;
+    if (batch->writes_count > 1 || write->size > MU__PIECE_BYTES_MAX)
+        batch->queue = LARGES;
+}
+
+/* Link the writes of a run into one list again, sorted by server. */
+static void join_writes(const struct operation *op, struct mu__effects *effects)
+{
+    effects->first = NULL;
+    for (struct write_batch *batch = op->batches; batch != NULL;
+         batch = batch->sibling) {
+        if (effects->first == NULL)
+            effects->first = batch->first;
+        else
+            effects->last->next = batch->first;
+        effects->last = batch->last;
+    }
+    effects->last->next = NULL;
+}
+
+int mu__vars_plan_batches(struct mu__ctx *ctx, struct variables *v, struct operation *op)
+{
+    struct mu__effects *effects = &op->run->effects;
+    struct mu__effect *write = effects->first;
+    int rv = 0;
+
+    for (; write != NULL && rv == 0; write = write->next)
+        rv = need_batch(ctx, v, op, write->server);
+    if (rv == 0 && effects->first != NULL) {
+        for (write = effects->first; write != NULL; write = write->next)
+            plan_write(v->servers[write->server]->planned, write);
+        join_writes(op, effects);
+    }
+    for (struct write_batch *batch = op->batches; batch != NULL; batch = batch->sibling)
+        v->servers[batch->server]->planned = NULL;
+    return rv;
+}
+
+/* ---- Lists ---- */
+
+void mu__vars_take_out_batch(struct write_batch *batch)
+{
+    if (batch->in != NULL)
+        mu__list_remove(batch->in, &batch->node);
+    batch->in = NULL;
+}
+
+void mu__vars_put_batch_last(struct mu__list *list, struct write_batch *batch)
+{
+    mu__vars_take_out_batch(batch);
+    batch->in = list;
+    mu__list_append(list, &batch->node);
+}
+
+void mu__vars_put_batch_first(struct mu__list *list, struct write_batch *batch)
+{
+    mu__vars_take_out_batch(batch);
+    batch->in = list;
+    mu__list_prepend(list, &batch->node);
+}
+
+struct mu__list *mu__vars_queue_of(const struct variables *v,
+                                   const struct write_batch *batch)
+{
+    return &v->servers[batch->server]->queues[batch->queue];
+}
+
+void mu__vars_rewind_batch(struct variables *v, struct write_batch *batch)
+{
+    struct flight *flight = mu__vars_flight_of(v, batch->token);
+
+    if (flight != NULL)
+        (void)mu__vars_end_flight(v, flight);
+    batch->token = 0;
+    batch->at = batch->first;
+    batch->offset = 0;
+    batch->writes_left = batch->writes_count;
+    batch->pieces = 0;
+}
+
+/* ---- Pieces ---- */
+
+static uint32_t piece_size(const struct write_batch *batch)
+{
+    uint64_t left = batch->at->size - batch->offset;
+
+    return left < MU__PIECE_BYTES_MAX ? (uint32_t)left : MU__PIECE_BYTES_MAX;
+}
+
+static void fill_piece(const struct write_batch *batch, struct mu__effect_write *body)
+{
+    const struct mu__effects *effects = &batch->op->run->effects;
+    const struct mu__effect *at = batch->at;
+    uint32_t size = piece_size(batch);
+
+    body->token = batch->token;
+    body->batch = batch->token;
+    body->variable = at->variable;
+    body->operation = at->operation;
+    body->offset = batch->offset;
+    body->data = (struct mu__view){at->data + batch->offset, size};
+    body->last = batch->writes_left == 1 && batch->offset + size == at->size;
+    body->effect = effects->effect;
+    if (body->effect != 0) {
+        body->origin = effects->origin;
+        body->effects_done = effects->effects_done;
+    }
+    body->rate = at->rate;
+    body->momentum = at->momentum;
+    body->before = batch->pieces;
+}
+
+/* Go behind the piece that was sent; false when it was the last. */
+static bool move_on(struct variables *v, struct write_batch *batch)
+{
+    struct flight *flight = mu__vars_flight_of(v, batch->token);
+    uint32_t size = piece_size(batch);
+    uint32_t weight = (uint32_t)mu__effect_weight(size);
+
+    batch->pieces++;
+    flight->offset += weight;
+    mu__vars_note_sent(v, flight, weight);
+    batch->offset += size;
+    if (batch->offset < batch->at->size)
+        return true;
+    batch->offset = 0;
+    batch->at = batch->at->next;
+    return --batch->writes_left > 0;
+}
+
+static int begin_flight(struct variables *v, struct write_batch *batch)
+{
+    struct flight *flight;
+
+    if (batch->token != 0)
+        return 0;
+    flight = mu__vars_flight_new(v, batch->server, batch->queue, MU__EFFECT_WRITTEN);
+    if (flight == NULL)
+        return -MU_ENOMEM;
+    flight->batch = batch;
+    batch->token = flight->token;
+    return 0;
+}
+
+static int send_piece_of(struct mu__ctx *ctx, struct variables *v,
+                         struct write_batch *batch)
+{
+    struct mu__msg *msg = mu__msg_new(ctx, MU__EFFECT_WRITE);
+    int rv;
+
+    if (msg == NULL)
+        return -MU_ENOMEM;
+    rv = begin_flight(v, batch);
+    if (rv != 0) {
+        mu__msg_free(ctx, msg);
+        return rv;
+    }
+    fill_piece(batch, mu__body(msg));
+    return mu__send_borrowed(ctx, pid_of(v, batch->server), msg);
+}
+
+static struct write_batch *first_write_batch(const struct mu__list *list)
+{
+    return MU__LIST_FIRST(list, struct write_batch, node);
+}
+
+/* NULL: there is none, or the window is full. */
+static struct write_batch *next_batch(struct variable_server *server, enum queue queue)
+{
+    uint32_t count = 0;
+
+    if (server->under_way[queue] >= MU__WINDOW_BYTES)
+        return NULL;
+    if (queue == SINGLES)
+        return first_write_batch(&server->queues[SINGLES]);
+    for (struct mu__list_node *at = server->active.first; at != NULL; at = at->next)
+        count++;
+    if (count < ACTIVE_MAX && !mu__list_is_empty(&server->queues[LARGES]))
+        mu__vars_put_batch_first(&server->active,
+                                 first_write_batch(&server->queues[LARGES]));
+    return first_write_batch(&server->active);
+}
+
+int mu__vars_send_batch(struct mu__ctx *ctx, struct variables *v, uint32_t index,
+                        enum queue queue)
+{
+    struct variable_server *server = v->servers[index];
+    struct write_batch *batch = next_batch(server, queue);
+    int rv;
+
+    if (batch == NULL)
+        return 0;
+    rv = send_piece_of(ctx, v, batch);
+    if (rv == 0) {
+        mu__vars_put_batch_last(move_on(v, batch) ? &server->active : &server->flying,
+                                batch);
+        return 1;
+    }
+    if (batch->pieces == 0)
+        mu__vars_rewind_batch(v, batch);
+    if (mu__send_is_transient(rv))
+        return rv;
+    mu__vars_fail(ctx, v, batch->op, index, rv, "a message could not be sent");
+    return 1;
+}

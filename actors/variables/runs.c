@@ -1,0 +1,274 @@
+/* The course of what a run has written: its batches are planned, sent (batches.c) and
+ * answered. */
+#include "actors/variables/actions.h"
+
+#include "actors/worker/function_run.h"
+
+#include <stdlib.h>
+
+enum { AGAIN_MS = 50 };     /* before a batch that was refused is sent again */
+
+/* ---- The end of a run ---- */
+
+/* The answer takes the memory of the message, so that it cannot fail. */
+static struct mu__msg *claim_answer(struct mu__ctx *ctx)
+{
+    struct mu__msg *msg = mu__claim(ctx);
+
+    _Static_assert(sizeof(struct mu__effects_send) == sizeof(struct mu__effects_sent),
+                   "both have the run alone");
+    msg->kind = MU__EFFECTS_SENT;
+    return msg;
+}
+
+static void answer_worker(struct mu__ctx *ctx, mu__pid to, struct mu__msg *msg)
+{
+    if (mu__send(ctx, to, msg) != 0)
+        mu__log(ctx, MU__LOG_ERROR, "the worker does not hear that a run's writes ended");
+}
+
+/* Its server is told of a batch of which a part is there; the answer to one that was sent
+ * as a whole is ignored. */
+static void abandon_sent(struct mu__ctx *ctx, struct variables *v,
+                         struct write_batch *batch)
+{
+    struct variable_server *server = v->servers[batch->server];
+
+    if (batch->in == &server->flying) {
+        mu__vars_flight_of(v, batch->token)->batch = NULL;
+        batch->token = 0;
+    } else if (batch->in == &server->active && batch->pieces > 0) {
+        mu__vars_abandon_batch(ctx, v, batch);
+    }
+}
+
+static void free_write_batch(struct variables *v, struct write_batch *batch)
+{
+    mu__vars_rewind_batch(v, batch);
+    mu__vars_take_out_batch(batch);
+    free(batch);
+}
+
+static void free_run_operation(struct variables *v, struct operation *op)
+{
+    while (op->batches != NULL) {
+        struct write_batch *batch = op->batches;
+
+        op->batches = batch->sibling;
+        free_write_batch(v, batch);
+    }
+    mu__list_remove(&v->runs, &op->node);
+    free(op);
+}
+
+/* Its writes were applied, or it has failed. */
+static void finish_run(struct mu__ctx *ctx, struct variables *v, struct operation *op)
+{
+    for (struct write_batch *batch = op->batches; batch != NULL; batch = batch->sibling)
+        abandon_sent(ctx, v, batch);
+    answer_worker(ctx, op->requester, op->answer);
+    free_run_operation(v, op);
+}
+
+void mu__vars_fail_run(struct mu__ctx *ctx, struct variables *v, struct operation *op,
+                       const mu_error *error)
+{
+    struct mu_run *run = op->run;
+
+    mu__vars_drop_inners(ctx, v, op);
+    run->code = error->code;
+    if (run->failure == NULL)
+        run->failure = malloc(sizeof *run->failure);
+    if (run->failure != NULL) {
+        *run->failure = *error;
+        run->failure->kind = MU_ERROR_SERVER;
+    }
+    finish_run(ctx, v, op);
+}
+
+/* A batch was applied. The last one ends the run. */
+static void complete_batch(struct mu__ctx *ctx, struct variables *v,
+                           struct write_batch *batch)
+{
+    struct operation *op = batch->op;
+    struct write_batch **link = &op->batches;
+
+    while (*link != batch)
+        link = &(*link)->sibling;
+    *link = batch->sibling;
+    free_write_batch(v, batch);
+    if (op->batches == NULL)
+        finish_run(ctx, v, op);
+}
+
+void mu__vars_drop_runs(struct mu__ctx *ctx, struct variables *v)
+{
+    struct operation *op;
+
+    while ((op = first_operation(&v->runs)) != NULL) {
+        mu__vars_drop_inners(ctx, v, op);
+        mu__msg_free(ctx, op->answer);
+        free_run_operation(v, op);
+    }
+}
+
+/* ---- The begin ---- */
+
+static void begin_writes(struct mu__ctx *ctx, struct variables *v, struct operation *op)
+{
+    uint32_t server = op->run->effects.first->server;
+
+    if (op->run->effects.last->server != server)
+        v->pump_all_due = true;
+    for (struct write_batch *batch = op->batches; batch != NULL; batch = batch->sibling) {
+        mu__vars_rewind_batch(v, batch);
+        mu__vars_put_batch_last(mu__vars_queue_of(v, batch), batch);
+    }
+    mu__vars_arm(ctx, v, TIMEOUT, v->effect_wait_ms);
+    if (!mu__vars_end_if_lost(ctx, v, op))
+        mu__vars_watch_lost(ctx, v);
+    mu__vars_go_on(ctx, v, server);
+}
+
+void mu__vars_on_effects_send(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
+{
+    struct variables *v = state;
+    struct mu_run *run = ((struct mu__effects_send *)mu__body(msg))->run;
+    mu__pid requester = msg->from;
+    struct operation *op = calloc(1, sizeof *op);
+
+    if (op == NULL) {
+        run->code = -MU_ENOMEM;
+        answer_worker(ctx, requester, claim_answer(ctx));
+        return;
+    }
+    op->run = run;
+    op->requester = requester;
+    op->answer = claim_answer(ctx);
+    op->began_ms = mu__now_ms(ctx);
+    mu__list_append(&v->runs, &op->node);
+    run->code = mu__vars_plan_batches(ctx, v, op);
+    if (run->code != 0 || op->batches == NULL)
+        finish_run(ctx, v, op);
+    else
+        begin_writes(ctx, v, op);
+}
+
+/* ---- Answers ---- */
+
+static void rest_batch(struct mu__ctx *ctx, struct variables *v,
+                       struct write_batch *batch, int code)
+{
+    mu__vars_rewind_batch(v, batch);
+    batch->rested = true;
+    batch->refused = code;
+    batch->due_ms = mu__now_ms(ctx) + AGAIN_MS;
+    mu__vars_put_batch_last(&v->resting, batch);
+    mu__vars_arm(ctx, v, AGAIN, AGAIN_MS);
+}
+
+void mu__vars_send_again(struct variables *v, struct write_batch *batch)
+{
+    mu__vars_rewind_batch(v, batch);
+    mu__vars_put_batch_last(mu__vars_queue_of(v, batch), batch);
+    v->pump_all_due = true;
+}
+
+/* The server has staged so much of a batch. */
+static void note_staged(struct variables *v, struct flight *flight, uint64_t staged)
+{
+    uint64_t reported = flight->offset - flight->size;
+
+    if (staged > reported && staged <= flight->offset)
+        mu__vars_note_arrived(v, flight, (uint32_t)(staged - reported));
+}
+
+static void take_batch_answer(struct mu__ctx *ctx, struct variables *v,
+                              struct write_batch *batch,
+                              const struct mu__effect_written *body)
+{
+    mu__vars_take_out_batch(batch);
+    if (body->again)
+        rest_batch(ctx, v, batch, -(int)body->code);
+    else if (body->code == MU_ENOTFOUND)
+        mu__vars_reopen_batch(ctx, v, batch);
+    else if (body->code != 0)
+        mu__vars_fail_by_answer(ctx, v, batch->op, batch->server, body->code,
+                                body->message);
+    else
+        complete_batch(ctx, v, batch);
+}
+
+void mu__vars_on_effect_written(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
+{
+    struct variables *v = state;
+    const struct mu__effect_written *body = mu__body(msg);
+    struct flight *flight = mu__vars_find_flight(v, msg, body->token);
+    uint32_t server;
+    struct write_batch *batch;
+
+    if (flight == NULL)
+        return;
+    server = flight->server;
+    if (body->staged != 0) {
+        note_staged(v, flight, body->staged);
+    } else {
+        batch = mu__vars_end_flight(v, flight).batch;
+        if (batch != NULL) {
+            batch->token = 0;
+            take_batch_answer(ctx, v, batch, body);
+        }
+    }
+    mu__vars_go_on(ctx, v, server);
+}
+
+/* ---- Timers, and servers that go down ---- */
+
+void mu__vars_check_timeouts(struct mu__ctx *ctx, struct variables *v)
+{
+    uint64_t now_ms = mu__now_ms(ctx);
+    struct operation *op;
+
+    while ((op = first_operation(&v->runs)) != NULL &&
+           op->began_ms + v->effect_wait_ms <= now_ms)
+        mu__vars_fail_by_timeout(ctx, v, op);
+    if (op != NULL)
+        mu__vars_arm_at(ctx, v, TIMEOUT, op->began_ms + v->effect_wait_ms);
+}
+
+void mu__vars_wake_resting(struct mu__ctx *ctx, struct variables *v)
+{
+    uint64_t now_ms = mu__now_ms(ctx);
+    struct write_batch *batch;
+
+    while ((batch = MU__LIST_FIRST(&v->resting, struct write_batch, node)) != NULL &&
+           batch->due_ms <= now_ms)
+        mu__vars_put_batch_last(mu__vars_queue_of(v, batch), batch);
+    if (batch != NULL)
+        mu__vars_arm_at(ctx, v, AGAIN, batch->due_ms);
+}
+
+/* Batches of a list that may be sent again go to the front of their queue; the others
+ * fail, since their outcome is unknown. */
+static void recall_list(struct mu__ctx *ctx, struct variables *v, struct mu__list *list,
+                        bool may_be_applied)
+{
+    struct write_batch *batch;
+
+    while ((batch = MU__LIST_LAST(list, struct write_batch, node)) != NULL) {
+        mu__vars_rewind_batch(v, batch);
+        if (may_be_applied && batch->op->run->effects.effect == 0) {
+            mu__vars_take_out_batch(batch);
+            mu__vars_fail_unknown(ctx, v, batch->op, batch->server);
+        } else {
+            batch->rested = false;
+            mu__vars_put_batch_first(mu__vars_queue_of(v, batch), batch);
+        }
+    }
+}
+
+void mu__vars_recall_batches(struct mu__ctx *ctx, struct variables *v, uint32_t server)
+{
+    recall_list(ctx, v, &v->servers[server]->flying, true);
+    recall_list(ctx, v, &v->servers[server]->active, false);
+}
