@@ -25,7 +25,7 @@ void mu__base64_encode(const void *data, size_t size, char *out)
         out[2] = '=';
 }
 
-static int value_of(char c)
+static int decode_base64_letter(char c)
 {
     if (c >= 'A' && c <= 'Z')
         return c - 'A';
@@ -45,7 +45,7 @@ static int32_t decode_group(const char *text, size_t count)
     int32_t bits = 0;
 
     for (size_t i = 0; i < 4; i++) {
-        int value = i < count ? value_of(text[i]) : 0;
+        int value = i < count ? decode_base64_letter(text[i]) : 0;
 
         if (value < 0)
             return -1;

@@ -10,7 +10,7 @@
 enum { FIRST_BYTES = 256 };
 
 /* Overwrite a text. A compiler may leave out memset() before free(), but not this. */
-static void forget(char *text, size_t size)
+static void wipe_build(char *text, size_t size)
 {
     volatile char *at = text;
 
@@ -21,14 +21,14 @@ static void forget(char *text, size_t size)
 void mu__build_done(struct mu__build *build)
 {
     if (build->text != NULL)
-        forget(build->text, build->size);
+        wipe_build(build->text, build->size);
     free(build->text);
     *build = (struct mu__build){0};
 }
 
 /* Make room for `size` bytes and a zero behind them, and return where they go; NULL: out
  * of memory. */
-static char *reserve(struct mu__build *build, size_t size)
+static char *reserve_build(struct mu__build *build, size_t size)
 {
     size_t room = build->room == 0 ? FIRST_BYTES : build->room;
     char *text;
@@ -44,7 +44,7 @@ static char *reserve(struct mu__build *build, size_t size)
     }
     if (build->text != NULL) {
         memcpy(text, build->text, build->size);
-        forget(build->text, build->size);
+        wipe_build(build->text, build->size);
     }
     free(build->text);
     build->text = text;
@@ -54,7 +54,7 @@ static char *reserve(struct mu__build *build, size_t size)
 
 void mu__build_bytes(struct mu__build *build, const void *data, size_t size)
 {
-    char *out = reserve(build, size);
+    char *out = reserve_build(build, size);
 
     if (out == NULL)
         return;
@@ -78,7 +78,7 @@ void mu__build_format(struct mu__build *build, const char *format, ...)
     va_start(arguments, format);
     size = vsnprintf(NULL, 0, format, arguments);
     va_end(arguments);
-    out = size < 0 ? NULL : reserve(build, (size_t)size);
+    out = size < 0 ? NULL : reserve_build(build, (size_t)size);
     if (out == NULL) {
         build->failed = true;
         return;
@@ -89,7 +89,7 @@ void mu__build_format(struct mu__build *build, const char *format, ...)
     build->size += (size_t)size;
 }
 
-static bool is_plain(unsigned char c)
+static bool is_url_letter(unsigned char c)
 {
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
            (c != '\0' && strchr("-._~", c) != NULL);
@@ -98,7 +98,7 @@ static bool is_plain(unsigned char c)
 void mu__build_escaped(struct mu__build *build, const char *text)
 {
     for (; *text != '\0'; text++) {
-        if (is_plain((unsigned char)*text))
+        if (is_url_letter((unsigned char)*text))
             mu__build_bytes(build, text, 1);
         else
             mu__build_format(build, "%%%02X", (unsigned)(unsigned char)*text);
@@ -108,7 +108,7 @@ void mu__build_escaped(struct mu__build *build, const char *text)
 void mu__build_base64(struct mu__build *build, const void *data, size_t size)
 {
     size_t count = mu__base64_size(size);
-    char *out = reserve(build, count);
+    char *out = reserve_build(build, count);
 
     if (out == NULL)
         return;

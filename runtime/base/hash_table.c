@@ -7,7 +7,8 @@
 
 enum { BUCKETS_FIRST = 16 };
 
-static struct mu__hash_node **bucket_of(const struct mu__hash_table *table, uint64_t hash)
+static struct mu__hash_node **get_hash_bucket(const struct mu__hash_table *table,
+                                              uint64_t hash)
 {
     return &table->buckets[hash & (table->buckets_count - 1)];
 }
@@ -29,7 +30,7 @@ void mu__hash_table_done(struct mu__hash_table *table)
 struct mu__hash_node *mu__hash_table_find(const struct mu__hash_table *table,
                                           uint64_t hash)
 {
-    return table->count == 0 ? NULL : same_hash(*bucket_of(table, hash), hash);
+    return table->count == 0 ? NULL : same_hash(*get_hash_bucket(table, hash), hash);
 }
 
 struct mu__hash_node *mu__hash_next(const struct mu__hash_node *node)
@@ -38,9 +39,9 @@ struct mu__hash_node *mu__hash_next(const struct mu__hash_node *node)
 }
 
 /* Nodes of one hash keep their order. */
-static void move(struct mu__hash_table *table, struct mu__hash_node *node)
+static void insert_hash_node(struct mu__hash_table *table, struct mu__hash_node *node)
 {
-    struct mu__hash_node **bucket = bucket_of(table, node->hash);
+    struct mu__hash_node **bucket = get_hash_bucket(table, node->hash);
     struct mu__hash_node *last = same_hash(*bucket, node->hash);
 
     while (last != NULL && mu__hash_next(last) != NULL)
@@ -51,7 +52,7 @@ static void move(struct mu__hash_table *table, struct mu__hash_node *node)
     *bucket = node;
 }
 
-static int grow(struct mu__hash_table *table)
+static int grow_hash_table(struct mu__hash_table *table)
 {
     struct mu__hash_table grown = *table;
 
@@ -65,7 +66,7 @@ static int grow(struct mu__hash_table *table)
             struct mu__hash_node *node = table->buckets[i];
 
             table->buckets[i] = node->next;
-            move(&grown, node);
+            insert_hash_node(&grown, node);
         }
     free(table->buckets);
     *table = grown;
@@ -77,9 +78,9 @@ int mu__hash_table_add(struct mu__hash_table *table, uint64_t hash,
 {
     struct mu__hash_node **bucket;
 
-    if (table->count == table->buckets_count && grow(table) != 0)
+    if (table->count == table->buckets_count && grow_hash_table(table) != 0)
         return -MU_ENOMEM;
-    bucket = bucket_of(table, hash);
+    bucket = get_hash_bucket(table, hash);
     *node = (struct mu__hash_node){*bucket, hash};
     *bucket = node;
     table->count++;
@@ -88,7 +89,7 @@ int mu__hash_table_add(struct mu__hash_table *table, uint64_t hash,
 
 void mu__hash_table_remove(struct mu__hash_table *table, struct mu__hash_node *node)
 {
-    struct mu__hash_node **link = bucket_of(table, node->hash);
+    struct mu__hash_node **link = get_hash_bucket(table, node->hash);
 
     while (*link != node) {
         assert(*link != NULL);

@@ -11,14 +11,14 @@ enum {
     WORDS_RETAINED = 16     /* a ring never shrinks below this size */
 };
 
-static uint64_t words_of(const struct mu__id_window *window)
+static uint64_t count_window_words(const struct mu__id_window *window)
 {
     return window->bits_size / WORD_BITS;
 }
 
 static uint64_t *word_at(const struct mu__id_window *window, uint64_t id)
 {
-    return &window->bits[id / WORD_BITS & (words_of(window) - 1)];
+    return &window->bits[id / WORD_BITS & (count_window_words(window) - 1)];
 }
 
 static uint64_t bit_of(uint64_t id)
@@ -34,7 +34,7 @@ static uint64_t words_needed(const struct mu__id_window *window, uint64_t end)
     return (end - 1) / WORD_BITS - window->base / WORD_BITS + 1;
 }
 
-static uint64_t rounded_up(uint64_t words)
+static uint64_t round_up_words(uint64_t words)
 {
     uint64_t power = 1;
 
@@ -62,7 +62,7 @@ bool mu__id_window_has(const struct mu__id_window *window, uint64_t id)
 }
 
 /* Move the bits to a ring of `words`, a power of two that has room for them all. */
-static int resize(struct mu__id_window *window, uint64_t words)
+static int resize_id_window(struct mu__id_window *window, uint64_t words)
 {
     struct mu__id_window other = *window;
     uint64_t id = window->base;
@@ -82,14 +82,16 @@ static int resize(struct mu__id_window *window, uint64_t words)
 
 /* Give memory back when most of the ring is unused. When the smaller ring cannot be
  * allocated, the larger one stays. */
-static void shrink(struct mu__id_window *window)
+static void shrink_id_window(struct mu__id_window *window)
 {
     uint64_t needed = words_needed(window, window->end);
 
-    if (words_of(window) <= WORDS_RETAINED || needed * 8 > words_of(window))
+    if (count_window_words(window) <= WORDS_RETAINED ||
+        needed * 8 > count_window_words(window))
         return;
-    (void)resize(window,
-                 rounded_up(needed * 2 < WORDS_RETAINED ? WORDS_RETAINED : needed * 2));
+    (void)resize_id_window(
+        window,
+        round_up_words(needed * 2 < WORDS_RETAINED ? WORDS_RETAINED : needed * 2));
 }
 
 int mu__id_window_add(struct mu__id_window *window, uint64_t id)
@@ -101,7 +103,8 @@ int mu__id_window_add(struct mu__id_window *window, uint64_t id)
     if (id >= window->end) {
         uint64_t needed = words_needed(window, id + 1);
 
-        if (needed > words_of(window) && resize(window, rounded_up(needed)) != 0)
+        if (needed > count_window_words(window) &&
+            resize_id_window(window, round_up_words(needed)) != 0)
             return -MU_ENOMEM;
         window->end = id + 1;
     }
@@ -123,7 +126,7 @@ void mu__id_window_raise(struct mu__id_window *window, uint64_t base)
     window->base = base;
     if (window->end < base)
         window->end = base;
-    shrink(window);
+    shrink_id_window(window);
 }
 
 uint64_t mu__id_window_settle(struct mu__id_window *window)

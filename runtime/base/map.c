@@ -8,7 +8,7 @@
 
 enum { CAPACITY_FIRST = 16 };
 
-static size_t home(const struct mu__map *map, uint64_t key)
+static size_t get_home_slot(const struct mu__map *map, uint64_t key)
 {
     if (map->seed != 0) {
         key = (key ^ map->seed) * UINT64_C(0xff51afd7ed558ccd);
@@ -31,9 +31,9 @@ void mu__map_done(struct mu__map *map)
 }
 
 /* The key's entry, or the empty one where it would go. */
-static struct mu__map_entry *probe(const struct mu__map *map, uint64_t key)
+static struct mu__map_entry *probe_map(const struct mu__map *map, uint64_t key)
 {
-    size_t i = home(map, key);
+    size_t i = get_home_slot(map, key);
 
     while (map->entries[i].key != 0 && map->entries[i].key != key)
         i = (i + 1) & (map->capacity - 1);
@@ -42,10 +42,10 @@ static struct mu__map_entry *probe(const struct mu__map *map, uint64_t key)
 
 void *mu__map_get(const struct mu__map *map, uint64_t key)
 {
-    return map->count == 0 ? NULL : probe(map, key)->value;
+    return map->count == 0 ? NULL : probe_map(map, key)->value;
 }
 
-static int grow(struct mu__map *map)
+static int grow_map(struct mu__map *map)
 {
     struct mu__map bigger = {
         .count = map->count,
@@ -58,13 +58,13 @@ static int grow(struct mu__map *map)
         return -MU_ENOMEM;
     for (size_t i = 0; i < map->capacity; i++)
         if (map->entries[i].key != 0)
-            *probe(&bigger, map->entries[i].key) = map->entries[i];
+            *probe_map(&bigger, map->entries[i].key) = map->entries[i];
     free(map->entries);
     *map = bigger;
     return 0;
 }
 
-static bool is_full(const struct mu__map *map)
+static bool is_map_full(const struct mu__map *map)
 {
     return map->count * 4 >= map->capacity * 3;
 }
@@ -74,13 +74,13 @@ int mu__map_set(struct mu__map *map, uint64_t key, void *value)
     struct mu__map_entry *entry;
 
     assert(key != 0 && value != NULL);
-    if (is_full(map) && mu__map_get(map, key) == NULL) {
-        int rv = grow(map);
+    if (is_map_full(map) && mu__map_get(map, key) == NULL) {
+        int rv = grow_map(map);
 
         if (rv != 0)
             return rv;
     }
-    entry = probe(map, key);
+    entry = probe_map(map, key);
     if (entry->key == 0)
         map->count++;
     *entry = (struct mu__map_entry){key, value};
@@ -93,7 +93,7 @@ static void close_hole(struct mu__map *map, size_t hole)
     size_t mask = map->capacity - 1;
 
     for (size_t i = (hole + 1) & mask; map->entries[i].key != 0; i = (i + 1) & mask) {
-        size_t ideal = home(map, map->entries[i].key);
+        size_t ideal = get_home_slot(map, map->entries[i].key);
 
         if (((i - ideal) & mask) >= ((i - hole) & mask)) {
             map->entries[hole] = map->entries[i];
@@ -110,7 +110,7 @@ void *mu__map_remove(struct mu__map *map, uint64_t key)
 
     if (map->count == 0)
         return NULL;
-    entry = probe(map, key);
+    entry = probe_map(map, key);
     value = entry->value;
     if (entry->key == 0)
         return NULL;

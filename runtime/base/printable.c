@@ -18,7 +18,7 @@ static bool is_control(const unsigned char *at, size_t bytes)
            (at[2] == 0xA8 || at[2] == 0xA9);
 }
 
-static size_t escape(unsigned char byte, char *out)
+static size_t write_escape(unsigned char byte, char *out)
 {
     static const char digits[] = "0123456789abcdef";
     static const char controls[] = "\n\r\t";
@@ -48,7 +48,7 @@ void mu__printable(const char *text, char *out, size_t size)
             used += bytes;
             text += bytes;
         } else {
-            used += escape((unsigned char)*text++, out + used);
+            used += write_escape((unsigned char)*text++, out + used);
         }
     }
     out[used] = '\0';

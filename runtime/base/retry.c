@@ -19,7 +19,8 @@ static uint64_t pause_of(const struct mu__retry *retry, unsigned tries, uint64_t
 }
 
 /* Near the end pauses are half of what is left, so that the last try comes late. */
-static uint64_t shorten(const struct mu__retry *retry, uint64_t pause, uint64_t now_ms)
+static uint64_t shorten_pause(const struct mu__retry *retry, uint64_t pause,
+                              uint64_t now_ms)
 {
     uint64_t left = now_ms < retry->end_ms ? retry->end_ms - now_ms : 0;
 
@@ -37,7 +38,7 @@ bool mu__retry_next(const struct mu__retry *retry, unsigned tries, uint64_t now_
     pause = pause_of(retry, tries, random);
     if (pause < after_ms)
         pause = after_ms;
-    pause = shorten(retry, pause, now_ms);
+    pause = shorten_pause(retry, pause, now_ms);
     if (pause < after_ms || pause < SHORTEST_MS)
         return false;
     *ret_due_ms = now_ms + pause;

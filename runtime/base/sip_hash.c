@@ -6,7 +6,7 @@ struct sip {
     uint64_t v[4];
 };
 
-static uint64_t rotate(uint64_t bits, unsigned by)
+static uint64_t rotate_sip_word(uint64_t bits, unsigned by)
 {
     return bits << by | bits >> (64 - by);
 }
@@ -17,13 +17,13 @@ static inline void sip_round(struct sip *s)
 
     v[0] += v[1];
     v[2] += v[3];
-    v[1] = rotate(v[1], 13) ^ v[0];
-    v[3] = rotate(v[3], 16) ^ v[2];
-    v[0] = rotate(v[0], 32) + v[3];
+    v[1] = rotate_sip_word(v[1], 13) ^ v[0];
+    v[3] = rotate_sip_word(v[3], 16) ^ v[2];
+    v[0] = rotate_sip_word(v[0], 32) + v[3];
     v[2] += v[1];
-    v[3] = rotate(v[3], 21) ^ v[0];
-    v[1] = rotate(v[1], 17) ^ v[2];
-    v[2] = rotate(v[2], 32);
+    v[3] = rotate_sip_word(v[3], 21) ^ v[0];
+    v[1] = rotate_sip_word(v[1], 17) ^ v[2];
+    v[2] = rotate_sip_word(v[2], 32);
 }
 
 static inline void sip_add(struct sip *s, uint64_t word)
@@ -35,7 +35,7 @@ static inline void sip_add(struct sip *s, uint64_t word)
 
 uint64_t mu__sip_hash(uint64_t secret, const void *data, size_t size)
 {
-    uint64_t other = rotate(secret, 29) * UINT64_C(0x9e3779b97f4a7c15);
+    uint64_t other = rotate_sip_word(secret, 29) * UINT64_C(0x9e3779b97f4a7c15);
     const uint8_t *at = data;
     struct sip s = {{secret ^ UINT64_C(0x736f6d6570736575),
                      other ^ UINT64_C(0x646f72616e646f6d),

@@ -197,7 +197,7 @@ int64_t mu__decimal(const char *text, size_t size, int64_t high)
     return size == 0 || number > high ? -1 : number;
 }
 
-static unsigned least(unsigned a, unsigned b)
+static unsigned get_smaller(unsigned a, unsigned b)
 {
     return a < b ? a : b;
 }
@@ -219,7 +219,7 @@ unsigned mu__text_distance(const char *a, const char *b)
             unsigned change = diagonal + (a[i] != b[j]);
 
             diagonal = row[j + 1];
-            row[j + 1] = least(change, least(row[j], diagonal) + 1);
+            row[j + 1] = get_smaller(change, get_smaller(row[j], diagonal) + 1);
         }
     }
     return row[size];

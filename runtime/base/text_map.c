@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-static uint64_t hash_of(const struct mu__text_map *map, struct mu__view text)
+static uint64_t hash_map_text(const struct mu__text_map *map, struct mu__view text)
 {
     const unsigned char *at = text.data;
     uint64_t hash = UINT64_C(14695981039346656037) ^ map->secret;
@@ -20,7 +20,7 @@ void mu__text_map_done(struct mu__text_map *map)
 struct mu__text_node *mu__text_map_find(const struct mu__text_map *map,
                                         struct mu__view text)
 {
-    struct mu__hash_node *at = mu__hash_table_find(&map->table, hash_of(map, text));
+    struct mu__hash_node *at = mu__hash_table_find(&map->table, hash_map_text(map, text));
 
     for (; at != NULL; at = mu__hash_next(at)) {
         struct mu__text_node *node = (struct mu__text_node *)at;
@@ -34,7 +34,7 @@ struct mu__text_node *mu__text_map_find(const struct mu__text_map *map,
 
 int mu__text_map_add(struct mu__text_map *map, struct mu__text_node *node)
 {
-    return mu__hash_table_add(&map->table, hash_of(map, node->text), &node->hashed);
+    return mu__hash_table_add(&map->table, hash_map_text(map, node->text), &node->hashed);
 }
 
 void mu__text_map_remove(struct mu__text_map *map, struct mu__text_node *node)

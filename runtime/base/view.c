@@ -11,7 +11,7 @@ struct mu__view mu__view_str(const char *text)
 }
 
 /* The length of `view` cut to `limit` bytes, not in the middle of a UTF-8 character. */
-static size_t cut(struct mu__view view, size_t limit)
+static size_t cut_view(struct mu__view view, size_t limit)
 {
     const unsigned char *bytes = view.data;
     size_t end = limit;
@@ -29,7 +29,7 @@ void mu__view_copy(struct mu__view view, char *out, size_t size)
 
     if (size == 0)
         return;
-    length = cut(view, size - 1);
+    length = cut_view(view, size - 1);
     if (length > 0)
         memcpy(out, view.data, length);
     out[length] = '\0';

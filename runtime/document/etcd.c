@@ -19,13 +19,13 @@ static void add_base64(struct mu__build *body, const char *before, struct mu__vi
     mu__build_add(body, "\"");
 }
 
-static void add_number(struct mu__build *body, const char *before, uint64_t number)
+static void add_etcd_number(struct mu__build *body, const char *before, uint64_t number)
 {
     mu__build_format(body, "%s\"%" PRIu64 "\"", before, number);
 }
 
 /* A comma before all but the first of a list. */
-static void add_item(struct mu__build *body)
+static void add_etcd_comma(struct mu__build *body)
 {
     if (!body->failed && body->text[body->size - 1] != '[')
         mu__build_add(body, ",");
@@ -33,14 +33,14 @@ static void add_item(struct mu__build *body)
 
 void mu__etcd_grant(struct mu__build *body, uint64_t lease, uint64_t ttl_s)
 {
-    add_number(body, "{\"ID\":", lease);
-    add_number(body, ",\"TTL\":", ttl_s);
+    add_etcd_number(body, "{\"ID\":", lease);
+    add_etcd_number(body, ",\"TTL\":", ttl_s);
     mu__build_add(body, "}");
 }
 
 void mu__etcd_keep(struct mu__build *body, uint64_t lease)
 {
-    add_number(body, "{\"ID\":", lease);
+    add_etcd_number(body, "{\"ID\":", lease);
     mu__build_add(body, "}");
 }
 
@@ -70,7 +70,7 @@ void mu__etcd_range(struct mu__build *body, struct mu__view key, struct mu__view
     if (end.size > 0)
         add_base64(body, ",\"range_end\":", end);
     if (limit > 0)
-        add_number(body, ",\"limit\":", limit);
+        add_etcd_number(body, ",\"limit\":", limit);
     mu__build_add(body, "}");
 }
 
@@ -108,28 +108,28 @@ void mu__etcd_txn_compare(struct mu__build *body, enum mu__etcd_target target,
 {
     bool create = target == MU__ETCD_CREATE;
 
-    add_item(body);
+    add_etcd_comma(body);
     mu__build_add(body, create ? "{\"target\":\"CREATE\"" : "{\"target\":\"VERSION\"");
     add_base64(body, ",\"key\":", key);
-    add_number(body, create ? ",\"create_revision\":" : ",\"version\":", number);
+    add_etcd_number(body, create ? ",\"create_revision\":" : ",\"version\":", number);
     mu__build_add(body, "}");
 }
 
 void mu__etcd_txn_put(struct mu__build *body, struct mu__view key,
                       struct mu__view value, uint64_t lease)
 {
-    add_item(body);
+    add_etcd_comma(body);
     add_base64(body, "{\"request_put\":{\"key\":", key);
     add_base64(body, ",\"value\":", value);
     if (lease != 0)
-        add_number(body, ",\"lease\":", lease);
+        add_etcd_number(body, ",\"lease\":", lease);
     mu__build_add(body, "}}");
 }
 
 void mu__etcd_txn_delete(struct mu__build *body, struct mu__view key,
                          struct mu__view end)
 {
-    add_item(body);
+    add_etcd_comma(body);
     add_base64(body, "{\"request_delete_range\":{\"key\":", key);
     if (end.size > 0)
         add_base64(body, ",\"range_end\":", end);
@@ -138,7 +138,7 @@ void mu__etcd_txn_delete(struct mu__build *body, struct mu__view key,
 
 void mu__etcd_txn_range(struct mu__build *body, struct mu__view key)
 {
-    add_item(body);
+    add_etcd_comma(body);
     add_base64(body, "{\"request_range\":{\"key\":", key);
     mu__build_add(body, "}}");
 }
@@ -154,13 +154,13 @@ static cJSON *root_of(const struct mu__etcd_answer *answer)
     return (cJSON *)&answer->root;
 }
 
-static cJSON *find(const cJSON *object, const char *key)
+static cJSON *find_etcd_member(const cJSON *object, const char *key)
 {
     return cJSON_GetObjectItemCaseSensitive(object, key);
 }
 
-static int wrong(mu_error *ret_error, const char *key, const cJSON *item,
-                 const char *expected)
+static int refuse_etcd_member(mu_error *ret_error, const char *key, const cJSON *item,
+                              const char *expected)
 {
     char shown[MU__QUOTE_BYTES + 16];
 
@@ -171,11 +171,11 @@ static int wrong(mu_error *ret_error, const char *key, const cJSON *item,
 }
 
 /* 64-bit numbers come as text; a plain number is accepted too. A missing one is 0. */
-static int read_number(const cJSON *object, const char *key, mu_error *ret_error,
-                       uint64_t *ret_number)
+static int read_etcd_number(const cJSON *object, const char *key, mu_error *ret_error,
+                            uint64_t *ret_number)
 {
     const double exact_max = 9007199254740992.0;
-    const cJSON *item = find(object, key);
+    const cJSON *item = find_etcd_member(object, key);
 
     if (item == NULL) {
         *ret_number = 0;
@@ -186,14 +186,14 @@ static int read_number(const cJSON *object, const char *key, mu_error *ret_error
             mu__decimal(item->valuestring, strlen(item->valuestring), INT64_MAX);
 
         if (number < 0)
-            return wrong(ret_error, key, item, "a whole number of 63 bits");
+            return refuse_etcd_member(ret_error, key, item, "a whole number of 63 bits");
         *ret_number = (uint64_t)number;
         return 0;
     }
     if (!cJSON_IsNumber(item) ||
         !(item->valuedouble >= 0 && item->valuedouble <= exact_max) ||
         item->valuedouble > (double)(uint64_t)item->valuedouble)
-        return wrong(ret_error, key, item, "a whole number of 63 bits");
+        return refuse_etcd_member(ret_error, key, item, "a whole number of 63 bits");
     *ret_number = (uint64_t)item->valuedouble;
     return 0;
 }
@@ -201,19 +201,19 @@ static int read_number(const cJSON *object, const char *key, mu_error *ret_error
 static int read_flag(const cJSON *object, const char *key, mu_error *ret_error,
                      bool *ret_flag)
 {
-    const cJSON *item = find(object, key);
+    const cJSON *item = find_etcd_member(object, key);
 
     if (item != NULL && !cJSON_IsBool(item))
-        return wrong(ret_error, key, item, "true or false");
+        return refuse_etcd_member(ret_error, key, item, "true or false");
     *ret_flag = cJSON_IsTrue(item);
     return 0;
 }
 
 /* Base64, decoded in place. A missing member reads as empty. */
-static int read_bytes(const cJSON *object, const char *key, mu_error *ret_error,
-                      struct mu__view *ret_bytes)
+static int read_etcd_bytes(const cJSON *object, const char *key, mu_error *ret_error,
+                           struct mu__view *ret_bytes)
 {
-    cJSON *item = find(object, key);
+    cJSON *item = find_etcd_member(object, key);
     size_t size = 0;
 
     if (item == NULL) {
@@ -223,19 +223,19 @@ static int read_bytes(const cJSON *object, const char *key, mu_error *ret_error,
     if (!cJSON_IsString(item) ||
         mu__base64_decode(item->valuestring, strlen(item->valuestring),
                           (uint8_t *)item->valuestring, &size) != 0)
-        return wrong(ret_error, key, item, "base64");
+        return refuse_etcd_member(ret_error, key, item, "base64");
     *ret_bytes = (struct mu__view){item->valuestring, (uint32_t)size};
     return 0;
 }
 
 /* A missing object is NULL, which reads as an empty one. */
-static int read_object(const cJSON *object, const char *key, mu_error *ret_error,
-                       cJSON **ret_inner)
+static int read_etcd_object(const cJSON *object, const char *key, mu_error *ret_error,
+                            cJSON **ret_inner)
 {
-    cJSON *item = find(object, key);
+    cJSON *item = find_etcd_member(object, key);
 
     if (item != NULL && !cJSON_IsObject(item))
-        return wrong(ret_error, key, item, "an object");
+        return refuse_etcd_member(ret_error, key, item, "an object");
     *ret_inner = item;
     return 0;
 }
@@ -247,8 +247,9 @@ static int code_of_answer(const cJSON *error)
 {
     uint64_t code;
 
-    if ((read_number(error, "code", NULL, &code) == 0 && code >= 1 && code <= 16) ||
-        (read_number(error, "grpc_code", NULL, &code) == 0 && code >= 1 && code <= 16))
+    if ((read_etcd_number(error, "code", NULL, &code) == 0 && code >= 1 && code <= 16) ||
+        (read_etcd_number(error, "grpc_code", NULL, &code) == 0 && code >= 1 &&
+         code <= 16))
         return -(int)code;
     return 0;
 }
@@ -261,23 +262,23 @@ static int code_of_status(int status)
 }
 
 /* The text of an error, or NULL. In streamed answers it is inside an object "error". */
-static const char *words_of(const cJSON *root, const cJSON **ret_error)
+static const char *get_etcd_error_text(const cJSON *root, const cJSON **ret_error)
 {
-    const cJSON *inner = find(root, "error");
+    const cJSON *inner = find_etcd_member(root, "error");
     const cJSON *error = cJSON_IsObject(inner) ? inner : root;
-    const cJSON *words = find(error, "message");
+    const cJSON *words = find_etcd_member(error, "message");
 
     if (!cJSON_IsString(words))
-        words = find(error, "error");
+        words = find_etcd_member(error, "error");
     *ret_error = error;
     return cJSON_IsString(words) ? words->valuestring : NULL;
 }
 
-static int say_error(int status, const cJSON *root, const char *text, size_t size,
-                     mu_error *ret_error)
+static int set_etcd_error(int status, const cJSON *root, const char *text, size_t size,
+                          mu_error *ret_error)
 {
     const cJSON *error = NULL;
-    const char *words = root == NULL ? NULL : words_of(root, &error);
+    const char *words = root == NULL ? NULL : get_etcd_error_text(root, &error);
     int code = error == NULL ? 0 : code_of_answer(error);
     char shown[SHOWN_BYTES];
 
@@ -350,8 +351,8 @@ int mu__etcd_answer_read(int status, const void *text, size_t size, mu_error *re
     int rv = 0;
 
     (void)mu__json_parse_large(bytes, size, "", NULL, &root);
-    if (status != 200 || find(root, "error") != NULL)
-        rv = say_error(status, root, bytes, size, ret_error);
+    if (status != 200 || find_etcd_member(root, "error") != NULL)
+        rv = set_etcd_error(status, root, bytes, size, ret_error);
     if (rv == 0 && root == NULL) {
         mu__quote(shown, sizeof shown, bytes, size);
         rv = mu_error_set(ret_error, -MU_EDATALOSS,
@@ -377,9 +378,9 @@ static int read_header_number(const struct mu__etcd_answer *answer, const char *
                               mu_error *ret_error, uint64_t *ret_number)
 {
     cJSON *header = NULL;
-    int rv = read_object(root_of(answer), "header", ret_error, &header);
+    int rv = read_etcd_object(root_of(answer), "header", ret_error, &header);
 
-    return rv != 0 ? rv : read_number(header, key, ret_error, ret_number);
+    return rv != 0 ? rv : read_etcd_number(header, key, ret_error, ret_number);
 }
 
 int mu__etcd_revision(const struct mu__etcd_answer *answer, mu_error *ret_error,
@@ -399,10 +400,10 @@ int mu__etcd_granted(const struct mu__etcd_answer *answer, mu_error *ret_error,
 {
     uint64_t lease = 0;
     uint64_t ttl_s = 0;
-    int rv = read_number(root_of(answer), "ID", ret_error, &lease);
+    int rv = read_etcd_number(root_of(answer), "ID", ret_error, &lease);
 
     if (rv == 0)
-        rv = read_number(root_of(answer), "TTL", ret_error, &ttl_s);
+        rv = read_etcd_number(root_of(answer), "TTL", ret_error, &ttl_s);
     if (rv != 0)
         return rv;
     if (lease == 0 || ttl_s == 0)
@@ -418,7 +419,7 @@ int mu__etcd_lease_ttl(const struct mu__etcd_answer *answer, mu_error *ret_error
                        uint64_t *ret_ttl_s)
 {
     cJSON *result = NULL;
-    int rv = read_object(root_of(answer), "result", ret_error, &result);
+    int rv = read_etcd_object(root_of(answer), "result", ret_error, &result);
 
     if (rv != 0)
         return rv;
@@ -426,7 +427,7 @@ int mu__etcd_lease_ttl(const struct mu__etcd_answer *answer, mu_error *ret_error
         return mu_error_set(ret_error, -MU_EDATALOSS,
                             "etcd's answer has no \"result\"; expected that of a lease "
                             "which is kept");
-    return read_number(result, "TTL", ret_error, ret_ttl_s);
+    return read_etcd_number(result, "TTL", ret_error, ret_ttl_s);
 }
 
 /* Printable and without spaces: with a line end in it, a token could add a header. */
@@ -441,7 +442,7 @@ static bool fits_in_header(const char *text)
 int mu__etcd_token(const struct mu__etcd_answer *answer, mu_error *ret_error,
                    const char *before, char *out, size_t size)
 {
-    const cJSON *token = find(root_of(answer), "token");
+    const cJSON *token = find_etcd_member(root_of(answer), "token");
 
     if (!cJSON_IsString(token) || token->valuestring[0] == '\0' ||
         !fits_in_header(token->valuestring) ||
@@ -457,7 +458,7 @@ int mu__etcd_token(const struct mu__etcd_answer *answer, mu_error *ret_error,
 int mu__etcd_succeeded(const struct mu__etcd_answer *answer, mu_error *ret_error,
                        bool *ret_succeeded)
 {
-    if (find(root_of(answer), "header") == NULL)
+    if (find_etcd_member(root_of(answer), "header") == NULL)
         return mu_error_set(ret_error, -MU_EDATALOSS,
                             "etcd's answer has no \"header\"; expected that of a "
                             "transaction");
@@ -468,13 +469,13 @@ static int read_entries(const cJSON *range, mu_error *ret_error,
                         struct mu__etcd_entries *ret_entries)
 {
     struct mu__etcd_entries entries = {0};
-    cJSON *kvs = find(range, "kvs");
+    cJSON *kvs = find_etcd_member(range, "kvs");
     int rv = read_flag(range, "more", ret_error, &entries.more);
 
     if (rv == 0)
-        rv = read_number(range, "count", ret_error, &entries.count);
+        rv = read_etcd_number(range, "count", ret_error, &entries.count);
     if (rv == 0 && kvs != NULL && !cJSON_IsArray(kvs))
-        rv = wrong(ret_error, "kvs", kvs, "a list");
+        rv = refuse_etcd_member(ret_error, "kvs", kvs, "a list");
     if (rv != 0)
         return rv;
     entries.next = kvs == NULL ? NULL : kvs->child;
@@ -488,7 +489,7 @@ static int read_entries(const cJSON *range, mu_error *ret_error,
 int mu__etcd_ranged(const struct mu__etcd_answer *answer, mu_error *ret_error,
                     struct mu__etcd_entries *ret_entries)
 {
-    if (find(root_of(answer), "header") == NULL)
+    if (find_etcd_member(root_of(answer), "header") == NULL)
         return mu_error_set(ret_error, -MU_EDATALOSS,
                             "etcd's answer has no \"header\"; expected that of a range");
     return read_entries(root_of(answer), ret_error, ret_entries);
@@ -497,10 +498,10 @@ int mu__etcd_ranged(const struct mu__etcd_answer *answer, mu_error *ret_error,
 int mu__etcd_txn_ranged(const struct mu__etcd_answer *answer, size_t at,
                         mu_error *ret_error, struct mu__etcd_entries *ret_entries)
 {
-    const cJSON *responses = find(root_of(answer), "responses");
+    const cJSON *responses = find_etcd_member(root_of(answer), "responses");
     const cJSON *response =
         cJSON_IsArray(responses) ? cJSON_GetArrayItem(responses, (int)at) : NULL;
-    const cJSON *range = find(response, "response_range");
+    const cJSON *range = find_etcd_member(response, "response_range");
 
     if (!cJSON_IsObject(range))
         return mu_error_set(ret_error, -MU_EDATALOSS,
@@ -529,12 +530,12 @@ int mu__etcd_next_entry(struct mu__etcd_entries *entries, mu_error *ret_error,
     if (item == NULL)
         return 0;
     if (!cJSON_IsObject(item))
-        return wrong(ret_error, "kvs", item, "a list of objects");
-    rv = read_bytes(item, "key", ret_error, &entry.key);
+        return refuse_etcd_member(ret_error, "kvs", item, "a list of objects");
+    rv = read_etcd_bytes(item, "key", ret_error, &entry.key);
     if (rv == 0)
-        rv = read_bytes(item, "value", ret_error, &entry.value);
+        rv = read_etcd_bytes(item, "value", ret_error, &entry.value);
     for (size_t i = 0; rv == 0 && i < sizeof numbers / sizeof numbers[0]; i++)
-        rv = read_number(item, numbers[i].key, ret_error, numbers[i].number);
+        rv = read_etcd_number(item, numbers[i].key, ret_error, numbers[i].number);
     if (rv != 0)
         return rv;
     if (entry.key.size == 0)

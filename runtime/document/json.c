@@ -27,7 +27,7 @@ struct document {
     mu_error *error;
 };
 
-static int no_memory(const char *source, mu_error *ret_error)
+static int json_no_memory(const char *source, mu_error *ret_error)
 {
     return mu_error_set(ret_error, -MU_ENOMEM, "%s: out of memory", source);
 }
@@ -69,7 +69,7 @@ static void quote_excerpt(const struct document *d, const char *at, char *out,
     mu__quote(out, size, from, (size_t)(to - from));
 }
 
-static int refuse(const struct document *d, const char *at, const char *expected)
+static int refuse_json(const struct document *d, const char *at, const char *expected)
 {
     size_t length = mu__utf8_length(at, d->end);
     char excerpt[MU__QUOTE_BYTES * 2];
@@ -98,9 +98,9 @@ static int check_escapes(const struct document *d)
         const char *digits = at + 2;
 
         if (at[1] == 'u' && strspn(digits, "0123456789abcdefABCDEF") < 4)
-            return refuse(d, digits, "four hexadecimal digits after \\u");
+            return refuse_json(d, digits, "four hexadecimal digits after \\u");
         if (at[1] == 'u' && strspn(digits, "0") >= 4)
-            return refuse(d, digits, "no zero byte in a text");
+            return refuse_json(d, digits, "no zero byte in a text");
         at = digits;
     }
     return 0;
@@ -130,7 +130,7 @@ static int check_utf8(const struct document *d)
         size_t length = mu__utf8_length(at, d->end);
 
         if (length == 0)
-            return refuse(d, at, "UTF-8");
+            return refuse_json(d, at, "UTF-8");
         at = skip_ascii(at + length, d->end);
     }
     return 0;
@@ -170,8 +170,8 @@ static int check_start(const struct document *d, const char *body)
         return mu_error_set(d->error, -MU_EINVALID,
                             "%s: the text is empty; expected a JSON object", d->source);
     if (zero != NULL)
-        return refuse(d, zero, "no zero byte");
-    return *body == '{' ? 0 : refuse(d, body, "an object, \"{\"");
+        return refuse_json(d, zero, "no zero byte");
+    return *body == '{' ? 0 : refuse_json(d, body, "an object, \"{\"");
 }
 
 /* Whether a key is missing one byte before `at`, where cJSON stopped: for a missing key
@@ -199,18 +199,18 @@ static int parse_value(const struct document *d, const char **at, cJSON **ret_va
     if (*ret_value != NULL)
         return 0;
     if (errno == ENOMEM)
-        return no_memory(d->source, d->error);
-    return lacks_key(from, *at) ? refuse(d, *at - 1, "a key in double quotes")
-                                : refuse(d, *at, "JSON");
+        return json_no_memory(d->source, d->error);
+    return lacks_key(from, *at) ? refuse_json(d, *at - 1, "a key in double quotes")
+                                : refuse_json(d, *at, "JSON");
 }
 
 /* What follows the object at the end of the text, and what cJSON takes that we refuse. */
-static int check_end(const struct document *d, const char *at)
+static int check_json_end(const struct document *d, const char *at)
 {
     int rv;
 
     at += strspn(at, SPACE);
-    rv = at < d->end ? refuse(d, at, "nothing after the object") : check_escapes(d);
+    rv = at < d->end ? refuse_json(d, at, "nothing after the object") : check_escapes(d);
     return rv == 0 ? check_utf8(d) : rv;
 }
 
@@ -223,7 +223,7 @@ static int parse_document(const struct document *d, cJSON **ret_root)
     if (rv == 0)
         rv = parse_value(d, &at, &root);
     if (rv == 0)
-        rv = check_end(d, at);
+        rv = check_json_end(d, at);
     if (rv == 0)
         rv = check_depth(d, root, 0);
     if (rv == 0)
@@ -239,7 +239,7 @@ static int open_document(const char *text, size_t size, const char *source,
     char *copy = malloc(size + 1);
 
     if (copy == NULL)
-        return no_memory(source, ret_error);
+        return json_no_memory(source, ret_error);
     memcpy(copy, text, size);
     copy[size] = '\0';
     *ret_document = (struct document){source, copy, copy + size, ret_error};
@@ -308,7 +308,7 @@ static int parse_each(struct items_parser *p, char end,
         rv = parse_one(p);
     } while (rv == 0 && skip_token(p, ','));
     if (rv == 0 && !skip_token(p, end))
-        rv = refuse(p->d, p->at, "JSON");
+        rv = refuse_json(p->d, p->at, "JSON");
     return rv;
 }
 
@@ -319,7 +319,7 @@ static int parse_inner(struct items_parser *p, unsigned depth, cJSON **ret_value
 
     skip_space(p);
     if (*p->at == '\xEF') /* at the beginning of a text, cJSON skips a byte order mark */
-        return refuse(p->d, p->at, "JSON");
+        return refuse_json(p->d, p->at, "JSON");
     rv = parse_value(p->d, &p->at, ret_value);
     return rv == 0 ? check_depth(p->d, *ret_value, depth) : rv;
 }
@@ -330,7 +330,7 @@ static int parse_item(struct items_parser *p)
     int rv = parse_inner(p, 2, &item);
 
     if (rv == 0 && p->read(p->owner, item) != 0)
-        rv = no_memory(p->d->source, p->d->error);
+        rv = json_no_memory(p->d->source, p->d->error);
     cJSON_Delete(item);
     return rv;
 }
@@ -339,7 +339,7 @@ static int parse_list(struct items_parser *p, cJSON **ret_list)
 {
     *ret_list = cJSON_CreateArray();
     return *ret_list != NULL ? parse_each(p, ']', parse_item)
-                             : no_memory(p->d->source, p->d->error);
+                             : json_no_memory(p->d->source, p->d->error);
 }
 
 static int parse_member_value(struct items_parser *p, const char *key)
@@ -351,7 +351,7 @@ static int parse_member_value(struct items_parser *p, const char *key)
     int rv = is_list ? parse_list(p, &value) : parse_inner(p, 1, &value);
 
     if (rv == 0 && !cJSON_AddItemToObject(p->root, key, value))
-        rv = no_memory(p->d->source, p->d->error);
+        rv = json_no_memory(p->d->source, p->d->error);
     if (rv != 0)
         cJSON_Delete(value);
     return rv;
@@ -364,10 +364,10 @@ static int parse_member(struct items_parser *p)
 
     skip_space(p);
     if (*p->at != '"')
-        return refuse(p->d, p->at, "a key in double quotes");
+        return refuse_json(p->d, p->at, "a key in double quotes");
     rv = parse_inner(p, 1, &key);
     if (rv == 0 && !skip_token(p, ':'))
-        rv = refuse(p->d, p->at, "JSON");
+        rv = refuse_json(p->d, p->at, "JSON");
     if (rv == 0)
         rv = parse_member_value(p, key->valuestring);
     cJSON_Delete(key);
@@ -389,13 +389,13 @@ int mu__json_parse_items(const char *text, size_t size, const char *source,
     rv = check_start(&d, p.at);
     p.root = rv == 0 ? cJSON_CreateObject() : NULL;
     if (rv == 0 && p.root == NULL)
-        rv = no_memory(source, ret_error);
+        rv = json_no_memory(source, ret_error);
     if (rv == 0)
         (void)skip_token(&p, '{');
     if (rv == 0)
         rv = parse_each(&p, '}', parse_member);
     if (rv == 0)
-        rv = check_end(&d, p.at);
+        rv = check_json_end(&d, p.at);
     free(d.text);
     if (rv == 0)
         *ret_root = p.root;
@@ -406,7 +406,7 @@ int mu__json_parse_items(const char *text, size_t size, const char *source,
 
 /* ---- Reading what was parsed ---- */
 
-static int compare_keys(const void *a, const void *b)
+static int compare_json_keys(const void *a, const void *b)
 {
     return strcmp(*(const char *const *)a, *(const char *const *)b);
 }
@@ -421,11 +421,11 @@ int mu__json_check_keys(const cJSON *object, const char *path, mu_error *ret_err
 
     keys = malloc((count + 1) * sizeof *keys);
     if (keys == NULL)
-        return no_memory(path, ret_error);
+        return json_no_memory(path, ret_error);
 
     for (const cJSON *item = object->child; item != NULL; item = item->next)
         keys[i++] = item->string;
-    qsort(keys, count, sizeof *keys, compare_keys);
+    qsort(keys, count, sizeof *keys, compare_json_keys);
     for (i = 1; i < count && twice == NULL; i++) {
         if (strcmp(keys[i - 1], keys[i]) == 0)
             twice = keys[i];

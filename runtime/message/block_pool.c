@@ -56,7 +56,7 @@ struct mu__block_pool mu__blocks = {
 /* How often a lock is tried: about a microsecond. */
 enum { LOCK_TRIES = 100 };
 
-static bool lock(struct mu__block_class *of)
+static bool lock_block_class(struct mu__block_class *of)
 {
     for (int i = 0; i < LOCK_TRIES; i++)
         if (!atomic_flag_test_and_set_explicit(&of->lock, memory_order_acquire))
@@ -64,7 +64,7 @@ static bool lock(struct mu__block_class *of)
     return false;
 }
 
-static void unlock(struct mu__block_class *of)
+static void unlock_block_class(struct mu__block_class *of)
 {
     atomic_flag_clear_explicit(&of->lock, memory_order_release);
 }
@@ -96,17 +96,17 @@ _Static_assert(MU__BLOCK_BYTES_MIN == 1 << 12, "class_of counts from 12 bits");
 
 /* ---- the system ---- */
 
-static void add(atomic_uint_fast64_t *counter, uint64_t number)
+static void add_to_counter(atomic_uint_fast64_t *counter, uint64_t number)
 {
     (void)atomic_fetch_add_explicit(counter, number, memory_order_relaxed);
 }
 
-static uint64_t load(atomic_uint_fast64_t *counter)
+static uint64_t load_counter_value(atomic_uint_fast64_t *counter)
 {
     return atomic_load_explicit(counter, memory_order_relaxed);
 }
 
-static struct mu__block *map(size_t bytes)
+static struct mu__block *map_block(size_t bytes)
 {
     void *mapped = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS,
                         -1, 0);
@@ -120,15 +120,15 @@ static struct mu__block *map(size_t bytes)
     return mapped;
 }
 
-static struct mu__block *allocate(struct mu__block_pool *pool, size_t bytes,
-                                  unsigned block_class)
+static struct mu__block *allocate_block(struct mu__block_pool *pool, size_t bytes,
+                                        unsigned block_class)
 {
     bool is_pooled = block_class < MU__BLOCK_CLASSES;
     struct mu__block *block;
 
     if (is_pooled)
         bytes = class_bytes(block_class);
-    block = block_class != CLASS_NONE && bytes >= MAP_BYTES_MIN ? map(bytes)
+    block = block_class != CLASS_NONE && bytes >= MAP_BYTES_MIN ? map_block(bytes)
                                                                 : malloc(bytes);
     if (block == NULL)
         return NULL;
@@ -137,16 +137,16 @@ static struct mu__block *allocate(struct mu__block_pool *pool, size_t bytes,
     if (block_class == CLASS_LARGE)
         block->bytes = bytes;
     if (is_pooled)
-        add(&pool->allocated, 1);
+        add_to_counter(&pool->allocated, 1);
     return block;
 }
 
-static void release(struct mu__block_pool *pool, struct mu__block *block)
+static void release_block(struct mu__block_pool *pool, struct mu__block *block)
 {
     unsigned block_class = block->block_class;
 
     if (block_class < MU__BLOCK_CLASSES)
-        add(&pool->released, 1);
+        add_to_counter(&pool->released, 1);
     if (block_class == CLASS_LARGE)
         (void)munmap(block, block->bytes);
     else if (block_class != CLASS_NONE && class_bytes(block_class) >= MAP_BYTES_MIN)
@@ -162,12 +162,13 @@ static bool has_users(struct mu__block_pool *pool)
     return atomic_load_explicit(&pool->users, memory_order_relaxed) > 0;
 }
 
-static struct mu__block *take_free(struct mu__block_pool *pool, unsigned block_class)
+static struct mu__block *take_free_block(struct mu__block_pool *pool,
+                                         unsigned block_class)
 {
     struct mu__block_class *of = &pool->classes[block_class];
     struct mu__block *block;
 
-    if (!lock(of))
+    if (!lock_block_class(of))
         return NULL;
     block = of->first;
     if (block != NULL) {
@@ -177,12 +178,12 @@ static struct mu__block *take_free(struct mu__block_pool *pool, unsigned block_c
     }
     if (of->count < of->unused)
         of->unused = of->count;
-    unlock(of);
+    unlock_block_class(of);
     if (block == NULL)
         return NULL;
     (void)atomic_fetch_sub_explicit(&pool->cached_bytes, class_bytes(block_class),
                                     memory_order_relaxed);
-    add(&pool->reused, 1);
+    add_to_counter(&pool->reused, 1);
     return block;
 }
 
@@ -196,9 +197,9 @@ void *mu__block_pool_get(struct mu__block_pool *pool, size_t size)
     size += sizeof *block;
     block_class = has_users(pool) ? class_of(size) : CLASS_NONE;
     if (block_class < MU__BLOCK_CLASSES)
-        block = take_free(pool, block_class);
+        block = take_free_block(pool, block_class);
     if (block == NULL)
-        block = allocate(pool, size, block_class);
+        block = allocate_block(pool, size, block_class);
     return block == NULL ? NULL : block + 1;
 }
 
@@ -213,15 +214,15 @@ static void refuse_second_put(const struct mu__block *block)
     abort();
 }
 
-static bool keep(struct mu__block_class *in, struct mu__block *block)
+static bool keep_free_block(struct mu__block_class *in, struct mu__block *block)
 {
-    if (!lock(in))
+    if (!lock_block_class(in))
         return false;
     block->state = STATE_FREE;
     block->next = in->first;
     in->first = block;
     in->count++;
-    unlock(in);
+    unlock_block_class(in);
     return true;
 }
 
@@ -233,7 +234,7 @@ static bool put_free(struct mu__block_pool *pool, struct mu__block *block)
                                               memory_order_relaxed);
 
     if (cached + bytes <= pool->bytes_max && has_users(pool) &&
-        keep(&pool->classes[block->block_class], block))
+        keep_free_block(&pool->classes[block->block_class], block))
         return true;
     (void)atomic_fetch_sub_explicit(&pool->cached_bytes, bytes, memory_order_relaxed);
     return false;
@@ -250,7 +251,7 @@ void mu__block_pool_put(struct mu__block_pool *pool, void *data)
     if (block->block_class < MU__BLOCK_CLASSES && put_free(pool, block))
         return;
     block->state = STATE_FREE;
-    release(pool, block);
+    release_block(pool, block);
 }
 
 /* ---- trimming ---- */
@@ -274,30 +275,30 @@ static void trim_class(struct mu__block_pool *pool, unsigned block_class, bool a
     struct mu__block_class *of = &pool->classes[block_class];
     struct mu__block *cut;
 
-    if (!lock(of))
+    if (!lock_block_class(of))
         return;     /* the next trim comes soon */
     cut = cut_last(of, all ? of->count : of->unused);
     of->unused = of->count;
-    unlock(of);
+    unlock_block_class(of);
     while (cut != NULL) {
         struct mu__block *next = cut->next;
 
         (void)atomic_fetch_sub_explicit(&pool->cached_bytes, class_bytes(block_class),
                                         memory_order_relaxed);
-        release(pool, cut);
+        release_block(pool, cut);
         cut = next;
     }
 }
 
 bool mu__block_pool_trim(struct mu__block_pool *pool, uint64_t now_ms)
 {
-    uint_fast64_t last_ms = load(&pool->trim_ms);
+    uint_fast64_t last_ms = load_counter_value(&pool->trim_ms);
 
     if (now_ms - last_ms >= MU__BLOCKS_TRIM_MS &&
         atomic_compare_exchange_strong(&pool->trim_ms, &last_ms, now_ms))
         for (unsigned i = 0; i < MU__BLOCK_CLASSES; i++)
             trim_class(pool, i, false);
-    return load(&pool->cached_bytes) > 0;
+    return load_counter_value(&pool->cached_bytes) > 0;
 }
 
 void mu__block_pool_clear(struct mu__block_pool *pool)
@@ -337,6 +338,7 @@ void mu__block_pool_init(struct mu__block_pool *pool, uint64_t bytes_max)
 
 struct mu__block_counts mu__block_pool_counts(struct mu__block_pool *pool)
 {
-    return (struct mu__block_counts){load(&pool->cached_bytes), load(&pool->reused),
-                                     load(&pool->allocated), load(&pool->released)};
+    return (struct mu__block_counts){
+        load_counter_value(&pool->cached_bytes), load_counter_value(&pool->reused),
+        load_counter_value(&pool->allocated), load_counter_value(&pool->released)};
 }

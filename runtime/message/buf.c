@@ -9,7 +9,7 @@ enum { DATA_ALIGN = 16 };
 static const size_t data_offset =
     (sizeof(struct mu__buf) + DATA_ALIGN - 1) / DATA_ALIGN * DATA_ALIGN;
 
-static void release(struct mu__buf *buf)
+static void release_buf(struct mu__buf *buf)
 {
     mu__block_put(buf);
 }
@@ -27,7 +27,7 @@ struct mu__buf *mu__buf_new(size_t capacity)
         .data = (uint8_t *)buf + data_offset,
         .capacity = (uint32_t)capacity,
         .refs = 1,
-        .release = release,
+        .release = release_buf,
     };
     return buf;
 }

@@ -65,7 +65,7 @@ static uint32_t spliced_bytes_max(const struct mu__splices *splices)
 }
 
 /* Add bytes as a splice; false: they must be copied. */
-static bool splice(struct encoder *e, const void *data, uint32_t size)
+static bool add_splice(struct encoder *e, const void *data, uint32_t size)
 {
     struct mu__splices *splices = e->frame->splices;
     uint32_t own = (uint32_t)(e->out.at - e->frame->data);
@@ -87,7 +87,7 @@ static uint32_t count_splices(const struct mu__buf *frame)
 
 static int put_bytes(struct encoder *e, const void *data, uint32_t size)
 {
-    if (size == 0 || splice(e, data, size))
+    if (size == 0 || add_splice(e, data, size))
         return 0;
     return mu__writer_put(&e->out, data, size);
 }
@@ -99,7 +99,7 @@ _Static_assert(offsetof(struct mu__view, data) == 0 &&
 
 /* An optional field with this content is left out. A float is compared by its bits, so
  * that -0.0 travels; of views and values the pointer counts, which stands first. */
-static inline bool is_absent(const struct mu__field *field, const void *at)
+static inline bool is_field_absent(const struct mu__field *field, const void *at)
 {
     uint64_t bits;
 
@@ -111,12 +111,12 @@ static inline bool is_absent(const struct mu__field *field, const void *at)
     return bits == 0;
 }
 
-static bool is_within(uint64_t number, uint32_t bound)
+static bool is_within_bound(uint64_t number, uint32_t bound)
 {
     return bound == 0 || number <= bound;
 }
 
-static int fits(int packed)
+static int check_packed(int packed)
 {
     return packed == 0 ? 0 : -MU_EEXHAUSTED;
 }
@@ -125,7 +125,7 @@ static int encode_bin(struct encoder *e, const void *data, uint32_t size)
 {
     if (msgpack_pack_bin(&e->out, size) != 0)
         return -MU_EEXHAUSTED;
-    return fits(put_bytes(e, data, size));
+    return check_packed(put_bytes(e, data, size));
 }
 
 static int encode_bytes(const struct mu__field *field, const struct mu__view *view,
@@ -134,11 +134,11 @@ static int encode_bytes(const struct mu__field *field, const struct mu__view *vi
     if (view->size > field->bound)
         return -MU_ERANGE;
     if (field->type == MU__FIELD_str)
-        return fits(mu__pack_str(&e->out, view->data, view->size));
+        return check_packed(mu__pack_str(&e->out, view->data, view->size));
     if (field->type == MU__FIELD_bytes)
         return encode_bin(e, view->data, view->size);
     e->tail = (struct tail){view->data, view->size};
-    return fits(msgpack_pack_uint32(&e->out, view->size));
+    return check_packed(msgpack_pack_uint32(&e->out, view->size));
 }
 
 /* Without a head the value is nil, which has no tail. */
@@ -159,19 +159,20 @@ static inline int encode_number(const struct mu__field *field, const void *at,
 {
     switch ((enum mu__field_type)field->type) {
     case MU__FIELD_u64:
-        if (!is_within(*(const uint64_t *)at, field->bound))
+        if (!is_within_bound(*(const uint64_t *)at, field->bound))
             return -MU_ERANGE;
-        return fits(msgpack_pack_uint64(out, *(const uint64_t *)at));
+        return check_packed(msgpack_pack_uint64(out, *(const uint64_t *)at));
     case MU__FIELD_u32:
-        if (!is_within(*(const uint32_t *)at, field->bound))
+        if (!is_within_bound(*(const uint32_t *)at, field->bound))
             return -MU_ERANGE;
-        return fits(msgpack_pack_uint32(out, *(const uint32_t *)at));
+        return check_packed(msgpack_pack_uint32(out, *(const uint32_t *)at));
     case MU__FIELD_i64:
-        return fits(msgpack_pack_int64(out, *(const int64_t *)at));
+        return check_packed(msgpack_pack_int64(out, *(const int64_t *)at));
     case MU__FIELD_f64:
-        return fits(msgpack_pack_double(out, *(const double *)at));
+        return check_packed(msgpack_pack_double(out, *(const double *)at));
     case MU__FIELD_flag:
-        return fits(*(const bool *)at ? msgpack_pack_true(out) : msgpack_pack_false(out));
+        return check_packed(*(const bool *)at ? msgpack_pack_true(out)
+                                              : msgpack_pack_false(out));
     case MU__FIELD_str:
     case MU__FIELD_bytes:
     case MU__FIELD_raw:
@@ -194,7 +195,7 @@ static size_t count_present(const struct mu__row *row, const unsigned char *body
     size_t count = row->fields_count;
 
     while (count > row->required_count &&
-           is_absent(&row->fields[count - 1], body + row->fields[count - 1].offset))
+           is_field_absent(&row->fields[count - 1], body + row->fields[count - 1].offset))
         count--;
     return count;
 }
@@ -216,8 +217,8 @@ static int encode_head(const struct mu__row *row, const struct mu__msg *msg,
         const void *at = msg->body + field->offset;
         int rv;
 
-        if (!field->required && is_absent(field, at)) {
-            rv = fits(msgpack_pack_nil(&out));
+        if (!field->required && is_field_absent(field, at)) {
+            rv = check_packed(msgpack_pack_nil(&out));
         } else if (is_bytes(field)) {
             e->out = out;
             rv = field->type == MU__FIELD_value ? encode_value(field, at, e)
@@ -234,7 +235,7 @@ static int encode_head(const struct mu__row *row, const struct mu__msg *msg,
 }
 
 /* The offset of the cursor in the frame's content, splices included. */
-static size_t encoded(const struct encoder *e)
+static size_t get_encoded_size(const struct encoder *e)
 {
     return (size_t)(e->out.at - e->frame->data) +
            (e->frame->splices == NULL ? 0 : e->frame->splices->bytes);
@@ -247,9 +248,9 @@ static int encode_tail(struct encoder *e)
 
     if (e->tail.size == 0)
         return 0;
-    if (mu__writer_put(&e->out, zeros, padding_after(encoded(e))) != 0)
+    if (mu__writer_put(&e->out, zeros, padding_after(get_encoded_size(e))) != 0)
         return -MU_EEXHAUSTED;
-    return fits(put_bytes(e, e->tail.data, e->tail.size));
+    return check_packed(put_bytes(e, e->tail.data, e->tail.size));
 }
 
 /* The head and the tail; the sizes before them are stored last, when they are known. */
@@ -262,11 +263,11 @@ static int encode_record(const struct mu__row *row, const struct mu__msg *msg,
     int rv;
 
     e->out.at += PREFIX_BYTES;
-    head_begin = encoded(e);
+    head_begin = get_encoded_size(e);
     rv = encode_head(row, msg, e);
     if (rv != 0)
         return rv;
-    head_size = encoded(e) - head_begin;
+    head_size = get_encoded_size(e) - head_begin;
     rv = encode_tail(e);
     if (rv != 0)
         return rv;
@@ -294,7 +295,7 @@ int mu__encode(const struct mu__schema *schema, const struct mu__msg *msg,
 
     rv = encode_record(row, msg, &e);
     if (rv == 0 && splices_count < count_splices(frame) &&
-        encoded(&e) > spliced_bytes_max(frame->splices))
+        get_encoded_size(&e) > spliced_bytes_max(frame->splices))
         rv = -MU_EEXHAUSTED;
     if (rv != 0)
         mu__buf_cut_splices(frame, splices_count);
@@ -388,7 +389,7 @@ struct record {
 };
 
 __attribute__((format(printf, 2, 3), cold))
-static int refuse(const struct record *record, const char *format, ...)
+static int refuse_codec_record(const struct record *record, const char *format, ...)
 {
     size_t byte = (size_t)(record->head.at - record->frame);
     va_list arguments;
@@ -423,11 +424,11 @@ static int refuse_field(const struct record *record, const struct mu__row *row,
     const char *found = mu__wire_word(&record->head);
 
     if (field->bound == 0)
-        return refuse(record, "%s.%s: expected %s, found %s", row->name, field->name,
-                      field_words[field->type], found);
-    return refuse(record, "%s.%s: expected %s (at most %u), found %s that is not so",
-                  row->name, field->name, field_words[field->type],
-                  (unsigned)field->bound, found);
+        return refuse_codec_record(record, "%s.%s: expected %s, found %s", row->name,
+                                   field->name, field_words[field->type], found);
+    return refuse_codec_record(
+        record, "%s.%s: expected %s (at most %u), found %s that is not so", row->name,
+        field->name, field_words[field->type], (unsigned)field->bound, found);
 }
 
 /* Read the sizes before the head and check them against the frame; moves the cursor to
@@ -440,27 +441,30 @@ static int open_record(const struct mu__buf *frame, size_t offset, struct record
     uint32_t head_size;
 
     if (left < PREFIX_BYTES)
-        return refuse(record, "expected the %d bytes before a record, found %zu",
-                      PREFIX_BYTES, left);
+        return refuse_codec_record(record,
+                                   "expected the %d bytes before a record, found %zu",
+                                   PREFIX_BYTES, left);
     head_size = mu__load_little32(record->head.at);
     record->tail_size = mu__load_little32(record->head.at + 4);
     left -= PREFIX_BYTES;
     if (head_size > left)
-        return refuse(record, "a head of %u bytes in a frame that has %zu left",
-                      (unsigned)head_size, left);
+        return refuse_codec_record(record,
+                                   "a head of %u bytes in a frame that has %zu left",
+                                   (unsigned)head_size, left);
 
     left -= head_size;
     head_end = offset + PREFIX_BYTES + head_size;
     padding = record->tail_size == 0 ? 0 : padding_after(head_end);
     if ((uint64_t)padding + record->tail_size > left)
-        return refuse(record, "a tail of %u bytes in a frame that has %zu left",
-                      (unsigned)record->tail_size, left);
+        return refuse_codec_record(record,
+                                   "a tail of %u bytes in a frame that has %zu left",
+                                   (unsigned)record->tail_size, left);
     record->head.at += PREFIX_BYTES;
     record->head.end = frame->data + head_end;
     record->tail = record->head.end + padding;
     for (const uint8_t *pad = record->head.end; pad < record->tail; pad++)
         if (*pad != 0)
-            return refuse(record, "the bytes before the tail are not zero");
+            return refuse_codec_record(record, "the bytes before the tail are not zero");
     return 0;
 }
 
@@ -522,13 +526,13 @@ static inline bool decode_field(const struct mu__field *field, struct mu__reader
 
     switch ((enum mu__field_type)field->type) {
     case MU__FIELD_u64:
-        if (!mu__read_u64(in, &number) || !is_within(number, field->bound))
+        if (!mu__read_u64(in, &number) || !is_within_bound(number, field->bound))
             return false;
         *(uint64_t *)at = number;
         return true;
     case MU__FIELD_u32:
         if (!mu__read_u64_up_to(in, UINT32_MAX, &number) ||
-            !is_within(number, field->bound))
+            !is_within_bound(number, field->bound))
             return false;
         *(uint32_t *)at = (uint32_t)number;
         return true;
@@ -554,8 +558,8 @@ static int check_missing(const struct mu__row *row, const struct record *record)
 {
     if (record->items >= row->required_count)
         return 0;
-    return refuse(record, "%s lacks %s, which is required", row->name,
-                  row->fields[record->items].name);
+    return refuse_codec_record(record, "%s lacks %s, which is required", row->name,
+                               row->fields[record->items].name);
 }
 
 /* The fields of the row. The body is zeroed already, as absent fields must be. */
@@ -585,15 +589,17 @@ static int decode_rest(const struct mu__row *row, struct record *record)
 {
     for (uint32_t i = row->fields_count; i < record->items; i++)
         if (!mu__skip(&record->head))
-            return refuse(record, "%s: field %u, unknown here, is no msgpack: found %s",
-                          row->name, (unsigned)i, mu__wire_word(&record->head));
+            return refuse_codec_record(
+                record, "%s: field %u, unknown here, is no msgpack: found %s", row->name,
+                (unsigned)i, mu__wire_word(&record->head));
     if (record->head.at != record->head.end)
-        return refuse(record, "%s: the head has %zu bytes behind its last field",
-                      row->name, mu__reader_left(&record->head));
+        return refuse_codec_record(record,
+                                   "%s: the head has %zu bytes behind its last field",
+                                   row->name, mu__reader_left(&record->head));
     if (record->tail_size > 0 && !record->tail_taken &&
         record->items <= row->fields_count)
-        return refuse(record, "%s: a tail of %u bytes that no field takes", row->name,
-                      (unsigned)record->tail_size);
+        return refuse_codec_record(record, "%s: a tail of %u bytes that no field takes",
+                                   row->name, (unsigned)record->tail_size);
     return 0;
 }
 
@@ -607,15 +613,16 @@ static int decode_address(const struct mu__schema *schema, struct record *record
 
     if (!mu__read_array(&record->head, &record->items) ||
         record->items < ADDRESS_FIELDS)
-        return refuse(record, "expected a list of %d items or more, found %s",
-                      ADDRESS_FIELDS, mu__wire_word(&record->head));
+        return refuse_codec_record(record,
+                                   "expected a list of %d items or more, found %s",
+                                   ADDRESS_FIELDS, mu__wire_word(&record->head));
     record->items -= ADDRESS_FIELDS;
     if (!mu__read_u64(&record->head, &kind))
-        return refuse(record, "expected a message's kind, found %s",
-                      mu__wire_word(&record->head));
+        return refuse_codec_record(record, "expected a message's kind, found %s",
+                                   mu__wire_word(&record->head));
     if (is_local(schema, kind))
-        return refuse(record, "a message of kind %s does not travel",
-                      mu__schema_name(schema, (uint16_t)kind));
+        return refuse_codec_record(record, "a message of kind %s does not travel",
+                                   mu__schema_name(schema, (uint16_t)kind));
     row = find_row(schema, kind);
     *ret_kind = (uint16_t)kind;
     *ret_row = row;
@@ -631,8 +638,8 @@ static int decode_message(const struct mu__row *row, struct record *record,
 
     if (!mu__read_u64_up_to(&record->head, UINT32_MAX, &to) ||
         !mu__read_u64_up_to(&record->head, UINT32_MAX, &from))
-        return refuse(record, "%s: expected an actor's number, found %s", row->name,
-                      mu__wire_word(&record->head));
+        return refuse_codec_record(record, "%s: expected an actor's number, found %s",
+                                   row->name, mu__wire_word(&record->head));
     msg->to.actor = (uint32_t)to;
     msg->from.actor = (uint32_t)from;
     rv = decode_fields(row, record, msg->body);

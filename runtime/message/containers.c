@@ -25,7 +25,7 @@ static struct mu__container *as_own(mu_value *value, enum mu_value_type type)
 }
 
 /* Make room for `capacity` items. After a failure the capacity is as before. */
-static int grow(struct mu__container *container, uint32_t capacity)
+static int grow_container(struct mu__container *container, uint32_t capacity)
 {
     mu_value **items = realloc(container->items, capacity * sizeof *items);
     char **keys;
@@ -44,15 +44,15 @@ static int grow(struct mu__container *container, uint32_t capacity)
 }
 
 /* Make room for one more item. */
-static int reserve(struct mu__container *container)
+static int reserve_item(struct mu__container *container)
 {
     if (container->count < container->capacity)
         return 0;
     if (container->count >= MU_VALUE_ITEMS_MAX)
         return -MU_ERANGE;
     if (container->capacity == 0)
-        return grow(container, CONTAINER_ITEMS_FIRST);
-    return grow(container, 2 * container->capacity);
+        return grow_container(container, CONTAINER_ITEMS_FIRST);
+    return grow_container(container, 2 * container->capacity);
 }
 
 struct mu__container *mu__value_container(enum mu_value_type type, uint32_t capacity)
@@ -64,7 +64,7 @@ struct mu__container *mu__value_container(enum mu_value_type type, uint32_t capa
     *container = (struct mu__container){.count = 0};
     atomic_init(&container->head.refs, 1);
     container->head.type = (uint8_t)type;
-    if (capacity > 0 && grow(container, capacity) != 0) {
+    if (capacity > 0 && grow_container(container, capacity) != 0) {
         mu_value_free(&container->head);
         return NULL;
     }
@@ -82,10 +82,11 @@ mu_value *mu_value_map(void)
 }
 
 /* Whether `value` is a part of `whole`. */
-static bool is_within(const mu_value *value, const mu_value *whole)
+static bool is_part_of_value(const mu_value *value, const mu_value *whole)
 {
     for (size_t i = 0; i < mu_value_count(whole); i++)
-        if (mu_value_at(whole, i) == value || is_within(value, mu_value_at(whole, i)))
+        if (mu_value_at(whole, i) == value ||
+            is_part_of_value(value, mu_value_at(whole, i)))
             return true;
     return false;
 }
@@ -98,7 +99,7 @@ static int check_item(const mu_value *value, const mu_value *item)
         return -MU_ENOMEM;
     if (item == value)
         return -MU_EINVALID;
-    return value != NULL && atomic_load(&value->refs) > 1 && is_within(value, item)
+    return value != NULL && atomic_load(&value->refs) > 1 && is_part_of_value(value, item)
                ? -MU_EINVALID
                : 0;
 }
@@ -109,7 +110,7 @@ int mu_value_append(mu_value *list, mu_value *item)
     int rv = check_item(list, item);
 
     if (rv == 0)
-        rv = container == NULL ? -MU_EINVALID : reserve(container);
+        rv = container == NULL ? -MU_EINVALID : reserve_item(container);
     if (rv != 0) {
         mu_value_free(item);
         return rv;
@@ -120,14 +121,14 @@ int mu_value_append(mu_value *list, mu_value *item)
 
 /* Copy the key to keys[count] and reserve room in all arrays, so that add_item cannot run
  * out of memory. */
-static int add_key(struct mu__container *map, const void *key, size_t size)
+static int add_map_key(struct mu__container *map, const void *key, size_t size)
 {
     char *copy;
     int rv;
 
     if (size >= UINT32_MAX)
         return -MU_ERANGE;
-    rv = reserve(map);
+    rv = reserve_item(map);
     if (rv == 0)
         rv = mu__key_index_reserve(&map->index, map->count);
     if (rv != 0)
@@ -144,7 +145,7 @@ static int add_key(struct mu__container *map, const void *key, size_t size)
 }
 
 /* Add an item under keys[count]. -MU_EEXISTS: the map has that key. */
-static int add_item(struct mu__container *map, mu_value *item)
+static int add_container_item(struct mu__container *map, mu_value *item)
 {
     uint32_t position;
 
@@ -161,16 +162,16 @@ static int add_item(struct mu__container *map, mu_value *item)
 int mu__value_put(struct mu__container *map, const void *key, size_t size,
                   mu_value *item)
 {
-    int rv = item == NULL ? -MU_ENOMEM : add_key(map, key, size);
+    int rv = item == NULL ? -MU_ENOMEM : add_map_key(map, key, size);
 
     if (rv == 0)
-        rv = add_item(map, item);
+        rv = add_container_item(map, item);
     if (rv != 0)
         mu_value_free(item);
     return rv;
 }
 
-static bool is_key(const char *key)
+static bool is_map_key(const char *key)
 {
     return key != NULL && mu__utf8_valid(key, strlen(key));
 }
@@ -181,7 +182,7 @@ int mu_value_set(mu_value *map, const char *key, mu_value *item)
     int rv = check_item(map, item);
     uint32_t position;
 
-    if (rv == 0 && (container == NULL || !is_key(key)))
+    if (rv == 0 && (container == NULL || !is_map_key(key)))
         rv = -MU_EINVALID;
     if (rv != 0) {
         mu_value_free(item);

@@ -43,7 +43,7 @@ int mu__key_index_reserve(struct mu__key_index *index, uint32_t count)
     return 0;
 }
 
-static unsigned side(struct at at, const char *key, size_t length)
+static unsigned get_key_side(struct at at, const char *key, size_t length)
 {
     unsigned bits = at.byte < length ? (unsigned char)key[at.byte] : 0;
 
@@ -51,7 +51,7 @@ static unsigned side(struct at at, const char *key, size_t length)
 }
 
 /* The key in the tree that agrees with `key` in every bit that is tested on the way. */
-static uint32_t nearest(const struct mu__key_index *index, const char *key)
+static uint32_t find_nearest_key(const struct mu__key_index *index, const char *key)
 {
     size_t length = strlen(key);
     uint32_t link = index->root;
@@ -59,13 +59,14 @@ static uint32_t nearest(const struct mu__key_index *index, const char *key)
     while ((link & LEAF) == 0) {
         const struct mu__key_node *node = &index->nodes[link];
 
-        link = node->links[side((struct at){node->byte, node->mask}, key, length)];
+        link =
+            node->links[get_key_side((struct at){node->byte, node->mask}, key, length)];
     }
     return link & ~LEAF;
 }
 
 /* The first bit in which two different keys differ. */
-static struct at difference(const char *a, const char *b)
+static struct at find_first_difference(const char *a, const char *b)
 {
     struct at at = {0, 0x80};
     unsigned bits;
@@ -86,12 +87,12 @@ static bool comes_before(const struct mu__key_node *node, struct at at)
 
 /* Node number at - 1 separates keys[at] from those in the tree. It belongs above the
  * first node that tests a later bit. */
-static void insert(struct mu__key_index *index, char *const *keys, uint32_t at)
+static void insert_key(struct mu__key_index *index, char *const *keys, uint32_t at)
 {
     const char *key = keys[at];
     size_t length = strlen(key);
-    struct at differs = difference(key, keys[nearest(index, key)]);
-    unsigned own_side = side(differs, key, length);
+    struct at differs = find_first_difference(key, keys[find_nearest_key(index, key)]);
+    unsigned own_side = get_key_side(differs, key, length);
     uint32_t *link = &index->root;
     struct mu__key_node *added = &index->nodes[at - 1];
 
@@ -100,7 +101,8 @@ static void insert(struct mu__key_index *index, char *const *keys, uint32_t at)
 
         if (!comes_before(node, differs))
             break;
-        link = &node->links[side((struct at){node->byte, node->mask}, key, length)];
+        link =
+            &node->links[get_key_side((struct at){node->byte, node->mask}, key, length)];
     }
     *added = (struct mu__key_node){.byte = differs.byte, .mask = differs.mask};
     added->links[own_side] = at | LEAF;
@@ -115,9 +117,9 @@ void mu__key_index_add(struct mu__key_index *index, char *const *keys, uint32_t 
     if (count == MU__KEY_INDEX_LINEAR_MAX) {
         index->root = LEAF;
         for (uint32_t i = 1; i < count; i++)
-            insert(index, keys, i);
+            insert_key(index, keys, i);
     }
-    insert(index, keys, count);
+    insert_key(index, keys, count);
 }
 
 bool mu__key_index_find(const struct mu__key_index *index, char *const *keys,
@@ -126,7 +128,7 @@ bool mu__key_index_find(const struct mu__key_index *index, char *const *keys,
     uint32_t at = 0;
 
     if (count > MU__KEY_INDEX_LINEAR_MAX) {
-        at = nearest(index, key);
+        at = find_nearest_key(index, key);
         if (strcmp(keys[at], key) != 0)
             return false;
     } else {

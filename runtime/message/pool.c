@@ -24,12 +24,12 @@ static bool try_lock(struct depot *depot)
     return !atomic_flag_test_and_set_explicit(&depot->lock, memory_order_acquire);
 }
 
-static void unlock(struct depot *depot)
+static void unlock_depot(struct depot *depot)
 {
     atomic_flag_clear_explicit(&depot->lock, memory_order_release);
 }
 
-static void free_list(struct mu__msg *msg, size_t bytes)
+static void free_message_list(struct mu__msg *msg, size_t bytes)
 {
     while (msg != NULL) {
         struct mu__msg *next;
@@ -51,8 +51,8 @@ static void empty_depot(unsigned pool_class)
     first = depot->first;
     depot->first = NULL;
     depot->count = 0;
-    unlock(depot);
-    free_list(first, mu__pool_class_bytes(pool_class));
+    unlock_depot(depot);
+    free_message_list(first, mu__pool_class_bytes(pool_class));
 }
 
 void mu__pool_init(struct mu__pool *pool)
@@ -63,8 +63,8 @@ void mu__pool_init(struct mu__pool *pool)
 void mu__pool_done(struct mu__pool *pool)
 {
     for (unsigned i = 0; i < MU__POOL_CLASSES; i++) {
-        free_list(pool->free[i], mu__pool_class_bytes(i));
-        free_list(pool->returned[i], mu__pool_class_bytes(i));
+        free_message_list(pool->free[i], mu__pool_class_bytes(i));
+        free_message_list(pool->returned[i], mu__pool_class_bytes(i));
         pool->free[i] = pool->returned[i] = NULL;
         pool->free_count[i] = pool->returned_count[i] = 0;
         empty_depot(i);
@@ -88,7 +88,7 @@ struct mu__msg *mu__pool_get_slow(struct mu__pool *pool, uint16_t kind, size_t b
 
 /* Move the collected messages to the depot, where other threads take them; free them when
  * the depot is full or locked. */
-static void give_back(struct mu__pool *pool, unsigned pool_class)
+static void give_messages_to_depot(struct mu__pool *pool, unsigned pool_class)
 {
     struct depot *depot = &depots[pool_class];
     struct mu__msg *first = pool->returned[pool_class];
@@ -106,25 +106,26 @@ static void give_back(struct mu__pool *pool, unsigned pool_class)
             depot->first = first;
             depot->count += MU__POOL_RETURNED;
         }
-        unlock(depot);
+        unlock_depot(depot);
         if (has_room)
             return;
     }
-    free_list(first, mu__pool_class_bytes(pool_class));
+    free_message_list(first, mu__pool_class_bytes(pool_class));
 }
 
-static void collect(struct mu__pool *pool, struct mu__msg *msg, unsigned pool_class)
+static void collect_free_message(struct mu__pool *pool, struct mu__msg *msg,
+                                 unsigned pool_class)
 {
     msg->next = pool->returned[pool_class];
     pool->returned[pool_class] = msg;
     if (++pool->returned_count[pool_class] >= MU__POOL_RETURNED)
-        give_back(pool, pool_class);
+        give_messages_to_depot(pool, pool_class);
 }
 
 void mu__pool_put_slow(struct mu__pool *pool, struct mu__msg *msg)
 {
     if (msg->pool_class > MU__POOL_HEAP) {
-        collect(pool, msg, msg->pool_class - MU__POOL_HEAP - 1U);
+        collect_free_message(pool, msg, msg->pool_class - MU__POOL_HEAP - 1U);
         return;
     }
     if (msg->pool_class < MU__POOL_HEAP) {
@@ -134,7 +135,7 @@ void mu__pool_put_slow(struct mu__pool *pool, struct mu__msg *msg)
     free(msg);
 }
 
-static struct mu__msg *take_returned(unsigned pool_class)
+static struct mu__msg *take_depot_messages(unsigned pool_class)
 {
     struct depot *depot = &depots[pool_class];
     struct mu__msg *msg;
@@ -146,7 +147,7 @@ static struct mu__msg *take_returned(unsigned pool_class)
         depot->first = msg->next;
         depot->count--;
     }
-    unlock(depot);
+    unlock_depot(depot);
     return msg;
 }
 
@@ -159,7 +160,7 @@ struct mu__msg *mu__msg_heap(uint16_t kind, size_t body_size)
         msg = malloc(sizeof *msg + body_size);
         return msg == NULL ? NULL : mu__msg_init(msg, kind, MU__POOL_HEAP, body_size);
     }
-    msg = take_returned(pool_class);
+    msg = take_depot_messages(pool_class);
     if (msg == NULL)
         msg = malloc(mu__pool_class_bytes(pool_class));
     if (msg == NULL)

@@ -62,7 +62,7 @@ bool mu__tensor_bytes(int dtype, unsigned rank, const uint64_t *dims, size_t *re
 
 /* ---- Making values ---- */
 
-static void begin(struct mu_value *value, enum mu_value_type type)
+static void init_value(struct mu_value *value, enum mu_value_type type)
 {
     atomic_init(&value->refs, 1);
     value->type = (uint8_t)type;
@@ -74,7 +74,7 @@ static mu_value *new_scalar(enum mu_value_type type, union mu__number number)
 
     if (scalar == NULL)
         return NULL;
-    begin(&scalar->head, type);
+    init_value(&scalar->head, type);
     scalar->as = number;
     return &scalar->head;
 }
@@ -112,7 +112,7 @@ mu_value *mu__value_blob(enum mu_value_type type, const void *data, size_t size)
     blob = mu__block_get(sizeof *blob + size + 1);
     if (blob == NULL)
         return NULL;
-    begin(&blob->head, type);
+    init_value(&blob->head, type);
     blob->size = size;
     if (size > 0)
         memcpy(blob->data, data, size);
@@ -153,7 +153,7 @@ mu_value *mu_value_tensor(int dtype, unsigned rank, const uint64_t *dims,
     if (tensor == NULL)
         return NULL;
 
-    begin(&tensor->head, MU_VALUE_TENSOR);
+    init_value(&tensor->head, MU_VALUE_TENSOR);
     tensor->dtype = (uint8_t)dtype;
     tensor->rank = (uint8_t)rank;
     tensor->bytes = bytes;
@@ -182,7 +182,7 @@ mu_value *mu_value_ref(const mu_value *value)
 
 /* True for the last holder, which sees all that the other holders wrote before theirs was
  * dropped. */
-static bool drop(mu_value *value)
+static bool drop_value_hold(mu_value *value)
 {
     return value->type != MU_VALUE_NIL &&
            atomic_fetch_sub_explicit(&value->refs, 1, memory_order_acq_rel) == 1;
@@ -201,7 +201,7 @@ mu_value *mu__value_reference(uint64_t number, void *holder,
 
     if (reference == NULL)
         return NULL;
-    begin(&reference->head, MU_VALUE_REFERENCE);
+    init_value(&reference->head, MU_VALUE_REFERENCE);
     reference->number = number;
     reference->holder = holder;
     reference->drop = drop_it;
@@ -221,7 +221,7 @@ static void defer_free(mu_value *value, struct mu__container **dead)
 {
     struct mu__container *container;
 
-    if (!drop(value))
+    if (!drop_value_hold(value))
         return;
     if (value->type == MU_VALUE_REFERENCE)
         drop_holder((struct mu__reference *)value);
@@ -374,7 +374,7 @@ void *mu_value_tensor_data(mu_value *value)
 
 /* ---- Comparing ---- */
 
-static bool equal(const mu_value *a, const mu_value *b, unsigned depth);
+static bool are_values_equal(const mu_value *a, const mu_value *b, unsigned depth);
 
 /* Two lists, or two maps, whose keys may be in different orders. */
 static bool equal_items(const mu_value *a, const mu_value *b, unsigned depth)
@@ -388,7 +388,7 @@ static bool equal_items(const mu_value *a, const mu_value *b, unsigned depth)
                                     ? mu_value_find(b, mu_value_key(a, i))
                                     : mu_value_at(b, i);
 
-        if (other == NULL || !equal(mu_value_at(a, i), other, depth - 1))
+        if (other == NULL || !are_values_equal(mu_value_at(a, i), other, depth - 1))
             return false;
     }
     return true;
@@ -421,7 +421,7 @@ static bool equal_references(const mu_value *a, const mu_value *b)
 }
 
 /* `depth` is how many lists and maps may still be entered. */
-static bool equal(const mu_value *a, const mu_value *b, unsigned depth)
+static bool are_values_equal(const mu_value *a, const mu_value *b, unsigned depth)
 {
     if (a == b)
         return true;
@@ -452,5 +452,5 @@ static bool equal(const mu_value *a, const mu_value *b, unsigned depth)
 
 int mu_value_equal(const mu_value *a, const mu_value *b)
 {
-    return equal(a, b, MU_VALUE_DEPTH_MAX);
+    return are_values_equal(a, b, MU_VALUE_DEPTH_MAX);
 }

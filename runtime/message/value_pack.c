@@ -13,7 +13,7 @@ struct sizes {
 
 /* ---- Measuring ---- */
 
-static int measure(const mu_value *value, unsigned depth, struct sizes *sizes);
+static int measure_value(const mu_value *value, unsigned depth, struct sizes *sizes);
 
 static int measure_items(const mu_value *value, unsigned depth, struct sizes *sizes)
 {
@@ -31,7 +31,7 @@ static int measure_items(const mu_value *value, unsigned depth, struct sizes *si
 
             sizes->head += mu__pack_str_size(size) + size;
         }
-        rv = measure(container->items[i], depth - 1, sizes);
+        rv = measure_value(container->items[i], depth - 1, sizes);
         if (rv != 0)
             return rv;
     }
@@ -58,7 +58,7 @@ static void measure_blob(const mu_value *value, struct sizes *sizes)
 }
 
 /* `depth` is how many lists and maps may still be entered. */
-static int measure(const mu_value *value, unsigned depth, struct sizes *sizes)
+static int measure_value(const mu_value *value, unsigned depth, struct sizes *sizes)
 {
     switch (mu_value_type(value)) {
     case MU_VALUE_NIL:
@@ -91,7 +91,7 @@ static int measure(const mu_value *value, unsigned depth, struct sizes *sizes)
 int mu__value_measure(const mu_value *value, uint32_t *ret_head, uint32_t *ret_tail)
 {
     struct sizes sizes = {0, 0};
-    int rv = measure(value, MU_VALUE_DEPTH_MAX, &sizes);
+    int rv = measure_value(value, MU_VALUE_DEPTH_MAX, &sizes);
 
     if (rv != 0)
         return rv;
@@ -110,12 +110,12 @@ struct packing {
 };
 
 /* Numbers are little-endian in memory: see value_wire.h. */
-static void store_little64(uint8_t *out, uint64_t number)
+static void store_little_words(uint8_t *out, uint64_t number)
 {
     memcpy(out, &number, sizeof number);
 }
 
-static int pack(const mu_value *value, struct packing *packing);
+static int pack_value(const mu_value *value, struct packing *packing);
 
 static int pack_list(const mu_value *value, struct packing *packing)
 {
@@ -123,7 +123,7 @@ static int pack_list(const mu_value *value, struct packing *packing)
     int rv = msgpack_pack_array(&packing->head, list->count);
 
     for (uint32_t i = 0; rv == 0 && i < list->count; i++)
-        rv = pack(list->items[i], packing);
+        rv = pack_value(list->items[i], packing);
     return rv;
 }
 
@@ -135,7 +135,7 @@ static int pack_map(const mu_value *value, struct packing *packing)
     for (uint32_t i = 0; rv == 0 && i < map->count; i++) {
         rv = mu__pack_str(&packing->head, map->keys[i], strlen(map->keys[i]));
         if (rv == 0)
-            rv = pack(map->items[i], packing);
+            rv = pack_value(map->items[i], packing);
     }
     return rv;
 }
@@ -149,8 +149,9 @@ static int pack_tensor_head(const struct mu__tensor *tensor, uint64_t offset,
     size_t ext_bytes = mu__tensor_ext_bytes(tensor->rank);
 
     for (unsigned i = 0; i < tensor->rank; i++)
-        store_little64(ext + MU__TENSOR_FIXED + sizeof(uint64_t) * i, tensor->dims[i]);
-    store_little64(ext + ext_bytes - sizeof offset, offset);
+        store_little_words(ext + MU__TENSOR_FIXED + sizeof(uint64_t) * i,
+                           tensor->dims[i]);
+    store_little_words(ext + ext_bytes - sizeof offset, offset);
     if (msgpack_pack_ext(head, ext_bytes, MU__TENSOR_EXT) != 0)
         return -1;
     return mu__writer_put(head, ext, ext_bytes);
@@ -186,14 +187,14 @@ static int pack_reference(const mu_value *value, struct packing *packing)
 {
     uint8_t ext[sizeof(uint64_t)];
 
-    store_little64(ext, ((const struct mu__reference *)value)->number);
+    store_little_words(ext, ((const struct mu__reference *)value)->number);
     if (msgpack_pack_ext(&packing->head, sizeof ext, MU__REFERENCE_EXT) != 0)
         return -1;
     return mu__writer_put(&packing->head, ext, sizeof ext);
 }
 
 /* 0, or -1 when the head has no room left. */
-static int pack(const mu_value *value, struct packing *packing)
+static int pack_value(const mu_value *value, struct packing *packing)
 {
     const struct mu__scalar *scalar = (const struct mu__scalar *)value;
 
@@ -230,7 +231,7 @@ void mu__value_pack(const mu_value *value, uint8_t *head, uint32_t head_size,
         .tail = tail,
         .tail_room = tail_size,
     };
-    int rv = pack(value, &packing);
+    int rv = pack_value(value, &packing);
 
     assert(rv == 0 && packing.head.at == packing.head.end);
     assert(packing.tail_size == tail_size);

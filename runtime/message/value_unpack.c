@@ -21,7 +21,7 @@ struct unpacking {
 };
 
 __attribute__((format(printf, 2, 3), cold))
-static int refuse(const struct unpacking *in, const char *format, ...)
+static int refuse_value(const struct unpacking *in, const char *format, ...)
 {
     size_t byte = (size_t)(in->head.at - in->begin);
     va_list arguments;
@@ -37,7 +37,7 @@ static int refuse(const struct unpacking *in, const char *format, ...)
 }
 
 /* Return a new value; NULL: there was no memory for it. */
-static int made(mu_value *value, mu_value **ret_value)
+static int return_made_value(mu_value *value, mu_value **ret_value)
 {
     if (value == NULL)
         return -MU_ENOMEM;
@@ -45,24 +45,24 @@ static int made(mu_value *value, mu_value **ret_value)
     return 0;
 }
 
-static int unpack(struct unpacking *in, mu_value **ret_value);
+static int unpack_value(struct unpacking *in, mu_value **ret_value);
 
 static int unpack_nothing(struct unpacking *in, mu_value **ret_value)
 {
     (void)ret_value;
-    return refuse(in, "expected a value, found %s", mu__wire_word(&in->head));
+    return refuse_value(in, "expected a value, found %s", mu__wire_word(&in->head));
 }
 
 static int unpack_cut(struct unpacking *in)
 {
-    return refuse(in, "%s is cut short or too large", mu__wire_word(&in->head));
+    return refuse_value(in, "%s is cut short or too large", mu__wire_word(&in->head));
 }
 
 static int unpack_nil(struct unpacking *in, mu_value **ret_value)
 {
     if (!mu__read_nil(&in->head))
         return unpack_cut(in);
-    return made(mu_value_nil(), ret_value);
+    return return_made_value(mu_value_nil(), ret_value);
 }
 
 static int unpack_flag(struct unpacking *in, mu_value **ret_value)
@@ -71,7 +71,7 @@ static int unpack_flag(struct unpacking *in, mu_value **ret_value)
 
     if (!mu__read_flag(&in->head, &flag))
         return unpack_cut(in);
-    return made(mu_value_bool(flag), ret_value);
+    return return_made_value(mu_value_bool(flag), ret_value);
 }
 
 static int unpack_int(struct unpacking *in, mu_value **ret_value)
@@ -80,7 +80,7 @@ static int unpack_int(struct unpacking *in, mu_value **ret_value)
 
     if (!mu__read_i64(&in->head, &number))
         return unpack_cut(in);
-    return made(mu_value_int(number), ret_value);
+    return return_made_value(mu_value_int(number), ret_value);
 }
 
 static int unpack_float(struct unpacking *in, mu_value **ret_value)
@@ -89,7 +89,7 @@ static int unpack_float(struct unpacking *in, mu_value **ret_value)
 
     if (!mu__read_f64(&in->head, &number))
         return unpack_cut(in);
-    return made(mu_value_float(number), ret_value);
+    return return_made_value(mu_value_float(number), ret_value);
 }
 
 static int unpack_str(struct unpacking *in, mu_value **ret_value)
@@ -101,9 +101,9 @@ static int unpack_str(struct unpacking *in, mu_value **ret_value)
     if (!mu__read_str(&at, &data, &size))
         return unpack_cut(in);
     if (!mu__utf8_valid(data, size))
-        return refuse(in, "a string of %u bytes that is not UTF-8", (unsigned)size);
+        return refuse_value(in, "a string of %u bytes that is not UTF-8", (unsigned)size);
     in->head = at;
-    return made(mu__value_blob(MU_VALUE_STRING, data, size), ret_value);
+    return return_made_value(mu__value_blob(MU_VALUE_STRING, data, size), ret_value);
 }
 
 static int unpack_bin(struct unpacking *in, mu_value **ret_value)
@@ -113,25 +113,26 @@ static int unpack_bin(struct unpacking *in, mu_value **ret_value)
 
     if (!mu__read_bin(&in->head, &data, &size))
         return unpack_cut(in);
-    return made(mu__value_blob(MU_VALUE_BYTES, data, size), ret_value);
+    return return_made_value(mu__value_blob(MU_VALUE_BYTES, data, size), ret_value);
 }
 
 /* Enter a list or map whose head was just read. Every announced item takes at least one
  * byte: memory is allocated only if enough bytes follow for all of them. */
-static int enter(struct unpacking *in, enum mu_value_type type, uint32_t count,
-                 struct mu__container **ret_container)
+static int enter_container(struct unpacking *in, enum mu_value_type type, uint32_t count,
+                           struct mu__container **ret_container)
 {
     uint64_t items = type == MU_VALUE_MAP ? 2 * (uint64_t)count : count;
     struct mu__container *container;
 
     if (in->depth == 0)
-        return refuse(in, "lists and maps are more than %d deep", MU_VALUE_DEPTH_MAX);
+        return refuse_value(in, "lists and maps are more than %d deep",
+                            MU_VALUE_DEPTH_MAX);
     if (count > MU_VALUE_ITEMS_MAX)
-        return refuse(in, "%u items where at most %d are allowed", (unsigned)count,
-                      MU_VALUE_ITEMS_MAX);
+        return refuse_value(in, "%u items where at most %d are allowed", (unsigned)count,
+                            MU_VALUE_ITEMS_MAX);
     if (in->owed + items > mu__reader_left(&in->head))
-        return refuse(in, "%u items promised, but only %zu bytes follow",
-                      (unsigned)count, mu__reader_left(&in->head));
+        return refuse_value(in, "%u items promised, but only %zu bytes follow",
+                            (unsigned)count, mu__reader_left(&in->head));
     container = mu__value_container(type, count);
     if (container == NULL)
         return -MU_ENOMEM;
@@ -142,8 +143,8 @@ static int enter(struct unpacking *in, enum mu_value_type type, uint32_t count,
 }
 
 /* Leave a list or map: return it with all of its items, or free it after an error. */
-static int leave(struct unpacking *in, struct mu__container *container, int rv,
-                 mu_value **ret_value)
+static int leave_container(struct unpacking *in, struct mu__container *container, int rv,
+                           mu_value **ret_value)
 {
     in->depth++;
     if (rv != 0) {
@@ -162,15 +163,15 @@ static int unpack_list(struct unpacking *in, mu_value **ret_value)
 
     if (!mu__read_array(&in->head, &count))
         return unpack_cut(in);
-    rv = enter(in, MU_VALUE_LIST, count, &list);
+    rv = enter_container(in, MU_VALUE_LIST, count, &list);
     if (rv != 0)
         return rv;
     while (rv == 0 && list->count < count) {
-        rv = unpack(in, &list->items[list->count]);
+        rv = unpack_value(in, &list->items[list->count]);
         if (rv == 0)
             list->count++;
     }
-    return leave(in, list, rv, ret_value);
+    return leave_container(in, list, rv, ret_value);
 }
 
 static int unpack_key(struct unpacking *in, const uint8_t **ret_key, uint32_t *ret_size)
@@ -180,11 +181,11 @@ static int unpack_key(struct unpacking *in, const uint8_t **ret_key, uint32_t *r
     uint32_t size;
 
     if (!mu__read_str(&at, &key, &size))
-        return refuse(in, "expected a string for a key, found %s",
-                      mu__wire_word(&in->head));
+        return refuse_value(in, "expected a string for a key, found %s",
+                            mu__wire_word(&in->head));
     if (!mu__utf8_valid(key, size) || memchr(key, 0, size) != NULL)
-        return refuse(in, "a key of %u bytes that is not UTF-8 without zeros",
-                      (unsigned)size);
+        return refuse_value(in, "a key of %u bytes that is not UTF-8 without zeros",
+                            (unsigned)size);
     in->head = at;
     in->owed--;
     *ret_key = key;
@@ -202,15 +203,15 @@ static int unpack_entry(struct unpacking *in, struct mu__container *map)
 
     rv = unpack_key(in, &key, &size);
     if (rv == 0)
-        rv = unpack(in, &item);
+        rv = unpack_value(in, &item);
     if (rv != 0)
         return rv;
     rv = mu__value_put(map, key, size, item);
     if (rv != -MU_EEXISTS)
         return rv;
     in->head.at = begin;
-    return refuse(in, "key \"%.*s\" stands twice in a map",
-                  size > 32 ? 32 : (int)size, (const char *)key);
+    return refuse_value(in, "key \"%.*s\" stands twice in a map",
+                        size > 32 ? 32 : (int)size, (const char *)key);
 }
 
 static int unpack_map(struct unpacking *in, mu_value **ret_value)
@@ -221,12 +222,12 @@ static int unpack_map(struct unpacking *in, mu_value **ret_value)
 
     if (!mu__read_map(&in->head, &count))
         return unpack_cut(in);
-    rv = enter(in, MU_VALUE_MAP, count, &map);
+    rv = enter_container(in, MU_VALUE_MAP, count, &map);
     if (rv != 0)
         return rv;
     while (rv == 0 && map->count < count)
         rv = unpack_entry(in, map);
-    return leave(in, map, rv, ret_value);
+    return leave_container(in, map, rv, ret_value);
 }
 
 /* The dims of a tensor whose extension is known to have the bytes for its rank. */
@@ -243,18 +244,19 @@ static int take_tail(struct unpacking *in, uint64_t offset, size_t bytes,
     uint64_t expected = mu__tail_align(in->tail_used);
 
     if (offset != expected)
-        return refuse(in, "a tensor at byte %llu of the tail, expected %llu",
-                      (unsigned long long)offset, (unsigned long long)expected);
+        return refuse_value(in, "a tensor at byte %llu of the tail, expected %llu",
+                            (unsigned long long)offset, (unsigned long long)expected);
     if (bytes == 0) {
         *ret_data = NULL;
         return 0;
     }
     if (expected > in->tail_size || bytes > in->tail_size - expected)
-        return refuse(in, "a tensor of %zu bytes at %llu of a tail of %llu", bytes,
-                      (unsigned long long)offset, (unsigned long long)in->tail_size);
+        return refuse_value(in, "a tensor of %zu bytes at %llu of a tail of %llu", bytes,
+                            (unsigned long long)offset,
+                            (unsigned long long)in->tail_size);
     for (uint64_t i = in->tail_used; i < expected; i++)
         if (in->tail[i] != 0)
-            return refuse(in, "the bytes before a tensor are not zero");
+            return refuse_value(in, "the bytes before a tensor are not zero");
     in->tail_used = expected + bytes;
     *ret_data = in->tail + expected;
     return 0;
@@ -271,17 +273,17 @@ static int unpack_tensor(struct unpacking *in, const uint8_t *ext, uint32_t size
 
     if (size < MU__TENSOR_FIXED || ext[1] > MU_TENSOR_RANK_MAX ||
         size != mu__tensor_ext_bytes(ext[1]))
-        return refuse(in, "a tensor described in %u bytes, which fits no rank",
-                      (unsigned)size);
+        return refuse_value(in, "a tensor described in %u bytes, which fits no rank",
+                            (unsigned)size);
     rank = ext[1];
     load_dims(ext, rank, dims);
     if (ext[2] != 0 || ext[3] != 0 || !mu__tensor_bytes(ext[0], rank, dims, &bytes))
-        return refuse(in, "a tensor of dtype %u and rank %u that cannot be", ext[0],
-                      rank);
+        return refuse_value(in, "a tensor of dtype %u and rank %u that cannot be", ext[0],
+                            rank);
     rv = take_tail(in, mu__load_little64(ext + size - sizeof *dims), bytes, &data);
     if (rv != 0)
         return rv;
-    return made(mu_value_tensor(ext[0], rank, dims, data), ret_value);
+    return return_made_value(mu_value_tensor(ext[0], rank, dims, data), ret_value);
 }
 
 static int unpack_ext(struct unpacking *in, mu_value **ret_value)
@@ -297,12 +299,14 @@ static int unpack_ext(struct unpacking *in, mu_value **ret_value)
     if (type == MU__TENSOR_EXT)
         rv = unpack_tensor(in, ext, size, ret_value);
     else if (type == MU__REFERENCE_EXT && size == sizeof(uint64_t))
-        rv = made(mu__value_reference(mu__load_little64(ext), NULL, NULL), ret_value);
+        rv = return_made_value(mu__value_reference(mu__load_little64(ext), NULL, NULL),
+                               ret_value);
     else
-        return refuse(in,
-                      "an extension of type %d in %u bytes, expected type %d, or %d "
-                      "in 8 bytes",
-                      type, (unsigned)size, MU__TENSOR_EXT, MU__REFERENCE_EXT);
+        return refuse_value(
+            in,
+            "an extension of type %d in %u bytes, expected type %d, or %d "
+            "in 8 bytes",
+            type, (unsigned)size, MU__TENSOR_EXT, MU__REFERENCE_EXT);
     if (rv == 0)
         in->head = at;
     return rv;
@@ -325,21 +329,21 @@ static const unpack_fn unpackers[] = {
     [MU__WIRE_NONE] = unpack_nothing,
 };
 
-static int unpack(struct unpacking *in, mu_value **ret_value)
+static int unpack_value(struct unpacking *in, mu_value **ret_value)
 {
     in->owed--;
     return unpackers[mu__wire_type(&in->head)](in, ret_value);
 }
 
 /* Refuse bytes behind the value. */
-static int check_end(const struct unpacking *in)
+static int check_value_end(const struct unpacking *in)
 {
     if (in->head.at != in->head.end)
-        return refuse(in, "%zu bytes behind the value", mu__reader_left(&in->head));
+        return refuse_value(in, "%zu bytes behind the value", mu__reader_left(&in->head));
     if (in->tail_used != in->tail_size)
-        return refuse(in, "a tail of %llu bytes, of which tensors take %llu",
-                      (unsigned long long)in->tail_size,
-                      (unsigned long long)in->tail_used);
+        return refuse_value(in, "a tail of %llu bytes, of which tensors take %llu",
+                            (unsigned long long)in->tail_size,
+                            (unsigned long long)in->tail_used);
     return 0;
 }
 
@@ -359,10 +363,10 @@ int mu__value_unpack(const struct mu__packed *packed, char *why, size_t why_size
         .why_size = why_size,
     };
     mu_value *value = NULL;
-    int rv = unpack(&in, &value);
+    int rv = unpack_value(&in, &value);
 
     if (rv == 0)
-        rv = check_end(&in);
+        rv = check_value_end(&in);
     if (rv != 0) {
         mu_value_free(value);
         return rv;

@@ -71,7 +71,7 @@ static void on_first_open(void)
 
 /* ---- On a thread ---- */
 
-static struct mu__blocking_job *take(struct mu__list *list)
+static struct mu__blocking_job *take_blocking_job(struct mu__list *list)
 {
     struct mu__list_node *node = mu__list_pop(list);
 
@@ -97,7 +97,7 @@ static void give_back_locked(struct mu__blocking_job *job)
 }
 
 /* Run a job and end it; its owner hears of it when the thread has no job any more. */
-static void run_locked(struct mu__blocking_job *job)
+static void run_blocking_job_locked(struct mu__blocking_job *job)
 {
     job->phase = MU__BLOCKING_RUNS;
     ending_count--;
@@ -115,14 +115,14 @@ static void run_locked(struct mu__blocking_job *job)
     ending_count++;
 }
 
-static void *work(void *arg)
+static void *run_pool_thread(void *arg)
 {
     struct job_thread *own = arg;
     struct mu__blocking_job *job;
 
     (void)pthread_mutex_lock(&lock);
-    while ((job = take(&own->pool->waiting)) != NULL)
-        run_locked(job);
+    while ((job = take_blocking_job(&own->pool->waiting)) != NULL)
+        run_blocking_job_locked(job);
     own->pool->threads--;
     own->phase = ENDED;
     ending_count--;
@@ -158,14 +158,14 @@ static void join_idle(void)
     (void)pthread_mutex_unlock(&lock);
 }
 
-static void start_thread_locked(struct pool *pool)
+static void start_pool_thread_locked(struct pool *pool)
 {
     struct job_thread *own = pool->slots;
 
     while (own->phase != UNUSED)
         own++;
     own->pool = pool;
-    if (mu__thread_start(work, own, &own->thread) != 0)
+    if (mu__thread_start(run_pool_thread, own, &own->thread) != 0)
         return;
     own->phase = STARTED;
     pool->threads++;
@@ -181,7 +181,7 @@ static void take_all(struct mu__blocking_jobs *jobs)
 
     for (;;) {
         (void)pthread_mutex_lock(&lock);
-        job = take(&jobs->have_run);
+        job = take_blocking_job(&jobs->have_run);
         (void)pthread_mutex_unlock(&lock);
         if (job == NULL)
             return;
@@ -189,7 +189,7 @@ static void take_all(struct mu__blocking_jobs *jobs)
     }
 }
 
-static void on_wake(uv_async_t *wake)
+static void on_blocking_wake(uv_async_t *wake)
 {
     take_all((struct mu__blocking_jobs *)wake);
 }
@@ -225,7 +225,7 @@ static int open_in(struct mu__blocking_jobs *jobs, uv_loop_t *loop)
     jobs->has_loop = loop != NULL;
     if (loop == NULL)
         return uv_cond_init(&jobs->has_news);
-    if (uv_async_init(loop, &jobs->wake, on_wake) != 0)
+    if (uv_async_init(loop, &jobs->wake, on_blocking_wake) != 0)
         return -1;
     uv_unref((uv_handle_t *)&jobs->wake);
     return 0;
@@ -268,7 +268,7 @@ int mu__blocking_start(struct mu__blocking_jobs *jobs, struct mu__blocking_job *
     join_ended_locked(pool);
     mu__list_append(&pool->waiting, &job->node);
     if (pool->threads < threads_max(job->pool))
-        start_thread_locked(pool);
+        start_pool_thread_locked(pool);
     if (pool->threads == 0) {
         mu__list_remove(&pool->waiting, &job->node);
         rv = -MU_EEXHAUSTED;
@@ -306,7 +306,7 @@ void mu__blocking_job_drop(struct mu__blocking_job *job)
         job->dropped(job);
 }
 
-static void on_closed(uv_handle_t *handle)
+static void on_blocking_jobs_closed(uv_handle_t *handle)
 {
     struct mu__blocking_jobs *jobs = (struct mu__blocking_jobs *)handle;
     void (*closed)(void *arg) = jobs->closed;
@@ -330,5 +330,5 @@ void mu__blocking_close(struct mu__blocking_jobs *jobs, void (*closed)(void *arg
     }
     jobs->closed = closed;
     jobs->arg = arg;
-    uv_close((uv_handle_t *)&jobs->wake, on_closed);
+    uv_close((uv_handle_t *)&jobs->wake, on_blocking_jobs_closed);
 }

@@ -58,14 +58,14 @@ static void wake_owner(struct mu__executor *executor)
         executor->wake(executor->owner);
 }
 
-static void destroy(struct mu__executor *executor)
+static void destroy_executor(struct mu__executor *executor)
 {
     (void)pthread_cond_destroy(&executor->work_ready);
     (void)pthread_mutex_destroy(&executor->lock);
     free(executor);
 }
 
-static void name_thread(unsigned number)
+static void name_executor_thread(unsigned number)
 {
 #ifdef __linux__
     char name[16];
@@ -88,7 +88,7 @@ static void lock_soon(struct mu__executor *executor)
     (void)pthread_mutex_lock(&executor->lock);
 }
 
-static bool has_work(void *arg)
+static bool has_executor_work(void *arg)
 {
     return atomic_load_explicit(&((struct mu__executor *)arg)->has_work,
                                 memory_order_relaxed);
@@ -101,7 +101,7 @@ static void spin_for_work(struct mu__executor *executor, uint64_t *ret_begun_ns)
     executor->claimed = false;
     atomic_store_explicit(&executor->has_work, false, memory_order_relaxed);
     (void)pthread_mutex_unlock(&executor->lock);
-    (void)mu__spin_wait(&executor->spin, has_work, executor, ret_begun_ns);
+    (void)mu__spin_wait(&executor->spin, has_executor_work, executor, ret_begun_ns);
     lock_soon(executor);
     executor->spins = false;
 }
@@ -157,7 +157,7 @@ static void run_one(struct mu__work *work)
 }
 
 /* With the lock held. */
-static void give_back(struct mu__executor *executor, struct mu__work *work)
+static void give_back_work(struct mu__executor *executor, struct mu__work *work)
 {
     bool first = mu__list_is_empty(&executor->done);
 
@@ -174,12 +174,12 @@ static void run_until_stopped(struct thread *thread)
         (void)pthread_mutex_unlock(&executor->lock);
         run_one(thread->work);
         (void)pthread_mutex_lock(&executor->lock);
-        give_back(executor, thread->work);
+        give_back_work(executor, thread->work);
     }
 }
 
 /* The thread's last step. Releases the lock. */
-static void end(struct thread *thread)
+static void end_executor_thread(struct thread *thread)
 {
     struct mu__executor *executor = thread->executor;
     bool last;
@@ -190,17 +190,17 @@ static void end(struct thread *thread)
     wake_owner(executor);
     (void)pthread_mutex_unlock(&executor->lock);
     if (last)
-        destroy(executor);
+        destroy_executor(executor);
 }
 
-static void *thread_main(void *arg);
+static void *run_executor_thread(void *arg);
 
 /* Another thread takes the place of this one, which ends. With the lock held. */
-static void replace(struct thread *thread)
+static void replace_executor_thread(struct thread *thread)
 {
     pthread_t id;
 
-    if (mu__thread_start(thread_main, thread, &id) != 0) {
+    if (mu__thread_start(run_executor_thread, thread, &id) != 0) {
         (void)fputs("muster: a function has ended its thread, and no other thread can be "
                     "started\n", stderr);
         abort();
@@ -216,26 +216,26 @@ static void on_exit_of_thread(void *arg)
     struct mu__executor *executor = thread->executor;
 
     (void)pthread_mutex_lock(&executor->lock);
-    give_back(executor, thread->work);
+    give_back_work(executor, thread->work);
     if (executor->stopping) {
-        end(thread);
+        end_executor_thread(thread);
         return;
     }
-    replace(thread);
+    replace_executor_thread(thread);
     (void)pthread_mutex_unlock(&executor->lock);
 }
 
-static void *thread_main(void *arg)
+static void *run_executor_thread(void *arg)
 {
     struct thread *thread = arg;
     struct mu__executor *executor = thread->executor;
 
-    name_thread(thread->number);
+    name_executor_thread(thread->number);
     (void)pthread_mutex_lock(&executor->lock);
     pthread_cleanup_push(on_exit_of_thread, thread);
     run_until_stopped(thread);
     pthread_cleanup_pop(0);
-    end(thread);
+    end_executor_thread(thread);
     return NULL;
 }
 
@@ -249,7 +249,7 @@ static int start_threads(struct mu__executor *executor, unsigned threads)
 
         *thread = (struct thread){.executor = executor,
                                   .number = executor->threads_count};
-        if (mu__thread_start(thread_main, thread, &thread->id) != 0)
+        if (mu__thread_start(run_executor_thread, thread, &thread->id) != 0)
             rv = -MU_EEXHAUSTED;
         else
             executor->threads_count++;
@@ -391,7 +391,7 @@ void mu__executor_free(struct mu__executor *executor)
     (void)mu__executor_stop(executor);
     for (unsigned i = 0; i < executor->threads_count; i++)
         (void)pthread_join(executor->threads[i].id, NULL);
-    destroy(executor);
+    destroy_executor(executor);
 }
 
 void mu__executor_abandon(struct mu__executor *executor)
@@ -407,5 +407,5 @@ void mu__executor_abandon(struct mu__executor *executor)
         (void)pthread_detach(executor->threads[i].id);
     (void)pthread_mutex_unlock(&executor->lock);
     if (ended)
-        destroy(executor);
+        destroy_executor(executor);
 }

@@ -68,7 +68,7 @@ static struct storage *storage_of(struct mu__storage *base)
 
 /* ---- Errors ---- */
 
-static int code_of(int number)
+static int get_storage_code(int number)
 {
     switch (number) {
     case ENOENT:
@@ -96,13 +96,13 @@ static int code_of(int number)
 }
 
 /* `number` is an errno; `doing` says what failed, `after` is added to the message. */
-static int refuse(mu_error *error, const char *path, int number, const char *doing,
-                  const char *after)
+static int refuse_storage(mu_error *error, const char *path, int number,
+                          const char *doing, const char *after)
 {
     int uv = uv_translate_sys_error(number);
 
-    return mu_error_set(error, code_of(number), "%s: cannot %s: %s (%s)%s", path, doing,
-                        uv_strerror(uv), uv_err_name(uv), after);
+    return mu_error_set(error, get_storage_code(number), "%s: cannot %s: %s (%s)%s", path,
+                        doing, uv_strerror(uv), uv_err_name(uv), after);
 }
 
 /* ---- Bytes: each returns 0 or an errno ---- */
@@ -180,8 +180,8 @@ static int sync_folder(const char *path)
 static int refuse_open(const char *path, int number, mu_error *error)
 {
     if (number == ENOENT || number == ENOTDIR)
-        return refuse(error, path, number, "open it", "; its folder must exist");
-    return refuse(error, path, number, "open it", "");
+        return refuse_storage(error, path, number, "open it", "; its folder must exist");
+    return refuse_storage(error, path, number, "open it", "");
 }
 
 /* Open and lock a plain file. It may have lost its name meanwhile. */
@@ -201,7 +201,7 @@ static int open_locked(const char *path, mu_error *error, int *ret_file,
         rv = errno == EWOULDBLOCK
             ? mu_error_set(error, -MU_EEXISTS, "%s: in use by another process, or opened "
                            "twice by this one", path)
-            : refuse(error, path, errno, "lock it", "");
+            : refuse_storage(error, path, errno, "lock it", "");
     if (rv != 0) {
         (void)close(file);
         return rv;
@@ -210,7 +210,7 @@ static int open_locked(const char *path, mu_error *error, int *ret_file,
     return 0;
 }
 
-static bool is_same(const struct stat *a, const struct stat *b)
+static bool is_same_file(const struct stat *a, const struct stat *b)
 {
     return a->st_dev == b->st_dev && a->st_ino == b->st_ino;
 }
@@ -225,7 +225,7 @@ static int open_ours(const char *path, mu_error *error, int *ret_file)
 
         if (rv != 0)
             return rv;
-        if (stat(path, &named) == 0 && is_same(&named, &opened))
+        if (stat(path, &named) == 0 && is_same_file(&named, &opened))
             return 0;
         (void)close(*ret_file);
     }
@@ -279,7 +279,7 @@ static int file_load(struct mu__storage *base, uint64_t offset, uint32_t bytes_m
     number = read_at(s->file, content->data, size, offset);
     if (number != 0) {
         mu__buf_unref(content);
-        return refuse(ret_error, s->path, number, "read it", "");
+        return refuse_storage(ret_error, s->path, number, "read it", "");
     }
     content->size = (uint32_t)size;
     *ret_content = content;
@@ -291,7 +291,7 @@ static uint64_t file_size(const struct mu__storage *base)
     return ((const struct storage *)base)->length;
 }
 
-static int check_name(const struct storage *s, mu_error *error)
+static int check_storage_name(const struct storage *s, mu_error *error)
 {
     struct stat opened;
     struct stat named;
@@ -299,8 +299,8 @@ static int check_name(const struct storage *s, mu_error *error)
 
     if ((!has_name && errno != ENOENT && errno != ENOTDIR) ||
         fstat(s->file, &opened) != 0)
-        return refuse(error, s->path, errno, "look at it", "");
-    if (has_name && is_same(&named, &opened))
+        return refuse_storage(error, s->path, errno, "look at it", "");
+    if (has_name && is_same_file(&named, &opened))
         return 0;
     return mu_error_set(error, -MU_EUNAVAILABLE,
                         "%s: the file was %s while it is in use, and nothing is kept any "
@@ -329,9 +329,9 @@ static int write_behind(struct storage *s, const void *data, size_t size,
     s->reserved = 0;        /* freed by the cut */
     (void)snprintf(doing, sizeof doing, "write %zu bytes at byte %" PRIu64, size,
                    s->length);
-    return refuse(error, s->path, number, doing,
-                  s->torn ? "; it could not be cut back, and its end is torn"
-                          : "; it was cut back to what was there before");
+    return refuse_storage(error, s->path, number, doing,
+                          s->torn ? "; it could not be cut back, and its end is torn"
+                                  : "; it was cut back to what was there before");
 }
 
 static int flush_pending(struct storage *s, mu_error *error)
@@ -347,7 +347,7 @@ static int flush_pending(struct storage *s, mu_error *error)
 static int file_flush(struct mu__storage *base, mu_error *ret_error)
 {
     struct storage *s = storage_of(base);
-    int rv = check_name(s, ret_error);
+    int rv = check_storage_name(s, ret_error);
 
     if (rv != 0)
         return rv;
@@ -355,7 +355,7 @@ static int file_flush(struct mu__storage *base, mu_error *ret_error)
         int number = sync_folder(s->path);
 
         if (number != 0)
-            return refuse(ret_error, s->path, number, "sync its folder", "");
+            return refuse_storage(ret_error, s->path, number, "sync its folder", "");
         s->folder_unsynced = false;
     }
     return flush_pending(s, ret_error);
@@ -391,11 +391,13 @@ static int file_cut(struct mu__storage *base, uint64_t size, mu_error *ret_error
         s->length = size;
     if (number == 0 && s->sync && fdatasync(s->file) != 0)
         number = errno;
-    return number == 0 ? 0 : refuse(ret_error, s->path, number, "cut off its end", "");
+    return number == 0
+               ? 0
+               : refuse_storage(ret_error, s->path, number, "cut off its end", "");
 }
 
 /* A new file, locked and with the permissions of the old one. Returns 0 or an errno. */
-static int dress(struct storage *s, int file)
+static int prepare_new_storage_file(struct storage *s, int file)
 {
     struct stat old;
 
@@ -406,7 +408,7 @@ static int dress(struct storage *s, int file)
 /* Write and sync the new content to `file` and rename it. Returns 0 or an errno. */
 static int put_in_place(struct storage *s, int file, const void *data, size_t size)
 {
-    int number = dress(s, file);
+    int number = prepare_new_storage_file(s, file);
 
     if (number == 0)
         number = write_at(file, data, size, 0);
@@ -430,14 +432,14 @@ static int put_in_room(struct storage *s, int file, const void *data, size_t siz
 
 static int open_new(struct storage *s, mu_error *error, int *ret_file)
 {
-    int rv = check_name(s, error);
+    int rv = check_storage_name(s, error);
 
     if (rv != 0)
         return rv;
     *ret_file = open(s->path_new, O_RDWR | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC,
                      S_IRUSR | S_IWUSR);
-    return *ret_file >= 0 ? 0 : refuse(error, s->path_new, errno, "open it",
-                                       "; the old content stays");
+    return *ret_file >= 0 ? 0 : refuse_storage(error, s->path_new, errno, "open it",
+                                               "; the old content stays");
 }
 
 /* From the rename on the new content counts: if the folder cannot be synced, the next
@@ -456,8 +458,8 @@ static int refuse_new(struct storage *s, int file, int number, mu_error *error)
 {
     (void)unlink(s->path_new);
     (void)close(file);
-    return refuse(error, s->path_new, number, "put it in place",
-                  "; the old content stays");
+    return refuse_storage(error, s->path_new, number, "put it in place",
+                          "; the old content stays");
 }
 
 static void file_renew_drop(struct mu__storage *base)
@@ -506,7 +508,7 @@ static int file_renew(struct mu__storage *base, mu_error *ret_error)
     rv = open_new(s, ret_error, &file);
     if (rv != 0)
         return rv;
-    number = dress(s, file);
+    number = prepare_new_storage_file(s, file);
     if (number == 0)
         number = mu__renewal_start(file, &s->renewal);
     if (number != 0)
@@ -521,8 +523,8 @@ static int file_renew_append(struct mu__storage *base, const void *data, size_t 
     struct storage *s = storage_of(base);
     int number = mu__renewal_append(s->renewal, data, size);
 
-    return number == 0 ? 0 : refuse(ret_error, s->path_new, number, "write it",
-                                    "; the old content stays");
+    return number == 0 ? 0 : refuse_storage(ret_error, s->path_new, number, "write it",
+                                            "; the old content stays");
 }
 
 static bool file_renew_is_busy(struct mu__storage *base)
@@ -541,7 +543,7 @@ static int file_renew_commit(struct mu__storage *base, mu_error *ret_error)
 
     if (number == EAGAIN)
         return MU__STORAGE_NOT_YET;
-    rv = check_name(s, ret_error);
+    rv = check_storage_name(s, ret_error);
     if (rv != 0) {
         file_renew_drop(base);
         return rv;
@@ -550,8 +552,8 @@ static int file_renew_commit(struct mu__storage *base, mu_error *ret_error)
         number = errno;
     if (number != 0) {
         file_renew_drop(base);
-        return refuse(ret_error, s->path_new, number, "put it in place",
-                      "; the old content stays");
+        return refuse_storage(ret_error, s->path_new, number, "put it in place",
+                              "; the old content stays");
     }
     mu__renewal_stop(s->renewal, s->file);
     take_new(s, s->renewed, length);
@@ -577,7 +579,8 @@ static int reserve_up_to(struct storage *s, uint64_t end)
 
 /* The process's limit (RLIMIT_FSIZE) applies to writes and not to reserving, so it is
  * checked here. */
-static int file_reserve(struct mu__storage *base, uint64_t bytes, mu_error *ret_error)
+static int reserve_storage_file(struct mu__storage *base, uint64_t bytes,
+                                mu_error *ret_error)
 {
     struct storage *s = storage_of(base);
     uint64_t end = s->length + s->pending_size + bytes;
@@ -593,7 +596,7 @@ static int file_reserve(struct mu__storage *base, uint64_t bytes, mu_error *ret_
     if (number == 0)
         return 0;
     (void)snprintf(doing, sizeof doing, "keep %" PRIu64 " bytes free for it", bytes);
-    return refuse(ret_error, s->path, number, doing, "");
+    return refuse_storage(ret_error, s->path, number, doing, "");
 }
 
 static const struct mu__storage_ops file_ops = {
@@ -603,7 +606,7 @@ static const struct mu__storage_ops file_ops = {
     .append = file_append,
     .flush = file_flush,
     .replace = file_replace,
-    .reserve = file_reserve,
+    .reserve = reserve_storage_file,
     .renew = file_renew,
     .renew_append = file_renew_append,
     .renew_is_busy = file_renew_is_busy,

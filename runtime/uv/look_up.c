@@ -23,7 +23,8 @@ struct waiter {
 
 /* ---- Results ---- */
 
-static bool has(const struct mu__addresses *addresses, const struct addrinfo *one)
+static bool has_found_address(const struct mu__addresses *addresses,
+                              const struct addrinfo *one)
 {
     for (unsigned i = 0; i < addresses->count; i++)
         if (addresses->items[i].any.sa_family == one->ai_family &&
@@ -32,11 +33,11 @@ static bool has(const struct mu__addresses *addresses, const struct addrinfo *on
     return false;
 }
 
-static void take(const struct addrinfo *found, struct mu__addresses *addresses)
+static void take_addrinfo(const struct addrinfo *found, struct mu__addresses *addresses)
 {
     for (; found != NULL && addresses->count < MU__ADDRESSES_MAX; found = found->ai_next)
         if ((found->ai_family == AF_INET || found->ai_family == AF_INET6) &&
-            !has(addresses, found))
+            !has_found_address(addresses, found))
             memcpy(&addresses->items[addresses->count++], found->ai_addr,
                    found->ai_addrlen);
 }
@@ -59,7 +60,7 @@ int mu__look_up_code(int status)
     return -MU_EUNAVAILABLE;
 }
 
-static void fail(struct waiter *waiter, int status, int system_error)
+static void fail_look_up(struct waiter *waiter, int status, int system_error)
 {
     (void)mu_error_set(&waiter->error, mu__look_up_code(status), "%s",
                        status == EAI_SYSTEM ? strerror(system_error)
@@ -81,11 +82,11 @@ static void run_look_up(struct mu__blocking_job *job)
     look_up->system_error = errno;
     if (look_up->status != 0)
         return;
-    take(found, &look_up->addresses);
+    take_addrinfo(found, &look_up->addresses);
     freeaddrinfo(found);
 }
 
-static void on_dropped(struct mu__blocking_job *job)
+static void on_look_up_dropped(struct mu__blocking_job *job)
 {
     free(job);
 }
@@ -102,7 +103,7 @@ struct mu__look_up_job *mu__look_up_job_new(const char *name, uint16_t port,
     look_up->job.pool = MU__BLOCKING_NAMES;
     look_up->job.run = run_look_up;
     look_up->job.done = done;
-    look_up->job.dropped = on_dropped;
+    look_up->job.dropped = on_look_up_dropped;
     look_up->owner = owner;
     look_up->port = port;
     memcpy(look_up->name, name, size);
@@ -111,7 +112,7 @@ struct mu__look_up_job *mu__look_up_job_new(const char *name, uint16_t port,
 
 /* ---- Waiting ---- */
 
-static void on_looked_up(struct mu__blocking_job *job)
+static void on_waiter_looked_up(struct mu__blocking_job *job)
 {
     struct mu__look_up_job *look_up = (struct mu__look_up_job *)job;
     struct waiter *waiter = look_up->owner;
@@ -120,11 +121,11 @@ static void on_looked_up(struct mu__blocking_job *job)
     if (look_up->status == 0)
         waiter->addresses = look_up->addresses;
     else
-        fail(waiter, look_up->status, look_up->system_error);
+        fail_look_up(waiter, look_up->status, look_up->system_error);
     free(look_up);
 }
 
-static void give_up(struct waiter *waiter)
+static void give_up_look_up(struct waiter *waiter)
 {
     unsigned others = mu__blocking_job_waits_for(&waiter->look_up->job);
     char why[80] = "";
@@ -138,7 +139,7 @@ static void give_up(struct waiter *waiter)
 }
 
 /* Takes `look_up`. */
-static void run(struct waiter *waiter, struct mu__look_up_job *look_up)
+static void wait_for_look_up(struct waiter *waiter, struct mu__look_up_job *look_up)
 {
     uint64_t due_ms = uv_hrtime() / NS_PER_MS + waiter->timeout_ms;
     struct mu__blocking_jobs *jobs;
@@ -153,7 +154,7 @@ static void run(struct waiter *waiter, struct mu__look_up_job *look_up)
         waiter->look_up = look_up;
         mu__blocking_wait(jobs, due_ms);
         if (waiter->look_up != NULL)
-            give_up(waiter);
+            give_up_look_up(waiter);
     } else {
         free(look_up);
         (void)mu_error_set(&waiter->error, -MU_EEXHAUSTED, "no thread can be started");
@@ -181,10 +182,10 @@ int mu__look_up(const char *name, uint16_t port, unsigned timeout_ms, mu_error *
         *ret_addresses = number;
         return 0;
     }
-    look_up = mu__look_up_job_new(name, port, on_looked_up, &waiter);
+    look_up = mu__look_up_job_new(name, port, on_waiter_looked_up, &waiter);
     if (look_up == NULL)
         return mu_error_set(ret_error, -MU_ENOMEM, "out of memory");
-    run(&waiter, look_up);
+    wait_for_look_up(&waiter, look_up);
     if (waiter.addresses.count == 0) {
         if (ret_error != NULL)
             *ret_error = waiter.error;

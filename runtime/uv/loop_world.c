@@ -90,7 +90,7 @@ struct mu__world_uv {
     void *closed_arg;
 };
 
-static struct mu__world_uv *from_door(struct mu__world *door)
+static struct mu__world_uv *from_world_door(struct mu__world *door)
 {
     return (struct mu__world_uv *)door;
 }
@@ -102,9 +102,9 @@ static uint64_t rotate_left(uint64_t x, unsigned bits)
     return x << bits | x >> (64 - bits);
 }
 
-static uint64_t op_random(struct mu__world *door)
+static uint64_t op_world_random(struct mu__world *door)
 {
-    uint64_t *s = from_door(door)->random;
+    uint64_t *s = from_world_door(door)->random;
     uint64_t result = rotate_left(s[1] * 5, 7) * 9;
     uint64_t shifted = s[1] << 17;
 
@@ -119,17 +119,17 @@ static uint64_t op_random(struct mu__world *door)
 
 static uint64_t op_secret(struct mu__world *door)
 {
-    return from_door(door)->secret;
+    return from_world_door(door)->secret;
 }
 
 /* ---- Time and turns ---- */
 
-static uint64_t op_now_ms(struct mu__world *door)
+static uint64_t op_world_now_ms(struct mu__world *door)
 {
-    return uv_now(from_door(door)->loop);
+    return uv_now(from_world_door(door)->loop);
 }
 
-static void step(struct mu__world_uv *world);
+static void run_world_turn(struct mu__world_uv *world);
 
 static void on_idle(uv_idle_t *idle)
 {
@@ -147,12 +147,12 @@ static void on_check(uv_check_t *check)
         mu__spin_slept(&world->sleep.spin, world->sleep.begun_ns);
     world->sleep.slept = false;
     if (world->due_ms <= uv_now(world->loop))
-        step(world);
+        run_world_turn(world);
 }
 
-static void on_timer(uv_timer_t *timer)
+static void on_world_timer(uv_timer_t *timer)
 {
-    step(timer->data);
+    run_world_turn(timer->data);
 }
 
 /* ---- The memory of the process ---- */
@@ -172,7 +172,7 @@ static void trim_later(struct mu__world_uv *world)
 
 /* Bring the handles in line with due_ms. Starting and stopping do not fail: the handles
  * are initialized and the callbacks are not NULL. */
-static void arm(struct mu__world_uv *world)
+static void arm_loop_timer(struct mu__world_uv *world)
 {
     uint64_t now_ms = uv_now(world->loop);
     bool soon = world->due_ms <= now_ms;
@@ -187,13 +187,14 @@ static void arm(struct mu__world_uv *world)
     } else if (!uv_is_active((uv_handle_t *)&world->handles.timer) ||
                world->timer_due_ms != world->due_ms) {
         world->timer_due_ms = world->due_ms;
-        (void)uv_timer_start(&world->handles.timer, on_timer, world->due_ms - now_ms, 0);
+        (void)uv_timer_start(&world->handles.timer, on_world_timer,
+                             world->due_ms - now_ms, 0);
     }
 }
 
 static void op_wake_at(struct mu__world *door, uint64_t due_ms)
 {
-    struct mu__world_uv *world = from_door(door);
+    struct mu__world_uv *world = from_world_door(door);
 
     if (!world->closing)
         trim_later(world);      /* here, since each turn ends by requesting the next */
@@ -201,7 +202,7 @@ static void op_wake_at(struct mu__world *door, uint64_t due_ms)
         return;
     world->due_ms = due_ms;
     if (!world->stepping)
-        arm(world);
+        arm_loop_timer(world);
 }
 
 /* ---- Messages and finished work from other threads ---- */
@@ -223,7 +224,7 @@ static void deliver_posted(struct mu__world_uv *world)
     }
 }
 
-static void take_finished(struct mu__world_uv *world)
+static void take_finished_work(struct mu__world_uv *world)
 {
     struct mu__list done;
 
@@ -236,7 +237,7 @@ static void take_finished(struct mu__world_uv *world)
 
 static void deliver_finished(struct mu__world_uv *world)
 {
-    take_finished(world);
+    take_finished_work(world);
     while (!mu__list_is_empty(&world->finished) && !world->closing) {
         struct mu__work *work = MU__LIST_FIRST(&world->finished, struct mu__work, node);
         struct mu__msg *msg = mu__msg_heap(MU__WORK_DONE, sizeof(struct mu__work_done));
@@ -254,7 +255,7 @@ static void deliver_finished(struct mu__world_uv *world)
 }
 
 /* Deliver everything that waits, and take a turn, which answers all requests so far. */
-static void step(struct mu__world_uv *world)
+static void run_world_turn(struct mu__world_uv *world)
 {
     assert(!world->stepping && !world->closing);
     world->stepping = true;
@@ -269,14 +270,14 @@ static void step(struct mu__world_uv *world)
         world->hooks.turn(world->hooks.owner);
     world->stepping = false;
     if (!world->closing)
-        arm(world);
+        arm_loop_timer(world);
 }
 
 bool mu__world_uv_turn(struct mu__world_uv *world)
 {
     if (world->stepping || world->closing)
         return false;
-    step(world);
+    run_world_turn(world);
     return true;
 }
 
@@ -341,14 +342,14 @@ static void on_prepare(uv_prepare_t *prepare)
 
 static int op_transmit(struct mu__world *door, struct mu__msg *msg)
 {
-    struct mu__world_uv *world = from_door(door);
+    struct mu__world_uv *world = from_world_door(door);
 
     return world->hooks.transmit(world->hooks.owner, msg);
 }
 
 static void op_submit(struct mu__world *door, struct mu__work *work)
 {
-    struct mu__world_uv *world = from_door(door);
+    struct mu__world_uv *world = from_world_door(door);
 
     if (world->closing || world->starts_no_work)
         return; /* never started, like the work that was queued before it */
@@ -358,7 +359,7 @@ static void op_submit(struct mu__world *door, struct mu__work *work)
 
 static bool op_withdraw(struct mu__world *door, struct mu__work *work)
 {
-    struct mu__world_uv *world = from_door(door);
+    struct mu__world_uv *world = from_world_door(door);
 
     if (world->closing || world->starts_no_work ||
         !mu__executor_withdraw(world->executor, work))
@@ -370,15 +371,15 @@ static bool op_withdraw(struct mu__world *door, struct mu__work *work)
 static void op_log(struct mu__world *door, enum mu__log_level level, const char *who,
                    const char *line)
 {
-    struct mu__world_uv *world = from_door(door);
+    struct mu__world_uv *world = from_world_door(door);
 
     if (world->log != NULL)
         world->log(world->hooks.owner, level, who, line);
 }
 
 static const struct mu__world_ops ops = {
-    .now_ms = op_now_ms,
-    .random = op_random,
+    .now_ms = op_world_now_ms,
+    .random = op_world_random,
     .secret = op_secret,
     .wake_at = op_wake_at,
     .transmit = op_transmit,
@@ -405,7 +406,7 @@ struct mu__list mu__world_uv_start_no_work(struct mu__world_uv *world)
     return given_back;
 }
 
-static void on_handle_closed(uv_handle_t *handle)
+static void on_world_handle_closed(uv_handle_t *handle)
 {
     struct mu__world_uv *world = handle->data;
     void (*closed)(void *arg) = world->closed;
@@ -446,18 +447,18 @@ static void close_inbox(struct mu__world_uv *world)
     world->posted = NULL;
 }
 
-static void end(struct mu__world_uv *world)
+static void end_loop_world(struct mu__world_uv *world)
 {
     world->executor = NULL;
-    uv_close((uv_handle_t *)&world->wake, on_handle_closed);
-    uv_close((uv_handle_t *)&world->handles.trim, on_handle_closed);
-    uv_close((uv_handle_t *)&world->handles.timer, on_handle_closed);
-    uv_close((uv_handle_t *)&world->handles.idle, on_handle_closed);
-    uv_close((uv_handle_t *)&world->handles.prepare, on_handle_closed);
-    uv_close((uv_handle_t *)&world->handles.check, on_handle_closed);
+    uv_close((uv_handle_t *)&world->wake, on_world_handle_closed);
+    uv_close((uv_handle_t *)&world->handles.trim, on_world_handle_closed);
+    uv_close((uv_handle_t *)&world->handles.timer, on_world_handle_closed);
+    uv_close((uv_handle_t *)&world->handles.idle, on_world_handle_closed);
+    uv_close((uv_handle_t *)&world->handles.prepare, on_world_handle_closed);
+    uv_close((uv_handle_t *)&world->handles.check, on_world_handle_closed);
 }
 
-static void end_if_all_ended(struct mu__world_uv *world)
+static void end_closed_world(struct mu__world_uv *world)
 {
     if (world->executor == NULL)
         return;
@@ -465,7 +466,7 @@ static void end_if_all_ended(struct mu__world_uv *world)
     if (!mu__executor_has_ended(world->executor))
         return;
     mu__executor_free(world->executor);
-    end(world);
+    end_loop_world(world);
 }
 
 void mu__world_uv_close(struct mu__world_uv *world, void (*closed)(void *arg), void *arg)
@@ -484,7 +485,7 @@ void mu__world_uv_close(struct mu__world_uv *world, void (*closed)(void *arg), v
     count_off(world, world->finished);
     world->finished = (struct mu__list){NULL, NULL};
     (void)mu__world_uv_start_no_work(world);
-    end_if_all_ended(world);
+    end_closed_world(world);
 }
 
 void mu__world_uv_abandon(struct mu__world_uv *world)
@@ -493,22 +494,22 @@ void mu__world_uv_abandon(struct mu__world_uv *world)
     if (world->executor == NULL)
         return;
     mu__executor_abandon(world->executor);
-    end(world);
+    end_loop_world(world);
 }
 
 /* ---- Opening ---- */
 
-static void on_wake(uv_async_t *wake)
+static void on_world_wake(uv_async_t *wake)
 {
     struct mu__world_uv *world = wake->data;
 
     if (world->closing)
-        end_if_all_ended(world);
+        end_closed_world(world);
     else
-        step(world);
+        run_world_turn(world);
 }
 
-static int seed(struct mu__world_uv *world)
+static int seed_random(struct mu__world_uv *world)
 {
     static const uint64_t zeros[4];
 
@@ -559,13 +560,13 @@ int mu__world_uv_open(uv_loop_t *loop, unsigned threads,
     atomic_init(&world->has_finished, false);
     mu__spin_init(&world->sleep.spin, 0);
     mu__inbox_init(&world->inbox);
-    rv = seed(world);
+    rv = seed_random(world);
     if (rv != 0)
         goto err_world;
     rv = mu__executor_new(threads, wake_from_executor, world, &world->executor);
     if (rv != 0)
         goto err_world;
-    if (uv_async_init(loop, &world->wake, on_wake) != 0) {
+    if (uv_async_init(loop, &world->wake, on_world_wake) != 0) {
         rv = -MU_EEXHAUSTED;
         goto err_executor;
     }

@@ -12,14 +12,14 @@ static void on_fork(void)
     (void)atomic_fetch_add_explicit(&forks, 1, memory_order_relaxed);
 }
 
-static void watch(void)
+static void watch_descriptors(void)
 {
     (void)pthread_atfork(NULL, NULL, on_fork);
 }
 
 void mu__process_watch(void)
 {
-    (void)pthread_once(&once, watch);
+    (void)pthread_once(&once, watch_descriptors);
 }
 
 unsigned mu__process_forks(void)

@@ -41,7 +41,7 @@ struct mu__renewal {
     struct chunk taken;
 };
 
-static int write_all(struct mu__renewal *r, const struct chunk *chunk)
+static int write_chunk(struct mu__renewal *r, const struct chunk *chunk)
 {
     size_t done = 0;
 
@@ -69,14 +69,14 @@ static int sync_file(struct mu__renewal *r)
 /* One chunk, or what was not synced. Without the lock. */
 static int work_once(struct mu__renewal *r, bool syncs)
 {
-    int rv = write_all(r, &r->taken);
+    int rv = write_chunk(r, &r->taken);
 
     if (rv == 0 && (syncs || r->unsynced >= SYNC_BYTES))
         rv = sync_file(r);
     return rv;
 }
 
-static bool has_work(const struct mu__renewal *r)
+static bool has_renewal_work(const struct mu__renewal *r)
 {
     return r->failed == 0 && !r->finished &&
            (r->filling.size > 0 || (r->sync_requested && !r->synced));
@@ -92,7 +92,7 @@ static void take_chunk(struct mu__renewal *r)
     r->writing = true;
 }
 
-static void *run(void *arg)
+static void *run_renewal_thread(void *arg)
 {
     struct mu__renewal *r = arg;
     int file;
@@ -102,7 +102,7 @@ static void *run(void *arg)
         bool syncs = r->sync_requested && !r->synced;
         int rv;
 
-        if (!has_work(r)) {
+        if (!has_renewal_work(r)) {
             (void)pthread_cond_wait(&r->work, &r->lock);
             continue;
         }
@@ -134,7 +134,7 @@ int mu__renewal_start(int file, struct mu__renewal **ret_renewal)
     (void)pthread_mutex_init(&r->lock, NULL);
     (void)pthread_cond_init(&r->work, NULL);
     (void)pthread_cond_init(&r->room, NULL);
-    rv = mu__thread_start(run, r, &r->thread);
+    rv = mu__thread_start(run_renewal_thread, r, &r->thread);
     if (rv != 0) {
         free(r);
         return rv;
@@ -143,7 +143,7 @@ int mu__renewal_start(int file, struct mu__renewal **ret_renewal)
     return 0;
 }
 
-static bool make_room(struct chunk *chunk, size_t size)
+static bool make_chunk_room(struct chunk *chunk, size_t size)
 {
     size_t room = chunk->room == 0 ? FIRST_BYTES : chunk->room;
     uint8_t *data;
@@ -168,7 +168,7 @@ int mu__renewal_append(struct mu__renewal *r, const void *data, size_t size)
     while (r->failed == 0 && r->filling.size >= MU__RENEWAL_BYTES_MAX)
         (void)pthread_cond_wait(&r->room, &r->lock);
     rv = r->failed;
-    if (rv == 0 && !make_room(&r->filling, size))
+    if (rv == 0 && !make_chunk_room(&r->filling, size))
         rv = ENOMEM;
     if (rv == 0) {
         memcpy(r->filling.data + r->filling.size, data, size);
@@ -202,7 +202,7 @@ int mu__renewal_finish(struct mu__renewal *r, bool sync, uint64_t *ret_length)
     (void)pthread_cond_signal(&r->work);
     (void)pthread_mutex_unlock(&r->lock);
     if (rv == 0)
-        rv = write_all(r, &r->filling);
+        rv = write_chunk(r, &r->filling);
     if (rv == 0 && sync)
         rv = sync_file(r);
     if (rv == 0)

@@ -45,7 +45,7 @@ static unsigned read_quota(const char *path)
 }
 
 /* The name of the own control group, "" when it is not known. */
-static void read_group(const char *groups, char *out)
+static void read_control_group(const char *groups, char *out)
 {
     FILE *file = fopen(groups, "r");
 
@@ -64,7 +64,7 @@ unsigned mu__spin_quota(const char *groups, const char *root)
     unsigned least = 0;
     char *slash;
 
-    read_group(groups, group);
+    read_control_group(groups, group);
     do {
         unsigned quota;
 
@@ -101,7 +101,7 @@ void mu__spin_init(struct mu__spin *spin, uint32_t spin_us)
 }
 
 /* All that is remembered is a hint: a note that two threads make at once may be lost. */
-static void note_wait(struct mu__spin *spin, bool was_short)
+static void note_spin_wait(struct mu__spin *spin, bool was_short)
 {
     unsigned history = atomic_load_explicit(&spin->history, memory_order_relaxed);
 
@@ -127,7 +127,7 @@ static void add_budget(struct mu__spin *spin, int64_t by_ns)
                           memory_order_relaxed);
 }
 
-static bool pays(struct mu__spin *spin, uint64_t now_ns)
+static bool does_spin_pay(struct mu__spin *spin, uint64_t now_ns)
 {
     uint64_t filled_ns = atomic_load_explicit(&spin->filled_ns, memory_order_relaxed);
 
@@ -154,7 +154,7 @@ static bool spin_on(struct mu__spin *spin, bool (*is_ready)(void *arg), void *ar
 
         if (is_ready(arg)) {
             add_budget(spin, (int64_t)spin->length_ns / SHORT_FACTOR);
-            note_wait(spin, true);
+            note_spin_wait(spin, true);
             return true;
         }
         (void)sched_yield();
@@ -177,7 +177,7 @@ bool mu__spin_wait(struct mu__spin *spin, bool (*is_ready)(void *arg), void *arg
     if (spin->length_ns == 0)
         return false;
     *ret_begun_ns = uv_hrtime();
-    if (!pays(spin, *ret_begun_ns) ||
+    if (!does_spin_pay(spin, *ret_begun_ns) ||
         atomic_exchange_explicit(&spin->taken, true, memory_order_acquire))
         return false;
     ready = spin_on(spin, is_ready, arg, *ret_begun_ns);
@@ -188,7 +188,7 @@ bool mu__spin_wait(struct mu__spin *spin, bool (*is_ready)(void *arg), void *arg
 void mu__spin_slept(struct mu__spin *spin, uint64_t begun_ns)
 {
     if (spin->length_ns != 0)
-        note_wait(spin, uv_hrtime() - begun_ns < SHORT_FACTOR * spin->length_ns);
+        note_spin_wait(spin, uv_hrtime() - begun_ns < SHORT_FACTOR * spin->length_ns);
 }
 
 static bool try_sem(void *arg)
