@@ -15,7 +15,7 @@ struct barred_task {
     char words[];
 };
 
-static void drop(struct mu__barred *barred, struct barred_task *one)
+static void drop_barred(struct mu__barred *barred, struct barred_task *one)
 {
     mu__list_remove(&barred->list, &one->listed);
     mu__hash_table_remove(&barred->by_task, &one->hashed);
@@ -24,7 +24,7 @@ static void drop(struct mu__barred *barred, struct barred_task *one)
 
 static void drop_oldest(struct mu__barred *barred)
 {
-    drop(barred, MU__LIST_FIRST(&barred->list, struct barred_task, listed));
+    drop_barred(barred, MU__LIST_FIRST(&barred->list, struct barred_task, listed));
 }
 
 void mu__barred_done(struct mu__barred *barred)
@@ -34,8 +34,8 @@ void mu__barred_done(struct mu__barred *barred)
     mu__hash_table_done(&barred->by_task);
 }
 
-static struct barred_task *find(const struct mu__barred *barred, struct mu__view type,
-                                   uint32_t index)
+static struct barred_task *find_barred(const struct mu__barred *barred,
+                                       struct mu__view type, uint32_t index)
 {
     struct mu__hash_node *at =
         mu__hash_table_find(&barred->by_task, mu__task_key(type, index));
@@ -48,10 +48,10 @@ static struct barred_task *find(const struct mu__barred *barred, struct mu__view
 
 void mu__barred_remove(struct mu__barred *barred, const char *type, uint32_t index)
 {
-    struct barred_task *one = find(barred, mu__view_str(type), index);
+    struct barred_task *one = find_barred(barred, mu__view_str(type), index);
 
     if (one != NULL)
-        drop(barred, one);
+        drop_barred(barred, one);
 }
 
 static struct barred_task *one_new(const char *type, uint32_t index, const char *url,
@@ -95,8 +95,8 @@ int mu__barred_add(struct mu__barred *barred, const char *type, uint32_t index,
     return 0;
 }
 
-static bool is_meant(const struct barred_task *one, uint64_t incarnation,
-                     struct mu__view url)
+static bool is_process_barred(const struct barred_task *one, uint64_t incarnation,
+                              struct mu__view url)
 {
     if (one->incarnation == 0 && one->url == NULL)
         return true;
@@ -107,7 +107,7 @@ static bool is_meant(const struct barred_task *one, uint64_t incarnation,
 const char *mu__barred_why(const struct mu__barred *barred, struct mu__view type,
                            uint32_t index, uint64_t incarnation, struct mu__view url)
 {
-    const struct barred_task *one = find(barred, type, index);
+    const struct barred_task *one = find_barred(barred, type, index);
 
-    return one != NULL && is_meant(one, incarnation, url) ? one->words : NULL;
+    return one != NULL && is_process_barred(one, incarnation, url) ? one->words : NULL;
 }

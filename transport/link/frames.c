@@ -14,13 +14,13 @@ static const struct mu__row rows[MU__FRAME_TYPES_END] = {
 const struct mu__schema mu__frame_messages = {.rows = rows,
                                              .rows_count = MU__FRAME_TYPES_END};
 
-static void put(uint8_t *at, uint64_t number, size_t bytes)
+static void put_little(uint8_t *at, uint64_t number, size_t bytes)
 {
     for (size_t i = 0; i < bytes; i++)
         at[i] = (uint8_t)(number >> (8 * i));
 }
 
-static uint64_t get(const uint8_t *at, size_t bytes)
+static uint64_t get_little(const uint8_t *at, size_t bytes)
 {
     uint64_t number = 0;
 
@@ -34,14 +34,14 @@ void mu__frame_write(struct mu__buf *frame, const struct mu__frame_header *heade
     uint8_t *at = frame->data;
 
     assert(frame->capacity >= MU__FRAME_HEADER_BYTES);
-    put(at, MU__FRAME_MAGIC, 4);
-    put(at + 4, header->version, 2);
-    put(at + 6, header->type, 1);
-    put(at + 7, 0, 1);
-    put(at + 8, header->from, 8);
-    put(at + 16, header->to, 8);
-    put(at + 24, header->count, 4);
-    put(at + 28, 0, 4);
+    put_little(at, MU__FRAME_MAGIC, 4);
+    put_little(at + 4, header->version, 2);
+    put_little(at + 6, header->type, 1);
+    put_little(at + 7, 0, 1);
+    put_little(at + 8, header->from, 8);
+    put_little(at + 16, header->to, 8);
+    put_little(at + 24, header->count, 4);
+    put_little(at + 28, 0, 4);
 }
 
 int mu__frame_read(const struct mu__buf *frame, struct mu__frame_header *ret_header)
@@ -49,13 +49,13 @@ int mu__frame_read(const struct mu__buf *frame, struct mu__frame_header *ret_hea
     const uint8_t *at = frame->data;
     struct mu__frame_header header;
 
-    if (frame->size < MU__FRAME_HEADER_BYTES || get(at, 4) != MU__FRAME_MAGIC)
+    if (frame->size < MU__FRAME_HEADER_BYTES || get_little(at, 4) != MU__FRAME_MAGIC)
         return -MU_EDATALOSS;
-    header.version = (uint16_t)get(at + 4, 2);
-    header.type = (uint8_t)get(at + 6, 1);
-    header.from = get(at + 8, 8);
-    header.to = get(at + 16, 8);
-    header.count = (uint32_t)get(at + 24, 4);
+    header.version = (uint16_t)get_little(at + 4, 2);
+    header.type = (uint8_t)get_little(at + 6, 1);
+    header.from = get_little(at + 8, 8);
+    header.to = get_little(at + 16, 8);
+    header.count = (uint32_t)get_little(at + 24, 4);
     if (header.from == 0)
         return -MU_EDATALOSS;
     if (header.version == MU__FRAME_VERSION) {

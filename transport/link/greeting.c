@@ -69,8 +69,8 @@ struct mu__link *mu__link_up_to(const struct mu__links *links,
 }
 
 /* Give a link of mu__links_dial_any the name of the task that has answered. */
-static int name_task(struct mu__links *links, struct mu__link *link,
-                     const struct mu__hello *hello)
+static int name_link_task(struct mu__links *links, struct mu__link *link,
+                          const struct mu__hello *hello)
 {
     mu__link_unkey(links, link);
     mu__view_copy(hello->type, link->type, sizeof link->type);
@@ -138,7 +138,7 @@ static int keep_peer(struct mu__links *links, struct mu__link *link,
     return 0;
 }
 
-static void come_up(struct mu__links *links, struct mu__link *link)
+static void establish_link(struct mu__links *links, struct mu__link *link)
 {
     const char *at = mu__link_address(link);
     uint32_t node = links->next.node + 1;
@@ -168,16 +168,17 @@ static void come_up(struct mu__links *links, struct mu__link *link)
 
 /* ---- HELLO over a connection that was dialled ---- */
 
-static void take_answer(struct mu__links *links, const struct mu__greeting *greeting)
+static void take_hello_answer(struct mu__links *links,
+                              const struct mu__greeting *greeting)
 {
     struct mu__link *link = greeting->dialled;
 
     if ((link->origin == MU__LINK_RETAINED_ANY &&
-         name_task(links, link, greeting->hello) != 0) ||
+         name_link_task(links, link, greeting->hello) != 0) ||
         keep_peer(links, link, greeting) != 0)
         mu__link_go_down(links, link, "out of memory");
     else
-        come_up(links, link);
+        establish_link(links, link);
 }
 
 /* ---- HELLO over a connection that was accepted ---- */
@@ -213,8 +214,8 @@ static struct mu__link *new_link(struct mu__links *links, const struct mu__hello
     return mu__link_new(links, type, hello->index, url, MU__LINK_RESTING);
 }
 
-static void answer(struct mu__links *links, struct mu__link *link,
-                   const struct mu__greeting *greeting)
+static void answer_hello(struct mu__links *links, struct mu__link *link,
+                         const struct mu__greeting *greeting)
 {
     if (mu__link_connect(links, link, greeting->connection) != 0 ||
         keep_peer(links, link, greeting) != 0) {
@@ -222,7 +223,7 @@ static void answer(struct mu__links *links, struct mu__link *link,
         return;
     }
     mu__link_say_hello(links, link);
-    come_up(links, link);
+    establish_link(links, link);
 }
 
 static void take_hello(struct mu__links *links, const struct mu__greeting *greeting)
@@ -241,7 +242,7 @@ static void take_hello(struct mu__links *links, const struct mu__greeting *greet
     if (link == NULL)
         links->wire->ops->hangup(links->wire, greeting->connection);
     else
-        answer(links, link, greeting);
+        answer_hello(links, link, greeting);
 }
 
 void mu__links_hello(struct mu__links *links, uint32_t connection,
@@ -262,7 +263,7 @@ void mu__links_hello(struct mu__links *links, uint32_t connection,
     else if (mu__link_refuse_hello(links, &greeting))
         return;
     else if (greeting.dialled != NULL)
-        take_answer(links, &greeting);
+        take_hello_answer(links, &greeting);
     else
         take_hello(links, &greeting);
 }

@@ -69,13 +69,13 @@ void mu__link_unkey(struct mu__links *links, struct mu__link *link)
 
 /* ---- all links ---- */
 
-static void enlist(struct mu__links *links, struct mu__link *link)
+static void enlist_link(struct mu__links *links, struct mu__link *link)
 {
     mu__list_prepend(&links->all, &link->listed);
     ++*counter_of(links, link->state);
 }
 
-static void unlist(struct mu__links *links, struct mu__link *link)
+static void unlist_link(struct mu__links *links, struct mu__link *link)
 {
     mu__list_remove(&links->all, &link->listed);
     --*counter_of(links, link->state);
@@ -132,7 +132,7 @@ struct mu__link *mu__link_new(struct mu__links *links, const char *type, uint32_
         link_free_memory(link);
         return NULL;
     }
-    enlist(links, link);
+    enlist_link(links, link);
     return link;
 }
 
@@ -174,7 +174,7 @@ void mu__link_disconnect(struct mu__links *links, struct mu__link *link)
 
 void mu__link_free(struct mu__links *links, struct mu__link *link)
 {
-    unlist(links, link);
+    unlist_link(links, link);
     mu__link_unkey(links, link);
     mu__link_disconnect(links, link);
     mu__outbox_done(&link->outbox);

@@ -31,9 +31,9 @@ static int keep_link(struct mu__links *links, const char *type, uint32_t index,
 
 /* The next link of a task behind `link` (NULL: the first), except those of
  * mu__links_dial_any. */
-static struct mu__link *next_of(const struct mu__links *links,
-                                const struct mu__link *link, const char *type,
-                                uint32_t index)
+static struct mu__link *get_next_task_link(const struct mu__links *links,
+                                           const struct mu__link *link, const char *type,
+                                           uint32_t index)
 {
     struct mu__link *at = link == NULL ? mu__link_first(links, mu__view_str(type), index)
                                        : mu__link_next(link);
@@ -48,10 +48,11 @@ static struct mu__link *next_of(const struct mu__links *links,
 static struct mu__link *main_of(const struct mu__links *links, const char *type,
                                 uint32_t index)
 {
-    struct mu__link *first = next_of(links, NULL, type, index);
+    struct mu__link *first = get_next_task_link(links, NULL, type, index);
     struct mu__link *found = first;
 
-    for (struct mu__link *at = first; at != NULL; at = next_of(links, at, type, index)) {
+    for (struct mu__link *at = first; at != NULL;
+         at = get_next_task_link(links, at, type, index)) {
         if (at->state == MU__LINK_UP)
             return at;
         if (mu__link_is_retained(at))
@@ -84,7 +85,7 @@ static void begin_parting(struct mu__links *links, struct mu__link *link,
 
 /* End a link. The owner is notified at once. The link itself says goodbye and leaves the
  * hanging up to the peer, since the end of its connection could overtake the goodbye. */
-static void part(struct mu__links *links, struct mu__link *link, const char *reason)
+static void part_link(struct mu__links *links, struct mu__link *link, const char *reason)
 {
     uint32_t node = link->node;
 
@@ -104,8 +105,8 @@ static void part(struct mu__links *links, struct mu__link *link, const char *rea
     links->upcalls.down(links->upcalls.owner, node, reason, false);
 }
 
-static void bar(struct mu__links *links, const char *type, uint32_t index,
-                const struct mu__link *former, const char *reason)
+static void bar_task(struct mu__links *links, const char *type, uint32_t index,
+                     const struct mu__link *former, const char *reason)
 {
     if (mu__barred_add(&links->barred, type, index,
                        former == NULL ? 0 : former->peer.incarnation,
@@ -119,13 +120,13 @@ static void bar(struct mu__links *links, const char *type, uint32_t index,
 void mu__links_hangup(struct mu__links *links, const char *type, uint32_t index,
                       const char *reason)
 {
-    struct mu__link *link = next_of(links, NULL, type, index);
+    struct mu__link *link = get_next_task_link(links, NULL, type, index);
     struct mu__link *next;
 
-    bar(links, type, index, NULL, reason);
+    bar_task(links, type, index, NULL, reason);
     for (; link != NULL; link = next) {
-        next = next_of(links, link, type, index);
-        part(links, link, reason);
+        next = get_next_task_link(links, link, type, index);
+        part_link(links, link, reason);
     }
 }
 
@@ -171,8 +172,8 @@ int mu__links_move(struct mu__links *links, const char *type, uint32_t index,
     }
     (void)snprintf(reason, sizeof reason, "the task is at %s now", url);
     is_retained = mu__link_is_retained(link);
-    bar(links, type, index, link, reason);
-    part(links, link, reason);
+    bar_task(links, type, index, link, reason);
+    part_link(links, link, reason);
     return is_retained ? keep_link(links, type, index, url, MU__LINK_RETAINED) : 0;
 }
 

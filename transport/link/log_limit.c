@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
-static void host_of(const char *address, char host[MU__LOG_LIMIT_BYTES])
+static void copy_peer_host(const char *address, char host[MU__LOG_LIMIT_BYTES])
 {
     const char *colon = strrchr(address, ':');
     size_t size = colon == NULL ? strlen(address) : (size_t)(colon - address);
@@ -16,7 +16,8 @@ static void host_of(const char *address, char host[MU__LOG_LIMIT_BYTES])
 
 /* The slot of `about`, or else the one used last the longest ago: it has expired, since
  * there is a slot for each line that may be shown in that time. */
-static struct mu__log_limit_slot *slot_of(struct mu__log_limit *limit, const char *about)
+static struct mu__log_limit_slot *get_log_slot(struct mu__log_limit *limit,
+                                               const char *about)
 {
     struct mu__log_limit_slot *oldest = &limit->slots[0];
 
@@ -33,8 +34,8 @@ static struct mu__log_limit_slot *slot_of(struct mu__log_limit *limit, const cha
     return oldest;
 }
 
-static bool show(struct mu__log_limit *limit, const char *about, uint64_t now_ms,
-                 uint64_t *ret_hidden)
+static bool show_limited(struct mu__log_limit *limit, const char *about, uint64_t now_ms,
+                         uint64_t *ret_hidden)
 {
     struct mu__log_limit_slot *slot;
 
@@ -42,7 +43,7 @@ static bool show(struct mu__log_limit *limit, const char *about, uint64_t now_ms
         limit->hidden++;
         return false;
     }
-    slot = slot_of(limit, about);
+    slot = get_log_slot(limit, about);
     if (slot->used && now_ms - slot->said_ms < MU__LOG_TIMEOUT_MS) {
         limit->hidden++;
         return false;
@@ -59,8 +60,8 @@ bool mu__log_limit_show(struct mu__log_limit *limit, const char *address, uint64
 {
     char host[MU__LOG_LIMIT_BYTES];
 
-    host_of(address, host);
-    return show(limit, host, now_ms, ret_hidden);
+    copy_peer_host(address, host);
+    return show_limited(limit, host, now_ms, ret_hidden);
 }
 
 bool mu__log_limit_show_line(struct mu__log_limit *limit, const char *line,
@@ -70,5 +71,5 @@ bool mu__log_limit_show_line(struct mu__log_limit *limit, const char *line,
 
     (void)snprintf(text, sizeof text, "%zu %08" PRIx32, strlen(line),
                    mu__view_hash(mu__view_str(line)));
-    return show(limit, text, now_ms, ret_hidden);
+    return show_limited(limit, text, now_ms, ret_hidden);
 }

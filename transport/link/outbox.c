@@ -226,8 +226,8 @@ static int grow_open(struct mu__outbox *outbox, const struct mu__outbox_route *r
 
 /* Make room for `bound` more bytes, in the open frame or a new one. A frame with
  * splices is not grown, because its table of splices may be full. */
-static int make_room(struct mu__outbox *outbox, const struct mu__outbox_route *route,
-                     size_t bound)
+static int make_frame_room(struct mu__outbox *outbox,
+                           const struct mu__outbox_route *route, size_t bound)
 {
     const struct mu__buf *open = outbox->open;
 
@@ -245,9 +245,9 @@ static int make_room(struct mu__outbox *outbox, const struct mu__outbox_route *r
 
 /* Close the open frame before a large record: the messages in it would arrive only with
  * the end of that record. */
-static int leave_large_alone(struct mu__outbox *outbox,
-                             const struct mu__outbox_route *route,
-                             const struct mu__schema *schema, const struct mu__msg *msg)
+static int close_before_large(struct mu__outbox *outbox,
+                              const struct mu__outbox_route *route,
+                              const struct mu__schema *schema, const struct mu__msg *msg)
 {
     const struct mu__buf *open = outbox->open;
 
@@ -261,7 +261,7 @@ static int leave_large_alone(struct mu__outbox *outbox,
 int mu__outbox_add(struct mu__outbox *outbox, const struct mu__outbox_route *route,
                    const struct mu__schema *schema, const struct mu__msg *msg)
 {
-    int rv = leave_large_alone(outbox, route, schema, msg);
+    int rv = close_before_large(outbox, route, schema, msg);
     size_t bound;
 
     if (rv != 0)
@@ -271,7 +271,7 @@ int mu__outbox_add(struct mu__outbox *outbox, const struct mu__outbox_route *rou
         bound = mu__encode_bound(schema, msg);
         if (bound > MU__FRAME_BYTES_MAX - MU__FRAME_HEADER_BYTES)
             return large_add(outbox, schema, msg, bound);
-        rv = make_room(outbox, route, own_bound(route->wire, schema, msg, bound));
+        rv = make_frame_room(outbox, route, own_bound(route->wire, schema, msg, bound));
         if (rv == 0)
             rv = mu__encode(schema, msg, outbox->open);
     }

@@ -59,8 +59,8 @@ void mu__link_keep_proof(struct mu__link *link, const struct mu__proof *proof)
 }
 
 /* Why the peer may not send a message of this row. */
-static void why_beyond(const struct mu__link *link, const struct mu__row *row, char *why,
-                       size_t size)
+static void write_right_reason(const struct mu__link *link, const struct mu__row *row,
+                               char *why, size_t size)
 {
     enum mu__right needed = (enum mu__right)row->right;
 
@@ -83,7 +83,7 @@ bool mu__link_is_forbidden(struct mu__links *links, const struct mu__link *link,
     if (link->peer.may >= (enum mu__right)row->right &&
         (row->by_chief == 0 || link->peer.is_chief))
         return false;
-    why_beyond(link, row, why, sizeof why);
+    write_right_reason(link, row, why, sizeof why);
     links->counters.forbidden++;
     mu__links_log_limited(links, MU__LOG_WARN,
                           "/job:%s/task:%" PRIu32 "%s%s has sent %s, %s: dropped",

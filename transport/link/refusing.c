@@ -9,8 +9,8 @@
 /* ---- processes ---- */
 
 /* Describe a process: "URL (host H, pid P, incarnation I)". */
-static const char *describe(const char *url, const char *host, uint64_t pid,
-                            uint64_t incarnation, char *out, size_t size)
+static const char *describe_process(const char *url, const char *host, uint64_t pid,
+                                    uint64_t incarnation, char *out, size_t size)
 {
     int used = snprintf(out, size, "%s (", url);
 
@@ -39,23 +39,25 @@ static const char *sender_of(const struct mu__greeting *greeting, bool full, cha
                        greeting->seen_at[0] == '\0' ? "no address" : greeting->seen_at);
     mu__view_copy(hello->host, host, sizeof host);
     if (full)
-        return describe(url, host, hello->pid, greeting->header->from, out, size);
+        return describe_process(url, host, hello->pid, greeting->header->from, out, size);
     (void)snprintf(out, size, "%s", url);
     return out;
 }
 
-static const char *who_is_up(const struct mu__link *link, char *out, size_t size)
+static const char *describe_up_process(const struct mu__link *link, char *out,
+                                       size_t size)
 {
     const char *url = mu__link_address(link);
 
-    return describe(url[0] == '\0' ? "no address" : url, mu__link_words(link->peer.host),
-                    link->peer.pid, link->peer.incarnation, out, size);
+    return describe_process(url[0] == '\0' ? "no address" : url,
+                            mu__link_words(link->peer.host), link->peer.pid,
+                            link->peer.incarnation, out, size);
 }
 
-static const char *who_are_we(const struct mu__links *links, char *out, size_t size)
+static const char *describe_self(const struct mu__links *links, char *out, size_t size)
 {
-    return describe(links->own.address, links->own.host, links->config.pid,
-                    links->config.incarnation, out, size);
+    return describe_process(links->own.address, links->own.host, links->config.pid,
+                            links->config.incarnation, out, size);
 }
 
 /* ---- refusing ---- */
@@ -79,8 +81,8 @@ static enum mu__log_level refusal_level(struct mu__links *links, uint64_t incarn
 }
 
 /* Write " (from 10.0.0.7)", where a HELLO came from, unless `message` has it already. */
-static void where_from(const struct mu__greeting *greeting, const char *message,
-                       char *out, size_t size)
+static void write_source_host(const struct mu__greeting *greeting, const char *message,
+                              char *out, size_t size)
 {
     const char *colon = strrchr(greeting->seen_at, ':');
     char host[sizeof greeting->seen_at];
@@ -105,7 +107,7 @@ static void log_refusal(struct mu__links *links, const struct mu__greeting *gree
 
     mu__view_copy(greeting->hello->type, type, sizeof type);
     (void)sender_of(greeting, refusal->taken, who, sizeof who);
-    where_from(greeting, who, from, sizeof from);
+    write_source_host(greeting, who, from, sizeof from);
     mu__links_log_limited(
         links, refusal_level(links, greeting->header->from, refusal->taken),
         "refused /job:%s/task:%" PRIu32 "%s at %s%s: %s", type, greeting->hello->index,
@@ -134,8 +136,8 @@ static struct mu__link *refusing_link(struct mu__links *links,
 
 /* Say why, over the same connection, and leave the hanging up to the peer: the end of the
  * connection could overtake the reason. A link that has dialled goes on without it. */
-static void refuse(struct mu__links *links, const struct mu__greeting *greeting,
-                   const struct refusal *refusal)
+static void refuse_greeting(struct mu__links *links, const struct mu__greeting *greeting,
+                            const struct refusal *refusal)
 {
     struct mu__link *dialled = greeting->dialled;
     struct mu__link *link = refusing_link(links, greeting, refusal);
@@ -169,8 +171,9 @@ static bool is_barred(const struct mu__links *links, const struct mu__greeting *
 
 /* Whether a HELLO is for another task, or one of another task answers: the dialled name
  * has several machines, or the address was another task's before. */
-static bool is_misled(const struct mu__links *links, const struct mu__greeting *greeting,
-                      char *why, size_t size)
+static bool is_wrong_destination(const struct mu__links *links,
+                                 const struct mu__greeting *greeting, char *why,
+                                 size_t size)
 {
     const struct mu__hello *hello = greeting->hello;
     const struct mu__link *dialled = greeting->dialled;
@@ -251,14 +254,14 @@ static bool is_twin(struct mu__links *links, const struct mu__greeting *greeting
         hello->index == links->config.task_index) {
         (void)snprintf(why, size, "task /job:%s/task:%" PRIu32 " is already played by %s",
                        links->own.task_type, links->config.task_index,
-                       who_are_we(links, who, sizeof who));
+                       describe_self(links, who, sizeof who));
         return true;
     }
     link = other_up(links, greeting);
     if (link == NULL)
         return false;
     (void)snprintf(why, size, "task /job:%s/task:%" PRIu32 " is already played by %s",
-                   link->type, link->index, who_is_up(link, who, sizeof who));
+                   link->type, link->index, describe_up_process(link, who, sizeof who));
     return true;
 }
 
@@ -293,7 +296,7 @@ static void drop_double(struct mu__links *links, const struct mu__greeting *gree
     links->counters.doubles++;
     mu__view_copy(greeting->hello->type, type, sizeof type);
     (void)sender_of(greeting, true, who, sizeof who);
-    where_from(greeting, who, from, sizeof from);
+    write_source_host(greeting, who, from, sizeof from);
     if (!is_late_dial(links, greeting))
         mu__links_log_limited(links, MU__LOG_WARN,
                               "dropped a second connection of /job:%s/task:%" PRIu32
@@ -321,9 +324,9 @@ bool mu__link_refuse_hello(struct mu__links *links, const struct mu__greeting *g
     if (!is_refused && !is_second)
         refusal.taken = is_twin(links, greeting, why, sizeof why);
     is_refused = is_refused || refusal.taken ||
-                 is_misled(links, greeting, why, sizeof why);
+                 is_wrong_destination(links, greeting, why, sizeof why);
     if (is_refused)
-        refuse(links, greeting, &refusal);
+        refuse_greeting(links, greeting, &refusal);
     else if (is_second)
         drop_double(links, greeting);
     return is_refused || is_second;

@@ -18,8 +18,8 @@ static const char *const state_names[MU__LINK_STATES_COUNT] = {
 
 enum { LINE_BYTES = MU__LINK_REASON_BYTES + MU__LINK_URL_BYTES + 192 };
 
-static void write_line(const struct mu__links *links, enum mu__log_level level,
-                       const char *line)
+static void write_link_line(const struct mu__links *links, enum mu__log_level level,
+                            const char *line)
 {
     char shown[LINE_BYTES];
 
@@ -36,7 +36,7 @@ void mu__links_log(const struct mu__links *links, enum mu__log_level level,
     va_start(args, format);
     (void)vsnprintf(line, sizeof line, format, args);
     va_end(args);
-    write_line(links, level, line);
+    write_link_line(links, level, line);
 }
 
 /* `line` has LINE_BYTES. */
@@ -48,7 +48,7 @@ static void write_limited(const struct mu__links *links, enum mu__log_level leve
     if (hidden > 0)
         (void)snprintf(line + used, LINE_BYTES - used,
                        " (%" PRIu64 " more lines about peers were left out)", hidden);
-    write_line(links, level, line);
+    write_link_line(links, level, line);
 }
 
 void mu__links_log_limited(struct mu__links *links, enum mu__log_level level,
@@ -121,7 +121,8 @@ static const char *wire_words(const struct mu__links *links, const struct mu__li
 }
 
 /* Why a link is not up: the wire's error, or else why the last attempt ended. */
-static const char *why_missing(const struct mu__links *links, const struct mu__link *link)
+static const char *get_missing_reason(const struct mu__links *links,
+                                      const struct mu__link *link)
 {
     const char *words = wire_words(links, link);
 
@@ -133,7 +134,7 @@ static const char *why_missing(const struct mu__links *links, const struct mu__l
 void mu__link_note_waiting(struct mu__links *links, struct mu__link *link,
                            uint64_t now_ms)
 {
-    const char *why = why_missing(links, link);
+    const char *why = get_missing_reason(links, link);
 
     if (!mu__link_is_retained(link) || link->left || links->leaving ||
         now_ms < link->missing.note_ms)
@@ -187,7 +188,7 @@ void mu__links_each(const struct mu__links *links,
             .index = link->index,
             .url = link->url,
             .state = state_names[link->state],
-            .why = is_up ? "" : why_missing(links, link),
+            .why = is_up ? "" : get_missing_reason(links, link),
             .for_ms = now_ms - (is_up ? link->times.since_ms : link->missing.since_ms),
             .node = link->node,
             .is_retained = mu__link_is_retained(link),

@@ -5,8 +5,8 @@
 #include <stdio.h>
 #include <string.h>
 
-static struct mu__outbox_route route_of(const struct mu__links *links,
-                                        const struct mu__link *link)
+static struct mu__outbox_route get_link_route(const struct mu__links *links,
+                                              const struct mu__link *link)
 {
     return (struct mu__outbox_route){links->wire, link->connection,
                                      links->config.incarnation, link->peer.incarnation};
@@ -42,7 +42,7 @@ union record {
 void mu__link_say(struct mu__links *links, struct mu__link *link, uint8_t type,
                   const struct mu__msg *msg)
 {
-    const struct mu__outbox_route route = route_of(links, link);
+    const struct mu__outbox_route route = get_link_route(links, link);
 
     if (mu__outbox_control(&link->outbox, &route, type, msg) != 0)
         mu__links_log(links, MU__LOG_ERROR,
@@ -101,7 +101,7 @@ void mu__link_say_bye(struct mu__links *links, struct mu__link *link, const char
  * nothing for half of silence_ms; or the peer reads so slowly that the queue grows all
  * the same. Not while this process itself may have stood still since the last tick,
  * since nothing was written then: the next tick decides. */
-static bool is_stuck(const struct mu__links *links, const struct mu__link *link)
+static bool is_link_stuck(const struct mu__links *links, const struct mu__link *link)
 {
     const struct mu__outbox *outbox = &link->outbox;
     uint64_t now_ms = mu__links_now(links);
@@ -117,7 +117,7 @@ static bool is_stuck(const struct mu__links *links, const struct mu__link *link)
             now_ms < links->tick_ms + most_ms);
 }
 
-static void give_up(struct mu__links *links, struct mu__link *link)
+static void give_up_stuck_link(struct mu__links *links, struct mu__link *link)
 {
     char why[MU__LINK_REASON_BYTES];
 
@@ -142,9 +142,9 @@ static void note_backlog(struct mu__links *links, struct mu__link *link)
     links->upcalls.behind(links->upcalls.owner, link->node, is_behind);
 }
 
-static void send_waiting(struct mu__links *links, struct mu__link *link)
+static void send_link_waiting(struct mu__links *links, struct mu__link *link)
 {
-    const struct mu__outbox_route route = route_of(links, link);
+    const struct mu__outbox_route route = get_link_route(links, link);
     uint64_t frames = 0;
     uint64_t bytes = 0;
     int rv;
@@ -160,8 +160,8 @@ static void send_waiting(struct mu__links *links, struct mu__link *link)
         link->times.taken_ms = mu__links_now(links);
     if (rv == -MU_ENOMEM)
         mu__link_go_down(links, link, "out of memory");
-    else if (is_stuck(links, link))
-        give_up(links, link);
+    else if (is_link_stuck(links, link))
+        give_up_stuck_link(links, link);
     else
         note_backlog(links, link);
 }
@@ -181,7 +181,7 @@ void mu__links_writable(struct mu__links *links, uint32_t connection)
     struct mu__link *link = mu__map_get(&links->index.by_connection, connection);
 
     if (link != NULL)
-        send_waiting(links, link);
+        send_link_waiting(links, link);
 }
 
 void mu__links_flush(struct mu__links *links)
@@ -190,7 +190,7 @@ void mu__links_flush(struct mu__links *links)
 
     while ((link = MU__LIST_FIRST(&links->dirty, struct mu__link, sending)) != NULL) {
         mu__link_undirty(links, link);
-        send_waiting(links, link);
+        send_link_waiting(links, link);
     }
 }
 
@@ -213,7 +213,7 @@ int mu__links_transmit(struct mu__links *links, struct mu__msg *msg)
     int rv = -MU_EUNAVAILABLE;
 
     if (link != NULL) {
-        route = route_of(links, link);
+        route = get_link_route(links, link);
         rv = mu__outbox_add(&link->outbox, &route, links->config.schema, msg);
         links->counters.messages_out++;
         mark_dirty(links, link);

@@ -14,14 +14,14 @@ struct hello_look {
     size_t taken;               /* of the message, its header included */
 };
 
-static void look_at(struct hello_look *look, const uint8_t *bytes, size_t size)
+static void scan_client_hello(struct hello_look *look, const uint8_t *bytes, size_t size)
 {
     for (size_t i = 0; i < size && look->taken + i < MESSAGE_HEADER_BYTES; i++)
         look->header[look->taken + i] = bytes[i];
     look->taken += size;
 }
 
-static bool is_over(const struct hello_look *look)
+static bool is_hello_over(const struct hello_look *look)
 {
     size_t size = (size_t)look->header[1] << 16 | (size_t)look->header[2] << 8 |
                   look->header[3];
@@ -37,7 +37,7 @@ bool mu__client_hello_is_decided(const uint8_t *bytes, size_t size)
     struct hello_look look = {.taken = 0};
     size_t at = 0;
 
-    while (!is_over(&look)) {
+    while (!is_hello_over(&look)) {
         size_t length;
 
         if (size - at < RECORD_HEADER_BYTES)
@@ -48,7 +48,7 @@ bool mu__client_hello_is_decided(const uint8_t *bytes, size_t size)
         at += RECORD_HEADER_BYTES;
         if (size - at < length)
             return false;
-        look_at(&look, bytes + at, length);
+        scan_client_hello(&look, bytes + at, length);
         at += length;
     }
     return true;

@@ -104,7 +104,8 @@ static uint64_t next_begins_ms(const struct mu__dial_plan *plan)
     return plan->is_next_due ? 0 : plan->begun_ms[plan->begun - 1] + MU__DIAL_DELAY_MS;
 }
 
-static struct mu__dial_step begin(struct mu__dial_plan *plan, uint64_t now_ms)
+static struct mu__dial_step begin_next_attempt(struct mu__dial_plan *plan,
+                                               uint64_t now_ms)
 {
     plan->is_next_due = false;
     plan->begun_ms[plan->begun] = now_ms;
@@ -131,7 +132,7 @@ struct mu__dial_step mu__dial_plan_step(struct mu__dial_plan *plan, uint64_t now
     if (plan->begun == plan->count)
         return step;
     if (now_ms >= next_begins_ms(plan))
-        return begin(plan, now_ms);
+        return begin_next_attempt(plan, now_ms);
     if (next_begins_ms(plan) < step.until_ms)
         step.until_ms = next_begins_ms(plan);
     return step;
@@ -139,7 +140,8 @@ struct mu__dial_step mu__dial_plan_step(struct mu__dial_plan *plan, uint64_t now
 
 /* ---- reasons as text ---- */
 
-static void add(char *out, size_t size, const char *before, const char *text)
+static void append_dial_words(char *out, size_t size, const char *before,
+                              const char *text)
 {
     size_t used = strlen(out);
 
@@ -161,10 +163,10 @@ void mu__dial_words(const struct mu__dial_failure *rows, unsigned count, char *o
     for (unsigned i = 0; i < count; i++) {
         if (is_said(rows, i))
             continue;
-        add(out, size, out[0] == '\0' ? "" : "; ", rows[i].name);
+        append_dial_words(out, size, out[0] == '\0' ? "" : "; ", rows[i].name);
         for (unsigned j = i + 1; j < count; j++)
             if (strcmp(rows[i].why, rows[j].why) == 0)
-                add(out, size, ", ", rows[j].name);
-        add(out, size, ": ", rows[i].why);
+                append_dial_words(out, size, ", ", rows[j].name);
+        append_dial_words(out, size, ": ", rows[i].why);
     }
 }

@@ -21,7 +21,7 @@ bool mu__sp_is_greeting(const uint8_t *greeting, uint8_t protocol)
 
 /* ---- prefaces ---- */
 
-static void put(uint8_t *at, uint64_t number, size_t bytes)
+static void put_big(uint8_t *at, uint64_t number, size_t bytes)
 {
     for (size_t i = bytes; i > 0; i--) {
         at[i - 1] = (uint8_t)number;
@@ -29,7 +29,7 @@ static void put(uint8_t *at, uint64_t number, size_t bytes)
     }
 }
 
-static uint64_t get(const uint8_t *at, size_t bytes)
+static uint64_t get_big(const uint8_t *at, size_t bytes)
 {
     uint64_t number = 0;
 
@@ -40,11 +40,11 @@ static uint64_t get(const uint8_t *at, size_t bytes)
 
 void mu__sp_write(uint8_t *out, const struct mu__sp_preface *preface)
 {
-    put(out, 0, 4);
+    put_big(out, 0, 4);
     out[0] = IS_REQUEST;
     out[3] = (uint8_t)((preface->counts ? COUNTS : 0) | (preface->is_note ? NOTE : 0));
-    put(out + 4, preface->frames, 4);
-    put(out + 8, preface->bytes, 8);
+    put_big(out + 4, preface->frames, 4);
+    put_big(out + 8, preface->bytes, 8);
 }
 
 bool mu__sp_read(const uint8_t *in, struct mu__sp_preface *ret_preface)
@@ -53,8 +53,8 @@ bool mu__sp_read(const uint8_t *in, struct mu__sp_preface *ret_preface)
         return false;
     ret_preface->counts = (in[3] & COUNTS) != 0;
     ret_preface->is_note = (in[3] & NOTE) != 0;
-    ret_preface->frames = (uint32_t)get(in + 4, 4);
-    ret_preface->bytes = get(in + 8, 8);
+    ret_preface->frames = (uint32_t)get_big(in + 4, 4);
+    ret_preface->bytes = get_big(in + 8, 8);
     return true;
 }
 

@@ -16,7 +16,7 @@ void mu__unproven_init(struct mu__unproven *unproven, uint64_t seed)
 
 /* ---- tokens ---- */
 
-static uint64_t mixed(uint64_t bits)
+static uint64_t mix_source_bits(uint64_t bits)
 {
     bits = (bits ^ bits >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
     bits = (bits ^ bits >> 27) * UINT64_C(0x94d049bb133111eb);
@@ -30,7 +30,8 @@ static struct mu__source_tokens *group_of(struct mu__unproven *unproven,
 
     memcpy(halves, bytes, sizeof halves);
     return unproven->sources +
-           mixed(mixed(halves[0] ^ unproven->seed) ^ halves[1]) % GROUPS * GROUP;
+           mix_source_bits(mix_source_bits(halves[0] ^ unproven->seed) ^ halves[1]) %
+               GROUPS * GROUP;
 }
 
 /* Who has an IPv6 address has a network of 64 bits: all of it counts as one. */
@@ -70,7 +71,7 @@ static struct mu__source_tokens *new_tokens(struct mu__unproven *unproven,
     return oldest;
 }
 
-static void refill(struct mu__source_tokens *tokens, uint64_t now_ms)
+static void refill_tokens(struct mu__source_tokens *tokens, uint64_t now_ms)
 {
     uint64_t more = (now_ms - tokens->at_ms) * MU__UNPROVEN_PER_SECOND;
 
@@ -92,7 +93,7 @@ bool mu__unproven_admits(struct mu__unproven *unproven, const struct mu__source 
     tokens = find_tokens(unproven, bytes);
     if (tokens == NULL)
         tokens = new_tokens(unproven, bytes, now_ms);
-    refill(tokens, now_ms);
+    refill_tokens(tokens, now_ms);
     if (tokens->thousandths < TOKEN)
         return false;
     tokens->thousandths -= TOKEN;
@@ -119,8 +120,8 @@ static uint32_t thousandths_of(uint64_t us)
 }
 
 /* Of one that has proven itself. */
-static void give_back(struct mu__unproven *unproven,
-                      const struct mu__unproven_entry *entry)
+static void give_token_back(struct mu__unproven *unproven,
+                            const struct mu__unproven_entry *entry)
 {
     struct mu__source_tokens *tokens = tokens_of(unproven, &entry->source);
     uint32_t more = TOKEN + thousandths_of(entry->spent_us);
@@ -200,7 +201,7 @@ void mu__unproven_prove(struct mu__unproven *unproven, struct mu__unproven_entry
 {
     if (!entry->is_listed)
         return;
-    give_back(unproven, entry);
+    give_token_back(unproven, entry);
     mu__unproven_remove(unproven, entry);
 }
 

@@ -5,7 +5,7 @@
 
 enum { PORT_DIGITS_MAX = 5, PORT_MAX = 65535 };
 
-static bool is_plain(const char *text, size_t size)
+static bool is_url_part(const char *text, size_t size)
 {
     for (size_t i = 0; i < size; i++)
         if (text[i] <= ' ' || text[i] > '~' || text[i] == '/')
@@ -45,7 +45,7 @@ static const char *parse_tcp(const char *text, bool listening, struct mu__url *u
     } else if (memchr(host, ':', size) != NULL) {
         return "an address of IPv6 must stand in brackets";
     }
-    if (!is_plain(host, size) || size > MU__URL_HOST_MAX)
+    if (!is_url_part(host, size) || size > MU__URL_HOST_MAX)
         return "a host of at most 253 plain characters must stand before the port";
     memcpy(url->host, host, size);
     url->host[size] = '\0';
@@ -72,7 +72,7 @@ static const char *parse_name(const char *text, bool listening, struct mu__url *
     size_t size = strlen(text);
 
     (void)listening;
-    if (!is_plain(text, size) || size > MU__URL_PATH_MAX)
+    if (!is_url_part(text, size) || size > MU__URL_PATH_MAX)
         return "a name of at most 107 plain characters must follow";
     memcpy(url->path, text, size + 1);
     return NULL;
@@ -112,8 +112,8 @@ static const char *scheme_of(const char *text, unsigned count,
     return NULL;
 }
 
-static const char *parse(const char *text, unsigned count, bool listening,
-                         struct mu__url *ret_url)
+static const char *parse_url(const char *text, unsigned count, bool listening,
+                             struct mu__url *ret_url)
 {
     struct mu__url url = {0};
     const char *rest = scheme_of(text, count, &url.scheme);
@@ -132,12 +132,12 @@ static const char *parse(const char *text, unsigned count, bool listening,
 
 const char *mu__url_parse(const char *text, bool listening, struct mu__url *ret_url)
 {
-    return parse(text, MU__SCHEME_IPC + 1, listening, ret_url);
+    return parse_url(text, MU__SCHEME_IPC + 1, listening, ret_url);
 }
 
 const char *mu__url_parse_any(const char *text, bool listening, struct mu__url *ret_url)
 {
-    return parse(text, MU__SCHEMES_END, listening, ret_url);
+    return parse_url(text, MU__SCHEMES_END, listening, ret_url);
 }
 
 bool mu__url_is_of_nng(const char *text)

@@ -157,9 +157,9 @@ static void end_unproven(struct mu__wire_nng *wire, struct mu__unproven_entry *e
     in_refuse(wire, in, reason);
 }
 
-static void on_sweep(uv_timer_t *timer);
+static void on_nng_sweep(uv_timer_t *timer);
 
-static void sweep_later(struct mu__wire_nng *wire)
+static void schedule_nng_sweep(struct mu__wire_nng *wire)
 {
     const struct mu__unproven_entry *oldest = mu__unproven_oldest(&wire->in.unproven);
     uint64_t now_ms = uv_now(wire->loop);
@@ -168,18 +168,18 @@ static void sweep_later(struct mu__wire_nng *wire)
     if (oldest == NULL || wire->closing || uv_is_active((uv_handle_t *)&wire->in.sweep))
         return;
     due_ms = oldest->since_ms + MU__UNPROVEN_MS;
-    (void)uv_timer_start(&wire->in.sweep, on_sweep, due_ms > now_ms ? due_ms - now_ms : 1,
-                         0);
+    (void)uv_timer_start(&wire->in.sweep, on_nng_sweep,
+                         due_ms > now_ms ? due_ms - now_ms : 1, 0);
 }
 
-static void on_sweep(uv_timer_t *timer)
+static void on_nng_sweep(uv_timer_t *timer)
 {
     struct mu__wire_nng *wire = timer->data;
     struct mu__unproven_entry *entry;
 
     while ((entry = mu__unproven_overdue(&wire->in.unproven, uv_now(wire->loop))) != NULL)
         end_unproven(wire, entry, "it has not proven itself in time");
-    sweep_later(wire);
+    schedule_nng_sweep(wire);
 }
 
 /* Addresses are not limited one by one: nng has accepted before it tells. */
@@ -192,7 +192,7 @@ static void wait_for_proof(struct mu__wire_nng *wire, struct mu__nng_in *in)
     if (oldest != NULL)
         end_unproven(wire, oldest,
                      "too many others came that had not proven themselves either");
-    sweep_later(wire);
+    schedule_nng_sweep(wire);
 }
 
 void mu__nng_in_member(struct mu__wire_nng *wire, uint32_t number)
@@ -268,7 +268,7 @@ static void note_room(struct mu__wire_nng *wire, struct mu__nng_in *in)
 }
 
 /* False: a pause is wanted. */
-static bool deliver(struct mu__wire_nng *wire, nng_msg *message)
+static bool deliver_accepted(struct mu__wire_nng *wire, nng_msg *message)
 {
     uint32_t pipe = (uint32_t)nng_pipe_id(nng_msg_get_pipe(message));
     struct mu__nng_in *in = in_of(wire, pipe);
@@ -300,19 +300,19 @@ void mu__nng_receive(struct mu__wire_nng *wire)
 
         if (nng_recvmsg(wire->in.socket, &message, NNG_FLAG_NONBLOCK) != 0)
             return;
-        if (!deliver(wire, message))
+        if (!deliver_accepted(wire, message))
             return; /* the descriptor tells of the rest in the next iteration */
     }
 }
 
 /* ---- sending ---- */
 
-static int give(struct mu__wire_nng *wire, nng_msg *message)
+static int send_to_accepted(struct mu__wire_nng *wire, nng_msg *message)
 {
     return nng_sendmsg(wire->in.socket, message, NNG_FLAG_NONBLOCK);
 }
 
-static void on_writable(uv_poll_t *poll, int status, int happened)
+static void on_accepted_writable(uv_poll_t *poll, int status, int happened)
 {
     (void)status;
     (void)happened;
@@ -324,7 +324,7 @@ void mu__nng_send_waiting(struct mu__wire_nng *wire)
     struct mu__nng_in *in;
 
     while ((in = MU__LIST_FIRST(&wire->in.waiting, struct mu__nng_in, waits)) != NULL) {
-        if (give(wire, in->pending) != 0)
+        if (send_to_accepted(wire, in->pending) != 0)
             return;
         forget_pending(wire, in);
         note_room(wire, in);
@@ -334,11 +334,12 @@ void mu__nng_send_waiting(struct mu__wire_nng *wire)
     (void)uv_poll_stop(&wire->in.writable);
 }
 
-static void keep(struct mu__wire_nng *wire, struct mu__nng_in *in, nng_msg *message)
+static void keep_pending(struct mu__wire_nng *wire, struct mu__nng_in *in,
+                         nng_msg *message)
 {
     in->pending = message;
     mu__list_append(&wire->in.waiting, &in->waits);
-    (void)uv_poll_start(&wire->in.writable, UV_READABLE, on_writable);
+    (void)uv_poll_start(&wire->in.writable, UV_READABLE, on_accepted_writable);
 }
 
 int mu__nng_in_send(struct mu__wire_nng *wire, uint32_t number, struct mu__buf *frame)
@@ -362,8 +363,8 @@ int mu__nng_in_send(struct mu__wire_nng *wire, uint32_t number, struct mu__buf *
         return -MU_ENOMEM;
     }
     mu__sp_sent(&in->window, mu__buf_total(frame));
-    if (give(wire, message) != 0)
-        keep(wire, in, message);
+    if (send_to_accepted(wire, message) != 0)
+        keep_pending(wire, in, message);
     mu__buf_unref(frame);
     return 0;
 }

@@ -55,7 +55,7 @@ void mu__nng_closer_free(struct mu__nng_closer *closer)
     free(closer);
 }
 
-static void *run(void *arg)
+static void *run_closer(void *arg)
 {
     struct mu__nng_closer *closer = arg;
     bool is_left;
@@ -75,7 +75,7 @@ static void *run(void *arg)
 }
 
 /* The loop's half is over; the thread frees what it still uses. */
-static void on_closed(uv_handle_t *handle)
+static void on_closer_closed(uv_handle_t *handle)
 {
     struct mu__nng_closer *closer = handle->data;
     void (*done)(void *owner, bool is_closed) = closer->done;
@@ -93,25 +93,25 @@ static void on_closed(uv_handle_t *handle)
     done(owner, is_over);
 }
 
-static void finish(struct mu__nng_closer *closer)
+static void finish_closer(struct mu__nng_closer *closer)
 {
     uv_mutex_lock(&closer->lock);
     closer->is_deaf = true;
     uv_mutex_unlock(&closer->lock);
     if (uv_is_closing((uv_handle_t *)&closer->wake))
         return;
-    uv_close((uv_handle_t *)&closer->wake, on_closed);
-    uv_close((uv_handle_t *)&closer->timeout, on_closed);
+    uv_close((uv_handle_t *)&closer->wake, on_closer_closed);
+    uv_close((uv_handle_t *)&closer->timeout, on_closer_closed);
 }
 
-static void on_wake(uv_async_t *wake)
+static void on_closer_wake(uv_async_t *wake)
 {
-    finish(wake->data);
+    finish_closer(wake->data);
 }
 
-static void on_timeout(uv_timer_t *timeout)
+static void on_closer_timeout(uv_timer_t *timeout)
 {
-    finish(timeout->data);
+    finish_closer(timeout->data);
 }
 
 bool mu__nng_closer_start(struct mu__nng_closer *closer, uv_loop_t *loop,
@@ -120,7 +120,7 @@ bool mu__nng_closer_start(struct mu__nng_closer *closer, uv_loop_t *loop,
 {
     pthread_t thread;
 
-    if (uv_async_init(loop, &closer->wake, on_wake) != 0) {
+    if (uv_async_init(loop, &closer->wake, on_closer_wake) != 0) {
         mu__nng_closer_free(closer);
         return false;
     }
@@ -130,10 +130,10 @@ bool mu__nng_closer_start(struct mu__nng_closer *closer, uv_loop_t *loop,
     closer->handles = 2;
     closer->done = done;
     closer->owner = owner;
-    (void)uv_timer_start(&closer->timeout, on_timeout, timeout_ms, 0);
-    if (mu__thread_start(run, closer, &thread) != 0) {
+    (void)uv_timer_start(&closer->timeout, on_closer_timeout, timeout_ms, 0);
+    if (mu__thread_start(run_closer, closer, &thread) != 0) {
         closer->is_over = true;
-        finish(closer);
+        finish_closer(closer);
         return true;
     }
     (void)pthread_detach(thread);

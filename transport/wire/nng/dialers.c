@@ -102,7 +102,7 @@ static void close_poll(struct mu__nng_dialer *dialer, uv_poll_t *poll, bool *has
 /* Nothing is written or read any more. The poll handles are closed before nng closes its
  * descriptors: libuv takes a handle out of the loop by the descriptor's number, which may
  * be another's then. */
-static void stop(struct mu__nng_dialer *dialer)
+static void stop_dialer(struct mu__nng_dialer *dialer)
 {
     if (dialer->pending != NULL)
         nng_msg_free(dialer->pending);
@@ -113,7 +113,7 @@ static void stop(struct mu__nng_dialer *dialer)
 
 void mu__nng_dialer_free(struct mu__nng_dialer *dialer)
 {
-    stop(dialer);
+    stop_dialer(dialer);
     dialer->is_freed = true;
     free_if_closed(dialer);
 }
@@ -155,7 +155,7 @@ struct mu__nng_batch {
 };
 
 /* Those that nng did not close stay with the wire. */
-static void on_done(void *owner, bool is_closed)
+static void on_batch_closed(void *owner, bool is_closed)
 {
     struct mu__nng_batch *batch = owner;
     struct mu__wire_nng *wire = batch->wire;
@@ -173,7 +173,7 @@ static void on_done(void *owner, bool is_closed)
     mu__wire_nng_drop_hold(wire);
 }
 
-static void collect(struct mu__nng_batch *batch, struct mu__nng_closer *closer)
+static void collect_retired(struct mu__nng_batch *batch, struct mu__nng_closer *closer)
 {
     struct mu__wire_nng *wire = batch->wire;
 
@@ -203,11 +203,11 @@ static void close_some(struct mu__wire_nng *wire)
         return;
     }
     batch->wire = wire;
-    collect(batch, closer);
+    collect_retired(batch, closer);
     wire->out.batch = batch;
     mu__wire_nng_hold(wire);
-    if (!mu__nng_closer_start(closer, wire->loop, CLOSE_MS, on_done, batch))
-        on_done(batch, false);
+    if (!mu__nng_closer_start(closer, wire->loop, CLOSE_MS, on_batch_closed, batch))
+        on_batch_closed(batch, false);
 }
 
 void mu__nng_dialer_retire(struct mu__nng_dialer *dialer)
@@ -216,7 +216,7 @@ void mu__nng_dialer_retire(struct mu__nng_dialer *dialer)
 
     dialer->out = NULL;
     dialer->retired_ms = uv_now(wire->loop);
-    stop(dialer);
+    stop_dialer(dialer);
     mu__nng_end_open(dialer->end, false);
     (void)nng_dialer_set_ms(dialer->nng, NNG_OPT_RECONNMINT,
                             MU__NNG_RECONNECT_NEVER_MS);

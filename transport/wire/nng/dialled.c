@@ -27,9 +27,9 @@ static struct mu__nng_out *out_of(struct mu__wire_nng *wire, uint32_t number)
 
 /* ---- dialling ---- */
 
-static void on_retry(uv_timer_t *timer);
+static void on_nng_dial_retry(uv_timer_t *timer);
 
-static int attempt(struct mu__nng_out *out)
+static int begin_nng_dial(struct mu__nng_out *out)
 {
     int rv = 0;
 
@@ -39,17 +39,17 @@ static int attempt(struct mu__nng_out *out)
 
 static void retry_later(struct mu__nng_out *out)
 {
-    (void)uv_timer_start(&out->timer, on_retry, out->backoff_ms, 0);
+    (void)uv_timer_start(&out->timer, on_nng_dial_retry, out->backoff_ms, 0);
     out->backoff_ms *= 2;
     if (out->backoff_ms > BACKOFF_MAX_MS)
         out->backoff_ms = BACKOFF_MAX_MS;
 }
 
-static void on_retry(uv_timer_t *timer)
+static void on_nng_dial_retry(uv_timer_t *timer)
 {
     struct mu__nng_out *out = timer->data;
 
-    if (attempt(out) != 0)
+    if (begin_nng_dial(out) != 0)
         retry_later(out);
 }
 
@@ -77,7 +77,7 @@ int mu__nng_dial(struct mu__wire *door, uint32_t number, const char *url)
     (void)uv_timer_init(wire->loop, &out->timer);
     out->timer.data = out;
     mu__wire_nng_hold(wire);
-    rv = attempt(out);
+    rv = begin_nng_dial(out);
     if (rv != 0)
         mu__nng_out_hangup(wire, number);
     return rv;
@@ -85,7 +85,7 @@ int mu__nng_dial(struct mu__wire *door, uint32_t number, const char *url)
 
 /* ---- hanging up ---- */
 
-static void on_timer_closed(uv_handle_t *handle)
+static void on_nng_dial_timer_closed(uv_handle_t *handle)
 {
     struct mu__nng_out *out = handle->data;
     struct mu__wire_nng *wire = out->wire;
@@ -102,7 +102,7 @@ void mu__nng_out_hangup(struct mu__wire_nng *wire, uint32_t number)
         return;
     if (out->dialer != NULL)
         mu__nng_dialer_retire(out->dialer);
-    uv_close((uv_handle_t *)&out->timer, on_timer_closed);
+    uv_close((uv_handle_t *)&out->timer, on_nng_dial_timer_closed);
 }
 
 void mu__nng_out_hangup_all(struct mu__wire_nng *wire)
@@ -112,7 +112,7 @@ void mu__nng_out_hangup_all(struct mu__wire_nng *wire)
             mu__nng_out_hangup(wire, (uint32_t)wire->out.outs.entries[i].key);
 }
 
-static void end(struct mu__nng_out *out, const char *reason)
+static void end_dialled(struct mu__nng_out *out, const char *reason)
 {
     struct mu__wire_nng *wire = out->wire;
     uint32_t number = out->number;
@@ -124,23 +124,23 @@ static void end(struct mu__nng_out *out, const char *reason)
 
 /* ---- sending ---- */
 
-static int give(const struct mu__nng_dialer *dialer, nng_msg *message)
+static int send_to_dialled(const struct mu__nng_dialer *dialer, nng_msg *message)
 {
     return mu__nng_pipe_send(dialer->wire->news_of, dialer->pipe, dialer->socket,
                              message);
 }
 
-static void on_writable(uv_poll_t *poll, int status, int happened);
+static void on_dialled_writable(uv_poll_t *poll, int status, int happened);
 
 /* Takes the message if 0 is returned. One message is nng's, and one waits here; so the
  * next is made while the first goes out. */
-static int give_or_keep(struct mu__nng_dialer *dialer, nng_msg *message)
+static int send_or_keep(struct mu__nng_dialer *dialer, nng_msg *message)
 {
-    int rv = give(dialer, message);
+    int rv = send_to_dialled(dialer, message);
 
     if (rv == 0)
         return 0;
-    if (rv == NNG_ECLOSED || !mu__nng_dialer_poll_send(dialer, on_writable)) {
+    if (rv == NNG_ECLOSED || !mu__nng_dialer_poll_send(dialer, on_dialled_writable)) {
         nng_msg_free(message);
         return rv == NNG_ECLOSED ? -MU_EUNAVAILABLE : -MU_ENOMEM;
     }
@@ -159,11 +159,11 @@ static void send_note(struct mu__nng_dialer *dialer)
         return;
     mu__sp_say(&dialer->taken, &preface);
     message = mu__nng_message_of(NULL, &preface);
-    if (message == NULL || give_or_keep(dialer, message) == -MU_ENOMEM)
-        end(dialer->out, "out of memory");
+    if (message == NULL || send_or_keep(dialer, message) == -MU_ENOMEM)
+        end_dialled(dialer->out, "out of memory");
 }
 
-static void on_writable(uv_poll_t *poll, int status, int happened)
+static void on_dialled_writable(uv_poll_t *poll, int status, int happened)
 {
     struct mu__nng_dialer *dialer = poll->data;
     struct mu__wire_nng *wire = dialer->wire;
@@ -171,7 +171,7 @@ static void on_writable(uv_poll_t *poll, int status, int happened)
 
     (void)status;
     (void)happened;
-    if (dialer->pending != NULL && give(dialer, dialer->pending) != 0)
+    if (dialer->pending != NULL && send_to_dialled(dialer, dialer->pending) != 0)
         return;
     dialer->pending = NULL;
     (void)uv_poll_stop(poll);
@@ -203,7 +203,7 @@ int mu__nng_out_send(struct mu__wire_nng *wire, uint32_t number, struct mu__buf 
     message = mu__nng_message_of(frame, &preface);
     if (message == NULL)
         return -MU_ENOMEM;
-    rv = give_or_keep(out->dialer, message);
+    rv = send_or_keep(out->dialer, message);
     if (rv == 0)
         mu__buf_unref(frame);
     return rv;
@@ -212,7 +212,7 @@ int mu__nng_out_send(struct mu__wire_nng *wire, uint32_t number, struct mu__buf 
 /* ---- receiving ---- */
 
 /* False: a pause is wanted, or the connection has ended. */
-static bool deliver(struct mu__nng_dialer *dialer, nng_msg *message)
+static bool deliver_dialled(struct mu__nng_dialer *dialer, nng_msg *message)
 {
     struct mu__wire_nng *wire = dialer->wire;
     struct mu__sp_preface preface;
@@ -221,7 +221,7 @@ static bool deliver(struct mu__nng_dialer *dialer, nng_msg *message)
 
     if (!mu__nng_take_preface(message, &preface)) {
         nng_msg_free(message);
-        end(dialer->out, "it sent bytes that are no message");
+        end_dialled(dialer->out, "it sent bytes that are no message");
         return false;
     }
     mu__sp_take(&dialer->taken, &preface, nng_msg_len(message));
@@ -231,7 +231,7 @@ static bool deliver(struct mu__nng_dialer *dialer, nng_msg *message)
     }
     frame = mu__nng_frame_of(message);
     if (frame == NULL) {
-        end(dialer->out, "out of memory for its frame");
+        end_dialled(dialer->out, "out of memory for its frame");
         return false;
     }
     wire->news = true;
@@ -242,7 +242,7 @@ static bool deliver(struct mu__nng_dialer *dialer, nng_msg *message)
     return more && dialer->out != NULL;
 }
 
-static void on_readable(uv_poll_t *poll, int status, int happened)
+static void on_dialled_readable(uv_poll_t *poll, int status, int happened)
 {
     struct mu__nng_dialer *dialer = poll->data;
 
@@ -252,17 +252,17 @@ static void on_readable(uv_poll_t *poll, int status, int happened)
         nng_msg *message;
 
         if (nng_recvmsg(dialer->socket, &message, NNG_FLAG_NONBLOCK) != 0 ||
-            !deliver(dialer, message))
+            !deliver_dialled(dialer, message))
             return; /* the descriptor tells of the rest in the next iteration */
     }
 }
 
 /* ---- news ---- */
 
-static void lose(struct mu__nng_out *out)
+static void lose_dialled(struct mu__nng_out *out)
 {
     if (out->is_up) {
-        end(out, "connection lost");
+        end_dialled(out, "connection lost");
         return;
     }
     mu__nng_dialer_retire(out->dialer);
@@ -270,7 +270,7 @@ static void lose(struct mu__nng_out *out)
     retry_later(out);
 }
 
-static void come_up(struct mu__nng_out *out, uint32_t pipe)
+static void bring_dialled_up(struct mu__nng_out *out, uint32_t pipe)
 {
     struct mu__wire_nng *wire = out->wire;
     struct mu__nng_dialer *dialer = out->dialer;
@@ -280,10 +280,10 @@ static void come_up(struct mu__nng_out *out, uint32_t pipe)
     (void)nng_dialer_set_ms(dialer->nng, NNG_OPT_RECONNMAXT, MU__NNG_RECONNECT_NEVER_MS);
     out->is_up = true;
     wire->news = true;
-    if (mu__nng_dialer_poll_receive(dialer, on_readable))
+    if (mu__nng_dialer_poll_receive(dialer, on_dialled_readable))
         wire->events.up(wire->owner, out->number);
     else
-        end(out, "out of memory");
+        end_dialled(out, "out of memory");
 }
 
 void mu__nng_out_event(struct mu__wire_nng *wire, const struct mu__nng_event *event)
@@ -295,9 +295,9 @@ void mu__nng_out_event(struct mu__wire_nng *wire, const struct mu__nng_event *ev
     if (dialer->out == NULL && !event->ended)
         mu__nng_pipe_end(wire->news_of, event->pipe);
     else if (dialer->out != NULL && event->ended)
-        lose(dialer->out);
+        lose_dialled(dialer->out);
     else if (dialer->out != NULL)
-        come_up(dialer->out, event->pipe);
+        bring_dialled_up(dialer->out, event->pipe);
 }
 
 /* ---- what is known ---- */

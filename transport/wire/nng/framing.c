@@ -18,7 +18,7 @@ struct nng_frame {
     nng_msg *message;
 };
 
-static void release_frame(struct mu__buf *buf)
+static void release_nng_frame(struct mu__buf *buf)
 {
     mu__buf_cut_splices(buf, 0);
     mu__block_put(buf);
@@ -43,12 +43,12 @@ struct mu__buf *mu__nng_frame_buffer(struct mu__wire *door, size_t capacity)
         .capacity = (uint32_t)capacity,
         .refs = 1,
         .splices = &frame->splices,
-        .release = release_frame,
+        .release = release_nng_frame,
     };
     return &frame->buf;
 }
 
-static uint8_t *copy(uint8_t *to, const uint8_t *from, size_t size)
+static uint8_t *copy_bytes_to(uint8_t *to, const uint8_t *from, size_t size)
 {
     if (size > 0)
         memcpy(to, from, size);
@@ -63,11 +63,11 @@ static void copy_frame(uint8_t *to, const struct mu__buf *frame)
     for (uint32_t i = 0; splices != NULL && i < splices->count; i++) {
         const struct mu__splice *splice = &splices->items[i];
 
-        to = copy(to, frame->data + done, splice->at - done);
-        to = copy(to, splice->data, splice->size);
+        to = copy_bytes_to(to, frame->data + done, splice->at - done);
+        to = copy_bytes_to(to, splice->data, splice->size);
         done = splice->at;
     }
-    (void)copy(to, frame->data + done, frame->size - done);
+    (void)copy_bytes_to(to, frame->data + done, frame->size - done);
 }
 
 nng_msg *mu__nng_message_of(const struct mu__buf *frame,
@@ -107,13 +107,13 @@ static void release_received(struct mu__buf *buf)
 }
 
 /* Frames are aligned to 16 bytes; what nng has elsewhere is copied. */
-static struct mu__buf *copy_of(nng_msg *message)
+static struct mu__buf *copy_nng_message(nng_msg *message)
 {
     uint32_t size = (uint32_t)nng_msg_len(message);
     struct mu__buf *frame = mu__buf_new(size);
 
     if (frame != NULL) {
-        (void)copy(frame->data, nng_msg_body(message), size);
+        (void)copy_bytes_to(frame->data, nng_msg_body(message), size);
         frame->size = size;
     }
     nng_msg_free(message);
@@ -127,7 +127,7 @@ struct mu__buf *mu__nng_frame_of(nng_msg *message)
     struct nng_frame *received;
 
     if ((uintptr_t)data % 16 != 0 || data == NULL)
-        return copy_of(message);
+        return copy_nng_message(message);
     received = mu__block_get(sizeof *received);
     if (received == NULL) {
         nng_msg_free(message);

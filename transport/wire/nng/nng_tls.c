@@ -14,7 +14,7 @@ struct mu__nng_tls {
     char *key;
 };
 
-static int refuse(int status, mu_error *ret_error)
+static int refuse_nng_tls(int status, mu_error *ret_error)
 {
     if (status == NNG_ENOMEM)
         return mu_error_set(ret_error, -MU_ENOMEM, "no memory for TLS");
@@ -27,8 +27,8 @@ static int refuse(int status, mu_error *ret_error)
                         nng_tls_engine_description(), nng_strerror(status));
 }
 
-static int make(const struct mu__nng_tls *tls, nng_tls_mode mode,
-                nng_tls_config **ret_config)
+static int make_nng_config(const struct mu__nng_tls *tls, nng_tls_mode mode,
+                           nng_tls_config **ret_config)
 {
     nng_tls_config *config;
     int rv = nng_tls_config_alloc(&config, mode);
@@ -53,7 +53,7 @@ static int make_listening(struct mu__nng_tls *tls, const struct mu__tls_pem *pem
     tls->key = strdup(pem->key == NULL ? pem->certificate : pem->key);
     if (tls->ca == NULL || tls->certificate == NULL || tls->key == NULL)
         return NNG_ENOMEM;
-    return make(tls, NNG_TLS_MODE_SERVER, &tls->listens);
+    return make_nng_config(tls, NNG_TLS_MODE_SERVER, &tls->listens);
 }
 
 int mu__nng_tls_new(const struct mu__tls_pem *pem, mu_error *ret_error,
@@ -64,7 +64,7 @@ int mu__nng_tls_new(const struct mu__tls_pem *pem, mu_error *ret_error,
 
     if (rv != 0) {
         mu__nng_tls_free(tls);
-        return refuse(rv, ret_error);
+        return refuse_nng_tls(rv, ret_error);
     }
     *ret_tls = tls;
     return 0;
@@ -137,7 +137,7 @@ int mu__nng_tls_dial(const struct mu__nng_tls *tls, const char *url, nng_dialer 
 
     if (!mu__nng_tls_is(url))
         return 0;
-    rv = make(tls, NNG_TLS_MODE_CLIENT, &config);
+    rv = make_nng_config(tls, NNG_TLS_MODE_CLIENT, &config);
     if (rv == 0 && must_name_host() && mu__url_parse_any(url, true, &parsed) == NULL)
         rv = nng_tls_config_server_name(config, parsed.host);
     if (rv == 0)

@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-static nng_stat *child(nng_stat *parent, const char *name)
+static nng_stat *find_child_stat(nng_stat *parent, const char *name)
 {
     nng_stat *stat = nng_stat_child(parent);
 
@@ -15,7 +15,7 @@ static nng_stat *child(nng_stat *parent, const char *name)
 
 static bool is_dialer(nng_stat *stat, int id)
 {
-    nng_stat *number = child(stat, "id");
+    nng_stat *number = find_child_stat(stat, "id");
 
     return strcmp(nng_stat_name(stat), "dialer") == 0 && number != NULL &&
            nng_stat_value(number) == (uint64_t)id;
@@ -57,7 +57,7 @@ const char *mu__nng_dialer_why(const struct mu__nng_dialer *own)
         return words;
     dialer = find_dialer(all, nng_dialer_id(own->nng));
     for (size_t i = 0; dialer != NULL && i < sizeof rows / sizeof rows[0]; i++) {
-        nng_stat *counter = child(dialer, rows[i].counter);
+        nng_stat *counter = find_child_stat(dialer, rows[i].counter);
 
         if (counter == NULL || nng_stat_value(counter) == 0)
             continue;

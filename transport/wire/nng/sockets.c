@@ -54,14 +54,14 @@ void mu__wire_nng_drop_hold(struct mu__wire_nng *wire)
         closed(arg);
 }
 
-static void on_closed(uv_handle_t *handle)
+static void on_nng_handle_closed(uv_handle_t *handle)
 {
     mu__wire_nng_drop_hold(handle->data);
 }
 
 /* ---- events ---- */
 
-static void end_burst(struct mu__wire_nng *wire)
+static void end_nng_burst(struct mu__wire_nng *wire)
 {
     if (!wire->news || wire->closing)
         return;
@@ -70,24 +70,24 @@ static void end_burst(struct mu__wire_nng *wire)
     wire->events.burst_end(wire->owner);
 }
 
-static void on_before_poll(uv_prepare_t *prepare)
+static void on_nng_before_poll(uv_prepare_t *prepare)
 {
-    end_burst(prepare->data);
+    end_nng_burst(prepare->data);
 }
 
-static void on_after_poll(uv_check_t *check)
+static void on_nng_after_poll(uv_check_t *check)
 {
-    end_burst(check->data);
+    end_nng_burst(check->data);
 }
 
-static void on_readable(uv_poll_t *poll, int status, int happened)
+static void on_nng_readable(uv_poll_t *poll, int status, int happened)
 {
     (void)status;
     (void)happened;
     mu__nng_receive(poll->data);
 }
 
-static void on_wake(uv_async_t *wake)
+static void on_nng_wake(uv_async_t *wake)
 {
     struct mu__wire_nng *wire = wake->data;
     struct mu__nng_event event;
@@ -117,7 +117,7 @@ void mu__wire_nng_rest(struct mu__wire_nng *wire)
 
 /* ---- listening ---- */
 
-static int refuse(const char *url, int status, mu_error *ret_error)
+static int refuse_nng_listen(const char *url, int status, mu_error *ret_error)
 {
     static const struct {
         int status;
@@ -177,8 +177,8 @@ static bool needs_search(const struct mu__url *url)
 /* A socket of our own listens there first, for a moment: so names are looked up, a free
  * port is found, and refusals are worded as on the libuv wire. Not for an address that
  * peers may know already, for they would connect to it. */
-static int find_address(const char *bind_url, const struct mu__url *url,
-                        mu_error *ret_error, struct listen_address *address)
+static int find_listen_address(const char *bind_url, const struct mu__url *url,
+                               mu_error *ret_error, struct listen_address *address)
 {
     struct mu__listening listening;
     char plain[MU__NNG_URL_BYTES];
@@ -240,14 +240,14 @@ static int listen_somewhere(struct mu__wire_nng *wire, const char *bind_url,
                             "tls_certificate and tls_private_key",
                             bind_url);
     for (int i = 0; i < LISTEN_TRIES && rv == NNG_EADDRINUSE; i++) {
-        int code = find_address(bind_url, &url, ret_error, &address);
+        int code = find_listen_address(bind_url, &url, ret_error, &address);
 
         if (code != 0)
             return code;
         rv = listen_at(wire, &address);
     }
     if (rv != 0)
-        return refuse(bind_url, rv, ret_error);
+        return refuse_nng_listen(bind_url, rv, ret_error);
     (void)snprintf(wire->text, sizeof wire->text, "%s", address.text);
     if (url.ipc)
         (void)snprintf(wire->path, sizeof wire->path, "%s", url.path);
@@ -256,7 +256,7 @@ static int listen_somewhere(struct mu__wire_nng *wire, const char *bind_url,
 
 /* ---- opening ---- */
 
-static void hangup(struct mu__wire *door, uint32_t number)
+static void hangup_nng(struct mu__wire *door, uint32_t number)
 {
     struct mu__wire_nng *wire = (struct mu__wire_nng *)door;
 
@@ -274,14 +274,15 @@ static int send_frame(struct mu__wire *door, uint32_t number, struct mu__buf *fr
                                         : mu__nng_out_send(wire, number, frame);
 }
 
-static void member(struct mu__wire *door, uint32_t number)
+static void note_nng_member(struct mu__wire *door, uint32_t number)
 {
     if (mu__wire_is_accepted(number))
         mu__nng_in_member((struct mu__wire_nng *)door, number);
 }
 
 /* nng has checked that the CA has signed its certificate, and says no more of it. */
-static void proof(struct mu__wire *door, uint32_t number, struct mu__proof *ret_proof)
+static void get_nng_proof(struct mu__wire *door, uint32_t number,
+                          struct mu__proof *ret_proof)
 {
     struct mu__wire_nng *wire = (struct mu__wire_nng *)door;
     bool is_secured = mu__wire_is_accepted(number)
@@ -291,7 +292,8 @@ static void proof(struct mu__wire *door, uint32_t number, struct mu__proof *ret_
     *ret_proof = (struct mu__proof){.right = is_secured ? MU__RIGHT_TASK : MU__RIGHT_ALL};
 }
 
-static void peer(struct mu__wire *door, uint32_t number, char *ret_address, size_t size)
+static void get_nng_peer(struct mu__wire *door, uint32_t number, char *ret_address,
+                         size_t size)
 {
     struct mu__wire_nng *wire = (struct mu__wire_nng *)door;
     const nng_pipe pipe = {mu__wire_is_accepted(number) ? mu__nng_in_pipe(wire, number)
@@ -320,11 +322,11 @@ static const struct mu__wire_ops ops = {
     .splices = true,
     .buffer = mu__nng_frame_buffer,
     .dial = mu__nng_dial,
-    .hangup = hangup,
+    .hangup = hangup_nng,
     .send = send_frame,
-    .member = member,
-    .proof = proof,
-    .peer = peer,
+    .member = note_nng_member,
+    .proof = get_nng_proof,
+    .peer = get_nng_peer,
     .last_error = mu__nng_last_error,
 };
 
@@ -342,8 +344,8 @@ int mu__nng_open(int (*open)(nng_socket *socket), nng_socket *ret_socket)
     return rv;
 }
 
-static struct mu__wire_nng *wire_new(uv_loop_t *loop,
-                                     const struct mu__wire_events *events, void *owner)
+static struct mu__wire_nng *
+nng_wire_new(uv_loop_t *loop, const struct mu__wire_events *events, void *owner)
 {
     struct mu__wire_nng *wire = calloc(1, sizeof *wire);
 
@@ -354,7 +356,7 @@ static struct mu__wire_nng *wire_new(uv_loop_t *loop,
     wire->events = *events;
     wire->owner = owner;
     wire->news_of = mu__nng_news_new(&wire->wake);
-    if (wire->news_of == NULL || uv_async_init(loop, &wire->wake, on_wake) != 0) {
+    if (wire->news_of == NULL || uv_async_init(loop, &wire->wake, on_nng_wake) != 0) {
         if (wire->news_of != NULL)
             mu__nng_news_drop(wire->news_of);
         free(wire);
@@ -390,7 +392,7 @@ static int poll_socket(struct mu__wire_nng *wire)
     wire->in.readable.data = wire;
     if (uv_poll_init(wire->loop, &wire->in.writable, fds[1]) != 0) {
         mu__wire_nng_hold(wire);
-        uv_close((uv_handle_t *)&wire->in.readable, on_closed);
+        uv_close((uv_handle_t *)&wire->in.readable, on_nng_handle_closed);
         return -MU_ENOMEM;
     }
     wire->in.writable.data = wire;
@@ -414,18 +416,19 @@ static int begin_listening(struct mu__wire_nng *wire, const char *bind_url,
         return mu_error_set(ret_error, -MU_ENOMEM, "no memory for a wire");
     rv = listen_somewhere(wire, bind_url, ret_error);
     if (rv == 0)
-        (void)uv_poll_start(&wire->in.readable, UV_READABLE, on_readable);
+        (void)uv_poll_start(&wire->in.readable, UV_READABLE, on_nng_readable);
     return rv;
 }
 
-static int begin(struct mu__wire_nng *wire, const char *bind_url, mu_error *ret_error)
+static int begin_nng_wire(struct mu__wire_nng *wire, const char *bind_url,
+                          mu_error *ret_error)
 {
     int rv = bind_url == NULL ? 0 : begin_listening(wire, bind_url, ret_error);
 
     if (rv != 0)
         return rv;
-    (void)uv_prepare_start(&wire->before_poll, on_before_poll);
-    (void)uv_check_start(&wire->after_poll, on_after_poll);
+    (void)uv_prepare_start(&wire->before_poll, on_nng_before_poll);
+    (void)uv_check_start(&wire->after_poll, on_nng_after_poll);
     return 0;
 }
 
@@ -433,14 +436,14 @@ int mu__wire_nng_open(uv_loop_t *loop, const char *bind_url,
                       const struct mu__tls_pem *pem, const struct mu__wire_events *events,
                       void *owner, mu_error *ret_error, struct mu__wire_nng **ret_wire)
 {
-    struct mu__wire_nng *wire = wire_new(loop, events, owner);
+    struct mu__wire_nng *wire = nng_wire_new(loop, events, owner);
     int rv;
 
     if (wire == NULL)
         return mu_error_set(ret_error, -MU_ENOMEM, "no memory for a wire");
     rv = pem == NULL ? 0 : mu__nng_tls_new(pem, ret_error, &wire->tls);
     if (rv == 0)
-        rv = begin(wire, bind_url, ret_error);
+        rv = begin_nng_wire(wire, bind_url, ret_error);
     if (rv != 0)
         mu__wire_nng_close(wire, NULL, NULL);
     else
@@ -476,14 +479,14 @@ void mu__wire_nng_close(struct mu__wire_nng *wire, void (*closed)(void *arg), vo
     mu__nng_out_hangup_all(wire);
     mu__nng_dialers_close(wire, closer);
     if (wire->in.has_polls) {
-        uv_close((uv_handle_t *)&wire->in.readable, on_closed);
-        uv_close((uv_handle_t *)&wire->in.writable, on_closed);
+        uv_close((uv_handle_t *)&wire->in.readable, on_nng_handle_closed);
+        uv_close((uv_handle_t *)&wire->in.writable, on_nng_handle_closed);
     }
-    uv_close((uv_handle_t *)&wire->wake, on_closed);
-    uv_close((uv_handle_t *)&wire->before_poll, on_closed);
-    uv_close((uv_handle_t *)&wire->after_poll, on_closed);
-    uv_close((uv_handle_t *)&wire->rest, on_closed);
-    uv_close((uv_handle_t *)&wire->in.sweep, on_closed);
+    uv_close((uv_handle_t *)&wire->wake, on_nng_handle_closed);
+    uv_close((uv_handle_t *)&wire->before_poll, on_nng_handle_closed);
+    uv_close((uv_handle_t *)&wire->after_poll, on_nng_handle_closed);
+    uv_close((uv_handle_t *)&wire->rest, on_nng_handle_closed);
+    uv_close((uv_handle_t *)&wire->in.sweep, on_nng_handle_closed);
     mu__wire_nng_hold(wire);
     if (closer == NULL || !mu__nng_closer_start(closer, wire->loop, MU__NNG_CLOSE_MS,
                                                 on_sockets_closed, wire))

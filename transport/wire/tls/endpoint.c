@@ -31,7 +31,7 @@ static int on_bio_read(BIO *bio, char *out, int size)
 }
 
 /* Room for `size` more bytes of output. */
-static bool reserve(struct mu__tls *tls, size_t size)
+static bool reserve_tls_output(struct mu__tls *tls, size_t size)
 {
     struct mu__buf *old = tls->output;
     size_t used = old == NULL ? 0 : old->size;
@@ -58,7 +58,7 @@ static int on_bio_write(BIO *bio, const char *data, int size)
     struct mu__tls *tls = BIO_get_data(bio);
 
     BIO_clear_retry_flags(bio);
-    if (!reserve(tls, (size_t)size))
+    if (!reserve_tls_output(tls, (size_t)size))
         return -1;
     memcpy(tls->output->data + tls->output->size, data, (size_t)size);
     tls->output->size += (uint32_t)size;
@@ -169,7 +169,7 @@ static const char *meaning_of(int reason)
     return NULL;
 }
 
-static void set_why(struct mu__tls *tls)
+static void set_tls_reason(struct mu__tls *tls)
 {
     unsigned long code = ERR_peek_error();
     const char *words = meaning_of(ERR_GET_REASON(code));
@@ -189,19 +189,19 @@ static void set_why(struct mu__tls *tls)
 
 /* To a peer that speaks without TLS, OpenSSL sends nothing. A node of muster knows an
  * alert (protocol_version) when it sees one, and can say what is wrong. */
-static void say_alert(struct mu__tls *tls)
+static void send_tls_alert(struct mu__tls *tls)
 {
     static const uint8_t alert[] = {0x15, 3, 3, 0, 2, 2, 70};
 
     if (tls->is_open || tls->output != NULL || !SSL_is_server(tls->ssl) ||
-        !reserve(tls, sizeof alert))
+        !reserve_tls_output(tls, sizeof alert))
         return;
     memcpy(tls->output->data, alert, sizeof alert);
     tls->output->size = sizeof alert;
 }
 
 /* Of what a call of OpenSSL returned: 0 when it only lacks input. */
-static int result_of(struct mu__tls *tls, int rv)
+static int get_tls_result(struct mu__tls *tls, int rv)
 {
     int error = SSL_get_error(tls->ssl, rv);
 
@@ -209,9 +209,9 @@ static int result_of(struct mu__tls *tls, int rv)
         return 0;
     if (error == SSL_ERROR_ZERO_RETURN)
         return -MU_ECANCELLED;
-    set_why(tls);
+    set_tls_reason(tls);
     tls->failed = true;
-    say_alert(tls);
+    send_tls_alert(tls);
     ERR_clear_error();
     return -MU_EPERMISSION;
 }
@@ -240,7 +240,7 @@ static void prove_by_key(struct mu__tls *tls)
     tls->failed = true;
 }
 
-static int shake(struct mu__tls *tls)
+static int do_tls_handshake(struct mu__tls *tls)
 {
     int rv;
 
@@ -251,7 +251,7 @@ static int shake(struct mu__tls *tls)
     ERR_clear_error();
     rv = SSL_do_handshake(tls->ssl);
     if (rv != 1)
-        return result_of(tls, rv);
+        return get_tls_result(tls, rv);
     if (tls->key.right == MU__RIGHT_NONE)
         prove_by_certificate(tls);
     else
@@ -262,7 +262,7 @@ static int shake(struct mu__tls *tls)
 
 int mu__tls_begin(struct mu__tls *tls)
 {
-    int rv = shake(tls);
+    int rv = do_tls_handshake(tls);
 
     return rv < 0 ? rv : 0;
 }
@@ -270,7 +270,7 @@ int mu__tls_begin(struct mu__tls *tls)
 /* ---- bytes ---- */
 
 /* What was not read, and `size` bytes of `data` behind it, in memory of its own. */
-static bool retain(struct mu__tls *tls, const void *data, size_t size)
+static bool retain_tls_input(struct mu__tls *tls, const void *data, size_t size)
 {
     uint8_t *retained = malloc(tls->input_size + size);
 
@@ -289,7 +289,7 @@ static bool retain(struct mu__tls *tls, const void *data, size_t size)
 bool mu__tls_receive(struct mu__tls *tls, const void *data, size_t size)
 {
     if (tls->input_size > 0)
-        return retain(tls, data, size);
+        return retain_tls_input(tls, data, size);
     tls->input = data;
     tls->input_size = size;
     return true;
@@ -297,18 +297,19 @@ bool mu__tls_receive(struct mu__tls *tls, const void *data, size_t size)
 
 bool mu__tls_keep_input(struct mu__tls *tls)
 {
-    return tls->input_size == 0 || tls->input == tls->retained || retain(tls, NULL, 0);
+    return tls->input_size == 0 || tls->input == tls->retained ||
+           retain_tls_input(tls, NULL, 0);
 }
 
 int mu__tls_read(struct mu__tls *tls, void *out, size_t size)
 {
-    int rv = shake(tls);
+    int rv = do_tls_handshake(tls);
 
     if (rv <= 0)
         return rv;
     ERR_clear_error();
     rv = SSL_read(tls->ssl, out, size > INT32_MAX ? INT32_MAX : (int)size);
-    return rv > 0 ? rv : result_of(tls, rv);
+    return rv > 0 ? rv : get_tls_result(tls, rv);
 }
 
 int mu__tls_write(struct mu__tls *tls, const void *data, size_t size)
@@ -319,13 +320,13 @@ int mu__tls_write(struct mu__tls *tls, const void *data, size_t size)
         return -MU_EPERMISSION;
     if (size == 0)
         return 0;
-    if (!reserve(tls, size + (size / RECORD_BYTES + 1) * RECORD_OVERHEAD))
+    if (!reserve_tls_output(tls, size + (size / RECORD_BYTES + 1) * RECORD_OVERHEAD))
         return -MU_ENOMEM;
     ERR_clear_error();
     rv = SSL_write(tls->ssl, data, (int)size);
     if (rv == (int)size)
         return 0;
-    rv = result_of(tls, rv);
+    rv = get_tls_result(tls, rv);
     return rv == 0 ? -MU_ENOMEM : rv;
 }
 

@@ -34,8 +34,8 @@ static bool read_hex(const char *text, size_t count, uint8_t *out)
 }
 
 /* HKDF-SHA256 of `key`, for the purpose that `info` names. */
-static int expand(const uint8_t key[MU__KEY_BYTES], const char *info, uint8_t *out,
-                  size_t size)
+static int expand_key(const uint8_t key[MU__KEY_BYTES], const char *info, uint8_t *out,
+                      size_t size)
 {
     static char digest[] = "SHA256";
     EVP_KDF *kdf = EVP_KDF_fetch(NULL, "HKDF", NULL);
@@ -64,7 +64,7 @@ static int set_fingerprint(struct mu__key *key, mu_error *ret_error)
 {
     uint8_t bytes[(MU__KEY_FINGERPRINT_BYTES - 1) / 2];
 
-    if (expand(key->bytes, "muster fingerprint", bytes, sizeof bytes) != 0)
+    if (expand_key(key->bytes, "muster fingerprint", bytes, sizeof bytes) != 0)
         return mu_error_set(ret_error, -MU_EINTERNAL,
                             "the fingerprint of a key cannot be computed");
     write_hex(bytes, sizeof bytes, key->fingerprint);
@@ -184,7 +184,7 @@ int mu__key_derive(const struct mu__key *key, enum mu__right right, mu_error *re
     *ret_key = *key;
     ret_key->right = right;
     (void)snprintf(info, sizeof info, "muster right %s", mu__right_name(right));
-    if (expand(key->bytes, info, ret_key->bytes, MU__KEY_BYTES) == 0)
+    if (expand_key(key->bytes, info, ret_key->bytes, MU__KEY_BYTES) == 0)
         return 0;
     mu__key_clear(ret_key);
     return mu_error_set(ret_error, -MU_EINTERNAL, "a key cannot be derived");

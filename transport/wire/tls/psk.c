@@ -37,7 +37,7 @@ int mu__tls_on_psk_use(SSL *ssl, const EVP_MD *md, const unsigned char **ret_id,
     return *ret_session != NULL;
 }
 
-static void refuse(struct mu__tls *tls, enum mu__right right, const char *fingerprint)
+static void refuse_psk(struct mu__tls *tls, enum mu__right right, const char *fingerprint)
 {
     (void)snprintf(tls->why, sizeof tls->why,
                    "it has the %s key %s, and this node the %s key %s; every node of a "
@@ -61,7 +61,7 @@ int mu__tls_on_psk_find(SSL *ssl, const unsigned char *id, size_t id_size,
         return 1;
     if (strcmp(fingerprint, tls->key.fingerprint) != 0 ||
         mu__key_derive(&tls->key, right, NULL, &key) != 0) {
-        refuse(tls, right, fingerprint);
+        refuse_psk(tls, right, fingerprint);
         return 1;
     }
     *ret_session = session_of(ssl, &key);

@@ -13,7 +13,8 @@ static const char ciphers[] = "TLS_AES_128_GCM_SHA256:TLS_CHACHA20_POLY1305_SHA2
  * times as long. */
 static const char groups[] = "X25519:P-256:P-384";
 
-static int fail(struct mu__tls_identity *identity, const char *what, mu_error *ret_error)
+static int fail_identity(struct mu__tls_identity *identity, const char *what,
+                         mu_error *ret_error)
 {
     unsigned long code = ERR_peek_last_error();
     const char *reason = ERR_reason_error_string(code);
@@ -73,7 +74,7 @@ int mu__tls_identity_of_key(const struct mu__key *key, mu_error *ret_error,
     struct mu__tls_identity *identity = identity_new();
 
     if (identity == NULL)
-        return fail(NULL, "no memory for a identity", ret_error);
+        return fail_identity(NULL, "no memory for a identity", ret_error);
     identity->key = *key;
     identity->right = key->right;
     SSL_CTX_set_psk_use_session_callback(identity->ssl, mu__tls_on_psk_use);
@@ -150,7 +151,7 @@ static bool use_chain(struct mu__tls_identity *identity, const char *text)
 }
 
 /* A key that asks for a passphrase has none here. */
-static int no_passphrase(char *buffer, int size, int writes, void *user)
+static int refuse_passphrase(char *buffer, int size, int writes, void *user)
 {
     (void)buffer;
     (void)size;
@@ -163,7 +164,7 @@ static bool use_private_key(SSL_CTX *ssl, const char *text)
 {
     BIO *bio = text_bio(text);
     EVP_PKEY *key =
-        bio == NULL ? NULL : PEM_read_bio_PrivateKey(bio, NULL, no_passphrase, NULL);
+        bio == NULL ? NULL : PEM_read_bio_PrivateKey(bio, NULL, refuse_passphrase, NULL);
     bool ok = key != NULL && SSL_CTX_use_PrivateKey(ssl, key) == 1 &&
               SSL_CTX_check_private_key(ssl) == 1;
 
@@ -178,17 +179,20 @@ int mu__tls_identity_of_pem(const struct mu__tls_pem *pem, mu_error *ret_error,
     struct mu__tls_identity *identity = identity_new();
 
     if (identity == NULL)
-        return fail(NULL, "no memory for a identity", ret_error);
+        return fail_identity(NULL, "no memory for a identity", ret_error);
     identity->any_task = pem->any_task;
     if (!use_ca(identity->ssl, pem->ca))
-        return fail(identity, "the CA's text has no certificate in PEM", ret_error);
+        return fail_identity(identity, "the CA's text has no certificate in PEM",
+                             ret_error);
     if (!use_chain(identity, pem->certificate))
-        return fail(identity, "this node's certificate cannot be read as PEM", ret_error);
+        return fail_identity(identity, "this node's certificate cannot be read as PEM",
+                             ret_error);
     if (!use_private_key(identity->ssl, pem->key == NULL ? pem->certificate : pem->key))
-        return fail(identity,
-                    "this node's private key cannot be read as PEM without a passphrase, "
-                    "or is not that of its certificate",
-                    ret_error);
+        return fail_identity(
+            identity,
+            "this node's private key cannot be read as PEM without a passphrase, "
+            "or is not that of its certificate",
+            ret_error);
     SSL_CTX_set_verify(identity->ssl, SSL_VERIFY_PEER | SSL_VERIFY_FAIL_IF_NO_PEER_CERT,
                        NULL);
     *ret_identity = identity;

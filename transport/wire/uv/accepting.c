@@ -78,9 +78,9 @@ static void source_of(const struct sockaddr *address, struct mu__source *ret_sou
 
 /* ---- those that wait ---- */
 
-static void on_sweep(uv_timer_t *timer);
+static void on_unproven_sweep(uv_timer_t *timer);
 
-static void sweep_later(struct mu__wire_uv *wire)
+static void schedule_unproven_sweep(struct mu__wire_uv *wire)
 {
     const struct mu__unproven_entry *oldest =
         mu__unproven_oldest(&wire->accepting.unproven);
@@ -90,11 +90,11 @@ static void sweep_later(struct mu__wire_uv *wire)
     if (oldest == NULL || uv_is_active((uv_handle_t *)&wire->accepting.sweep))
         return;
     due_ms = oldest->since_ms + MU__UNPROVEN_MS;
-    (void)uv_timer_start(&wire->accepting.sweep, on_sweep,
+    (void)uv_timer_start(&wire->accepting.sweep, on_unproven_sweep,
                          due_ms > now_ms ? due_ms - now_ms : 1, 0);
 }
 
-static void on_sweep(uv_timer_t *timer)
+static void on_unproven_sweep(uv_timer_t *timer)
 {
     struct mu__wire_uv *wire = timer->data;
     struct mu__unproven_entry *entry;
@@ -102,7 +102,7 @@ static void on_sweep(uv_timer_t *timer)
     while ((entry = mu__unproven_overdue(&wire->accepting.unproven,
                                          uv_now(wire->loop))) != NULL)
         mu__connection_end(entry, "it has not proven itself in time");
-    sweep_later(wire);
+    schedule_unproven_sweep(wire);
 }
 
 void mu__accepting_wait(struct mu__wire_uv *wire, struct mu__unproven_entry *entry,
@@ -114,7 +114,7 @@ void mu__accepting_wait(struct mu__wire_uv *wire, struct mu__unproven_entry *ent
     if (oldest != NULL)
         mu__connection_end(
             oldest, "too many others came that had not proven themselves either");
-    sweep_later(wire);
+    schedule_unproven_sweep(wire);
 }
 
 void mu__accepting_begin_session(struct mu__wire_uv *wire,
@@ -196,7 +196,7 @@ static bool has_descriptors(void)
 }
 
 /* How long to wait for room for one more connection; 0: there is room. */
-static uint64_t wait_for_room(struct mu__wire_uv *wire)
+static uint64_t get_accept_wait_ms(struct mu__wire_uv *wire)
 {
     struct mu__unproven_entry *oldest =
         mu__unproven_oldest(&wire->accepting.unproven);
@@ -220,7 +220,8 @@ static bool is_lack(int status)
     return status == EMFILE || status == ENFILE || status == ENOBUFS || status == ENOMEM;
 }
 
-static void refuse(struct mu__wire_uv *wire, int fd, const struct sockaddr *address)
+static void refuse_accepted(struct mu__wire_uv *wire, int fd,
+                            const struct sockaddr *address)
 {
     char words[MU__PEER_BYTES];
 
@@ -239,7 +240,7 @@ static bool accept_one(struct mu__wire_uv *wire)
     struct sockaddr *address = (struct sockaddr *)&storage;
     socklen_t size = sizeof storage;
     struct mu__source source;
-    uint64_t wait_ms = wait_for_room(wire);
+    uint64_t wait_ms = get_accept_wait_ms(wire);
     int fd;
 
     if (wait_ms > 0) {
@@ -256,7 +257,7 @@ static bool accept_one(struct mu__wire_uv *wire)
     if (mu__unproven_admits(&wire->accepting.unproven, &source, uv_now(wire->loop)))
         mu__connection_accept(wire, fd, &source);
     else
-        refuse(wire, fd, address);
+        refuse_accepted(wire, fd, address);
     return true;
 }
 
@@ -272,7 +273,7 @@ static void on_acceptable(uv_poll_t *poll, int status, int events)
 
 /* ---- life ---- */
 
-static void on_closed(uv_handle_t *handle)
+static void on_accepting_closed(uv_handle_t *handle)
 {
     mu__wire_uv_drop_hold(handle->data);
 }
@@ -307,8 +308,8 @@ void mu__accepting_close(struct mu__wire_uv *wire)
 
     if (accepting->fd < 0)
         return;
-    uv_close((uv_handle_t *)&accepting->poll, on_closed);
-    uv_close((uv_handle_t *)&accepting->pause, on_closed);
-    uv_close((uv_handle_t *)&accepting->sweep, on_closed);
+    uv_close((uv_handle_t *)&accepting->poll, on_accepting_closed);
+    uv_close((uv_handle_t *)&accepting->pause, on_accepting_closed);
+    uv_close((uv_handle_t *)&accepting->sweep, on_accepting_closed);
     (void)close(accepting->fd);
 }

@@ -24,7 +24,7 @@ void mu__connection_free(struct mu__connection *c)
     free(c);
 }
 
-static void on_closed(uv_handle_t *handle)
+static void on_connection_handle_closed(uv_handle_t *handle)
 {
     struct mu__connection *c = (struct mu__connection *)handle;
     struct mu__wire_uv *wire = c->wire;
@@ -42,7 +42,7 @@ void mu__connection_close(struct mu__connection *c)
     if (mu__wire_is_accepted(c->number))
         mu__unproven_remove(&c->wire->accepting.unproven, &c->unproven);
     mu__reading_forget(c);
-    uv_close(&c->stream.handle, on_closed);
+    uv_close(&c->stream.handle, on_connection_handle_closed);
 }
 
 /* Who only came and went is not worth a word: a health check, say. */
@@ -92,7 +92,7 @@ void mu__connection_close_all(struct mu__wire_uv *wire)
 
 /* ---- begins ---- */
 
-static void begin(struct mu__connection *c)
+static void begin_connection(struct mu__connection *c)
 {
     char why[MU__PEER_USER_BYTES];
 
@@ -132,7 +132,7 @@ void mu__connection_accept(struct mu__wire_uv *wire, int fd,
     } else if (mu__map_set(&wire->connections, c->number, c) != 0) {
         mu__connection_close(c);
     } else {
-        begin(c);
+        begin_connection(c);
     }
 }
 

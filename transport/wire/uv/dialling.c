@@ -32,7 +32,7 @@ struct mu__dialling {
     unsigned holds;
 };
 
-static void drop(struct mu__dialling *dialling)
+static void drop_dialling_hold(struct mu__dialling *dialling)
 {
     void (*closed)(void *arg) = dialling->events->closed;
     void *arg = dialling->arg;
@@ -43,9 +43,9 @@ static void drop(struct mu__dialling *dialling)
     closed(arg);
 }
 
-static void on_timer_closed(uv_handle_t *handle)
+static void on_dialling_timer_closed(uv_handle_t *handle)
 {
-    drop(handle->data);
+    drop_dialling_hold(handle->data);
 }
 
 /* ---- connections ---- */
@@ -55,7 +55,7 @@ static void on_connection_closed(uv_handle_t *handle)
     struct mu__dialling *dialling = handle->data;
 
     mu__connection_free((struct mu__connection *)handle);
-    drop(dialling);
+    drop_dialling_hold(dialling);
 }
 
 static void close_connection(struct mu__dial_try *try)
@@ -91,7 +91,7 @@ static struct mu__connection *connection_new(struct mu__dialling *dialling,
 /* ---- the end ---- */
 
 /* Its results can be read until the loop's next iteration. */
-static void end(struct mu__dialling *dialling)
+static void end_dialling(struct mu__dialling *dialling)
 {
     dialling->owner = NULL;
     for (unsigned i = 0; i < dialling->plan.count; i++)
@@ -99,18 +99,18 @@ static void end(struct mu__dialling *dialling)
     if (dialling->look_up != NULL)
         mu__blocking_job_drop(&dialling->look_up->job);
     dialling->look_up = NULL;
-    uv_close((uv_handle_t *)&dialling->timer, on_timer_closed);
+    uv_close((uv_handle_t *)&dialling->timer, on_dialling_timer_closed);
 }
 
-static void lose(struct mu__dialling *dialling)
+static void lose_dialling(struct mu__dialling *dialling)
 {
     void *owner = dialling->owner;
 
-    end(dialling);
+    end_dialling(dialling);
     dialling->events->lost(owner, dialling);
 }
 
-static void win(struct mu__dialling *dialling, struct mu__connection *connection)
+static void win_dialling(struct mu__dialling *dialling, struct mu__connection *connection)
 {
     struct mu__dial_try *try = &dialling->tries[connection->connecting.which];
     void *owner = dialling->owner;
@@ -123,48 +123,49 @@ static void win(struct mu__dialling *dialling, struct mu__connection *connection
     try->connection = NULL;
     try->state = MU__DIAL_GREETS;
     dialling->holds--;          /* the timer holds it still */
-    end(dialling);
+    end_dialling(dialling);
     dialling->events->won(owner, dialling, connection);
 }
 
 /* ---- failing ---- */
 
-static void go_on(struct mu__dialling *dialling);
+static void step_dialling(struct mu__dialling *dialling);
 
-static void note(struct mu__dial_try *try, enum mu__dial_state state, const char *why)
+static void note_dial_failure(struct mu__dial_try *try, enum mu__dial_state state,
+                              const char *why)
 {
     close_connection(try);
     try->state = state;
     try->why = why;
 }
 
-static void fail(struct mu__connection *connection, enum mu__dial_state state,
-                 const char *why)
+static void fail_dial_try(struct mu__connection *connection, enum mu__dial_state state,
+                          const char *why)
 {
     struct mu__dialling *dialling = connection->connecting.dialling;
     unsigned which = connection->connecting.which;
 
-    note(&dialling->tries[which], state, why);
+    note_dial_failure(&dialling->tries[which], state, why);
     mu__dial_plan_fail(&dialling->plan, which);
-    go_on(dialling);
+    step_dialling(dialling);
 }
 
-static void give_up(struct mu__dial_try *try)
+static void give_up_dial_try(struct mu__dial_try *try)
 {
     if (try->state == MU__DIAL_CONNECTED)
-        note(try, MU__DIAL_MUTE, "it is connected, and says nothing");
+        note_dial_failure(try, MU__DIAL_MUTE, "it is connected, and says nothing");
     else
-        note(try, MU__DIAL_SILENT, "the attempt to connect timed out");
+        note_dial_failure(try, MU__DIAL_SILENT, "the attempt to connect timed out");
 }
 
-static enum mu__dial_state state_of(int status)
+static enum mu__dial_state get_dial_state(int status)
 {
     if (status == UV_ECONNREFUSED || status == UV_ENOENT)
         return MU__DIAL_REFUSED;
     return status == UV_ETIMEDOUT ? MU__DIAL_SILENT : MU__DIAL_NO_WAY;
 }
 
-static const char *words_of(int status)
+static const char *get_dial_words(int status)
 {
     if (status == UV_ECONNREFUSED)
         return "connection refused";
@@ -177,7 +178,7 @@ static const char *words_of(int status)
 
 /* ---- the greeting ---- */
 
-static void on_alloc(uv_handle_t *handle, size_t suggested, uv_buf_t *buf)
+static void on_dial_alloc(uv_handle_t *handle, size_t suggested, uv_buf_t *buf)
 {
     struct mu__connection *connection = (struct mu__connection *)handle;
     struct mu__connecting *at = &connection->connecting;
@@ -191,7 +192,7 @@ static void on_alloc(uv_handle_t *handle, size_t suggested, uv_buf_t *buf)
 }
 
 /* Which protocol answers, if its first bytes are known ones. */
-static const char *why_other(const struct mu__connection *connection)
+static const char *describe_other_answer(const struct mu__connection *connection)
 {
     static const struct {
         const char *bytes;
@@ -213,7 +214,7 @@ static const char *why_other(const struct mu__connection *connection)
 }
 
 /* A node sends its greeting, which begins with a zero, and nothing else. */
-static void hear(struct mu__connection *connection, size_t size)
+static void take_greeting_bytes(struct mu__connection *connection, size_t size)
 {
     connection->connecting.heard_size += (unsigned)size;
     if (connection->connecting.heard_size < MU__SP_GREETING_BYTES &&
@@ -221,14 +222,14 @@ static void hear(struct mu__connection *connection, size_t size)
         return;
     if (connection->connecting.heard_size == MU__SP_GREETING_BYTES &&
         mu__sp_is_greeting(connection->connecting.heard, MU__SP_ACCEPTS))
-        win(connection->connecting.dialling, connection);
+        win_dialling(connection->connecting.dialling, connection);
     else
-        fail(connection, MU__DIAL_OTHER, why_other(connection));
+        fail_dial_try(connection, MU__DIAL_OTHER, describe_other_answer(connection));
 }
 
 /* ---- TLS ---- */
 
-static int say_greeting(struct mu__connection *connection);
+static int send_dial_greeting(struct mu__connection *connection);
 
 /* Of the session's own words a copy lives on with the attempt. */
 static void fail_secured(struct mu__connection *connection)
@@ -238,7 +239,7 @@ static void fail_secured(struct mu__connection *connection)
 
     (void)mu__tls_flush(connection->tls, &connection->stream.stream);
     (void)snprintf(try->words, sizeof try->words, "%s", mu__tls_why(connection->tls));
-    fail(connection, MU__DIAL_UNPROVEN, try->words);
+    fail_dial_try(connection, MU__DIAL_UNPROVEN, try->words);
 }
 
 /* Whether what came first is neither a record of TLS nor the greeting of a plain node. */
@@ -258,19 +259,19 @@ static bool is_other(struct mu__connection *connection, size_t size)
 }
 
 /* The greeting is said when the peer has proven itself; it greets when this node has. */
-static void hear_records(struct mu__connection *connection, size_t size)
+static void take_greeting_records(struct mu__connection *connection, size_t size)
 {
     bool was_open = mu__tls_is_open(connection->tls);
     unsigned heard = 0;
     int rv;
 
     if (is_other(connection, size)) {
-        fail(connection, MU__DIAL_OTHER, why_other(connection));
+        fail_dial_try(connection, MU__DIAL_OTHER, describe_other_answer(connection));
         return;
     }
     connection->connecting.has_answered = true;
     if (!mu__tls_receive(connection->tls, connection->connecting.records, size)) {
-        fail(connection, MU__DIAL_NO_WAY, "out of memory");
+        fail_dial_try(connection, MU__DIAL_NO_WAY, "out of memory");
         return;
     }
     do {
@@ -285,14 +286,14 @@ static void hear_records(struct mu__connection *connection, size_t size)
         return;
     }
     if ((!was_open && mu__tls_is_open(connection->tls) &&
-         say_greeting(connection) != 0) ||
+         send_dial_greeting(connection) != 0) ||
         mu__tls_flush(connection->tls, &connection->stream.stream) != 0 ||
         !mu__tls_keep_input(connection->tls)) {
-        fail(connection, MU__DIAL_NO_WAY, "out of memory");
+        fail_dial_try(connection, MU__DIAL_NO_WAY, "out of memory");
         return;
     }
     if (heard > 0)
-        hear(connection, heard);
+        take_greeting_bytes(connection, heard);
 }
 
 /* NULL, or why no session has begun. */
@@ -314,7 +315,7 @@ static const char *begin_tls(struct mu__connection *connection)
 
 /* ---- both ---- */
 
-static void on_read(uv_stream_t *stream, ssize_t size, const uv_buf_t *buf)
+static void on_dial_read(uv_stream_t *stream, ssize_t size, const uv_buf_t *buf)
 {
     struct mu__connection *connection = (struct mu__connection *)stream;
 
@@ -322,24 +323,25 @@ static void on_read(uv_stream_t *stream, ssize_t size, const uv_buf_t *buf)
     if (connection->connecting.dialling == NULL || size == 0)
         return;
     if (size < 0)
-        fail(connection, MU__DIAL_ENDED,
-             connection->tls != NULL && !mu__tls_is_open(connection->tls)
-                 ? "the connection broke during the handshake of TLS: what answers there "
-                   "is not muster, or speaks without TLS"
-                 : "the connection broke during the greeting");
+        fail_dial_try(
+            connection, MU__DIAL_ENDED,
+            connection->tls != NULL && !mu__tls_is_open(connection->tls)
+                ? "the connection broke during the handshake of TLS: what answers there "
+                  "is not muster, or speaks without TLS"
+                : "the connection broke during the greeting");
     else if (connection->tls != NULL)
-        hear_records(connection, (size_t)size);
+        take_greeting_records(connection, (size_t)size);
     else
-        hear(connection, (size_t)size);
+        take_greeting_bytes(connection, (size_t)size);
 }
 
-static void on_greeting_written(uv_write_t *request, int status)
+static void on_dial_greeting_written(uv_write_t *request, int status)
 {
     (void)request;
     (void)status;   /* the reading side sees a broken connection too */
 }
 
-static int say_greeting(struct mu__connection *connection)
+static int send_dial_greeting(struct mu__connection *connection)
 {
     uv_buf_t buf = uv_buf_init((char *)connection->greeting, sizeof connection->greeting);
 
@@ -348,7 +350,7 @@ static int say_greeting(struct mu__connection *connection)
         return mu__tls_write(connection->tls, connection->greeting,
                              sizeof connection->greeting);
     return uv_write(&connection->greeting_request, &connection->stream.stream, &buf, 1,
-                    on_greeting_written);
+                    on_dial_greeting_written);
 }
 
 /* Let the peer prove itself, where it has to, and greet. Not 0: it has failed. */
@@ -364,11 +366,11 @@ static int prove_and_greet(struct mu__connection *connection)
     } else if (dialling->tls != NULL) {
         why = begin_tls(connection);
     }
-    if (why == NULL && connection->tls == NULL && say_greeting(connection) != 0)
+    if (why == NULL && connection->tls == NULL && send_dial_greeting(connection) != 0)
         why = "out of memory";
     if (why == NULL)
         return 0;
-    fail(connection, MU__DIAL_NO_WAY, why);
+    fail_dial_try(connection, MU__DIAL_NO_WAY, why);
     return -MU_EPERMISSION;
 }
 
@@ -380,15 +382,15 @@ static void on_connected(uv_connect_t *request, int status)
     if (connection->connecting.dialling == NULL)
         return;
     if (status != 0) {
-        fail(connection, state_of(status), words_of(status));
+        fail_dial_try(connection, get_dial_state(status), get_dial_words(status));
         return;
     }
     at->dialling->tries[at->which].state = MU__DIAL_CONNECTED;
     if (!connection->connecting.dialling->url.ipc)
         (void)uv_tcp_nodelay(&connection->stream.tcp, 1);
     if (prove_and_greet(connection) == 0 &&
-        uv_read_start(&connection->stream.stream, on_alloc, on_read) != 0)
-        fail(connection, MU__DIAL_NO_WAY, "out of memory");
+        uv_read_start(&connection->stream.stream, on_dial_alloc, on_dial_read) != 0)
+        fail_dial_try(connection, MU__DIAL_NO_WAY, "out of memory");
 }
 
 /* ---- attempts ---- */
@@ -406,7 +408,7 @@ static int connect_to(struct mu__dialling *dialling, struct mu__dial_try *try)
     return 0;
 }
 
-static void begin(struct mu__dialling *dialling, unsigned which)
+static void begin_dial_try(struct mu__dialling *dialling, unsigned which)
 {
     struct mu__dial_try *try = &dialling->tries[which];
     int rv = UV_ENOMEM;
@@ -417,40 +419,42 @@ static void begin(struct mu__dialling *dialling, unsigned which)
         rv = connect_to(dialling, try);
     if (rv == 0)
         return;
-    note(try, state_of(rv), rv == UV_ENOMEM ? "out of memory" : words_of(rv));
+    note_dial_failure(try, get_dial_state(rv),
+                      rv == UV_ENOMEM ? "out of memory" : get_dial_words(rv));
     mu__dial_plan_fail(&dialling->plan, which);
 }
 
-static void on_timer(uv_timer_t *timer)
+static void on_dialling_timer(uv_timer_t *timer)
 {
-    go_on(timer->data);
+    step_dialling(timer->data);
 }
 
-static void go_on(struct mu__dialling *dialling)
+static void step_dialling(struct mu__dialling *dialling)
 {
     uint64_t now_ms = uv_now(dialling->timer.loop);
     struct mu__dial_step step = mu__dial_plan_step(&dialling->plan, now_ms);
 
     while (step.move == MU__DIAL_BEGIN || step.move == MU__DIAL_GIVE_UP) {
         if (step.move == MU__DIAL_BEGIN)
-            begin(dialling, step.which);
+            begin_dial_try(dialling, step.which);
         else
-            give_up(&dialling->tries[step.which]);
+            give_up_dial_try(&dialling->tries[step.which]);
         step = mu__dial_plan_step(&dialling->plan, now_ms);
     }
     if (step.move == MU__DIAL_OVER)
-        lose(dialling);
+        lose_dialling(dialling);
     else
-        (void)uv_timer_start(&dialling->timer, on_timer, step.until_ms - now_ms, 0);
+        (void)uv_timer_start(&dialling->timer, on_dialling_timer, step.until_ms - now_ms,
+                             0);
 }
 
 /* ---- the name ---- */
 
 /* A path or a numeric address is tried without a look-up. */
-static void begin_one(struct mu__dialling *dialling)
+static void begin_single_try(struct mu__dialling *dialling)
 {
     mu__dial_plan_init(&dialling->plan, 1, dialling->timeout_ms);
-    go_on(dialling);
+    step_dialling(dialling);
 }
 
 static bool is_tried(const struct mu__dialling *dialling,
@@ -479,7 +483,7 @@ static void take_addresses(struct mu__dialling *dialling,
     mu__dial_plan_init(&dialling->plan, found->count, dialling->timeout_ms);
 }
 
-static void on_looked_up(struct mu__blocking_job *job)
+static void on_dialled_name_looked_up(struct mu__blocking_job *job)
 {
     struct mu__look_up_job *look_up = (struct mu__look_up_job *)job;
     struct mu__dialling *dialling = look_up->owner;
@@ -491,7 +495,7 @@ static void on_looked_up(struct mu__blocking_job *job)
     else
         dialling->no_name = gai_strerror(look_up->status);
     free(look_up);
-    go_on(dialling);
+    step_dialling(dialling);
 }
 
 static void on_look_up_timeout(uv_timer_t *timer)
@@ -499,18 +503,18 @@ static void on_look_up_timeout(uv_timer_t *timer)
     struct mu__dialling *dialling = timer->data;
 
     dialling->no_name = "the name server does not answer";
-    lose(dialling);
+    lose_dialling(dialling);
 }
 
-static void look_up(struct mu__dialling *dialling)
+static void look_up_dialled_name(struct mu__dialling *dialling)
 {
     struct mu__look_up_job *begun = mu__look_up_job_new(
-        dialling->url.host, dialling->url.port, on_looked_up, dialling);
+        dialling->url.host, dialling->url.port, on_dialled_name_looked_up, dialling);
 
     if (begun == NULL || mu__blocking_start(dialling->blocking_jobs, &begun->job) != 0) {
         dialling->no_name = begun == NULL ? "out of memory" : "no thread for a look-up";
         free(begun);
-        lose(dialling);
+        lose_dialling(dialling);
         return;
     }
     dialling->look_up = begun;
@@ -518,7 +522,7 @@ static void look_up(struct mu__dialling *dialling)
 }
 
 /* Numeric addresses need no look-up, which would start a thread. */
-static void on_start(uv_timer_t *timer)
+static void on_dialling_start(uv_timer_t *timer)
 {
     struct mu__dialling *dialling = timer->data;
     struct mu__dial_try *try = &dialling->tries[0];
@@ -526,9 +530,9 @@ static void on_start(uv_timer_t *timer)
 
     if (url->ipc || uv_ip4_addr(url->host, url->port, &try->address.v4) == 0 ||
         uv_ip6_addr(url->host, url->port, &try->address.v6) == 0)
-        begin_one(dialling);
+        begin_single_try(dialling);
     else
-        look_up(dialling);
+        look_up_dialled_name(dialling);
 }
 
 /* ---- interface ---- */
@@ -567,14 +571,14 @@ int mu__dialling_start(const struct mu__dial_request *request,
     (void)uv_timer_init(request->loop, &dialling->timer);
     dialling->timer.data = dialling;
     dialling->holds = 1;        /* the timer's */
-    (void)uv_timer_start(&dialling->timer, on_start, 0, 0);
+    (void)uv_timer_start(&dialling->timer, on_dialling_start, 0, 0);
     *ret_dialling = dialling;
     return 0;
 }
 
 void mu__dialling_cancel(struct mu__dialling *dialling)
 {
-    end(dialling);
+    end_dialling(dialling);
 }
 
 const struct mu__dial_try *mu__dialling_tries(const struct mu__dialling *dialling,

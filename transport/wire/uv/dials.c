@@ -57,25 +57,25 @@ void mu__dials_end_all(struct mu__wire_uv *wire)
 
 /* ---- attempts ---- */
 
-static void attempt(struct mu__dial *dial);
+static void begin_dial_round(struct mu__dial *dial);
 
-static void on_retry(uv_timer_t *timer)
+static void on_dial_retry(uv_timer_t *timer)
 {
-    attempt(timer->data);
+    begin_dial_round(timer->data);
 }
 
-static void fail(struct mu__dial *dial, const char *reason)
+static void fail_dial_round(struct mu__dial *dial, const char *reason)
 {
     free(dial->last_error);
     dial->last_error = reason == NULL ? NULL : strdup(reason);
-    (void)uv_timer_start(&dial->timer, on_retry, dial->backoff_ms, 0);
+    (void)uv_timer_start(&dial->timer, on_dial_retry, dial->backoff_ms, 0);
     dial->backoff_ms *= 2;
     if (dial->backoff_ms > BACKOFF_MAX_MS)
         dial->backoff_ms = BACKOFF_MAX_MS;
 }
 
-static void on_won(void *owner, const struct mu__dialling *dialling,
-                   struct mu__connection *connection)
+static void on_dial_won(void *owner, const struct mu__dialling *dialling,
+                        struct mu__connection *connection)
 {
     struct mu__dial *dial = owner;
     struct mu__wire_uv *wire = dial->wire;
@@ -89,7 +89,7 @@ static void on_won(void *owner, const struct mu__dialling *dialling,
     connection->is_ipc = dial->url.ipc;
     connection->is_secured = connection->tls != NULL;
     if (mu__connection_adopt(wire, connection, number) != 0) {
-        fail(dial, "out of memory");
+        fail_dial_round(dial, "out of memory");
         return;
     }
     (void)mu__dials_end(wire, number);
@@ -98,7 +98,7 @@ static void on_won(void *owner, const struct mu__dialling *dialling,
 }
 
 /* The reasons of several addresses, each with its address. */
-static void words_of(const struct mu__dialling *dialling, char *out)
+static void list_dial_reasons(const struct mu__dialling *dialling, char *out)
 {
     struct mu__dial_failure rows[MU__DIAL_ADDRESSES_MAX];
     char names[MU__DIAL_ADDRESSES_MAX][INET6_ADDRSTRLEN];
@@ -112,7 +112,7 @@ static void words_of(const struct mu__dialling *dialling, char *out)
     mu__dial_words(rows, count, out, ERROR_BYTES);
 }
 
-static void on_lost(void *owner, const struct mu__dialling *dialling)
+static void on_dial_lost(void *owner, const struct mu__dialling *dialling)
 {
     struct mu__dial *dial = owner;
     char words[ERROR_BYTES];
@@ -121,21 +121,22 @@ static void on_lost(void *owner, const struct mu__dialling *dialling)
 
     dial->dialling = NULL;
     if (count > 1)
-        words_of(dialling, words);
+        list_dial_reasons(dialling, words);
     else if (count == 0)
         (void)snprintf(words, sizeof words, "no such host (%s)",
                        mu__dialling_no_name(dialling));
-    fail(dial, count == 1 ? tries[0].why : words);
+    fail_dial_round(dial, count == 1 ? tries[0].why : words);
 }
 
-static void on_closed(void *wire)
+static void on_dial_round_closed(void *wire)
 {
     mu__wire_uv_drop_hold(wire);
 }
 
-static void attempt(struct mu__dial *dial)
+static void begin_dial_round(struct mu__dial *dial)
 {
-    static const struct mu__dialling_events events = {on_won, on_lost, on_closed};
+    static const struct mu__dialling_events events = {on_dial_won, on_dial_lost,
+                                                      on_dial_round_closed};
     const struct mu__dial_request request = {
         .loop = dial->wire->loop,
         .blocking_jobs = dial->wire->blocking_jobs,
@@ -149,7 +150,7 @@ static void attempt(struct mu__dial *dial)
     };
 
     if (mu__dialling_start(&request, &dial->dialling) != 0)
-        fail(dial, "out of memory");
+        fail_dial_round(dial, "out of memory");
     else
         mu__wire_uv_hold(dial->wire);
 }
@@ -179,7 +180,7 @@ int mu__dials_begin(struct mu__wire *door, uint32_t number, const char *url)
     (void)uv_timer_init(wire->loop, &dial->timer);
     dial->timer.data = dial;
     mu__wire_uv_hold(wire);
-    (void)uv_timer_start(&dial->timer, on_retry, 0, 0);
+    (void)uv_timer_start(&dial->timer, on_dial_retry, 0, 0);
     return 0;
 }
 

@@ -35,7 +35,7 @@ static const struct refusal {
 enum { REFUSALS = sizeof refusals / sizeof refusals[0] };
 
 /* The row of a status; REFUSALS: it has none. */
-static size_t row_of(int status)
+static size_t find_refusal_row(int status)
 {
     size_t row = 0;
 
@@ -45,10 +45,11 @@ static size_t row_of(int status)
 }
 
 /* `reason` is the text of the status, whose row has the code and the explanation. */
-static int refuse(const char *url, const char *reason, int status, mu_error *ret_error)
+static int refuse_listen(const char *url, const char *reason, int status,
+                         mu_error *ret_error)
 {
     static const struct refusal other = {0, -MU_EUNAVAILABLE, NULL};
-    size_t row = row_of(status);
+    size_t row = find_refusal_row(status);
     const struct refusal *refusal = row < REFUSALS ? &refusals[row] : &other;
     bool is_plain = refusal->words == NULL;
 
@@ -58,7 +59,7 @@ static int refuse(const char *url, const char *reason, int status, mu_error *ret
 
 int mu__listen_refused(const char *url, int status, mu_error *ret_error)
 {
-    return refuse(url, uv_strerror(status), status, ret_error);
+    return refuse_listen(url, uv_strerror(status), status, ret_error);
 }
 
 /* ---- tcp ---- */
@@ -133,12 +134,14 @@ struct attempts {
     char names[MU__ADDRESSES_MAX][INET6_ADDRSTRLEN];
 };
 
-static void note(struct attempts *attempts, const struct sockaddr *address, int status)
+static void note_listen_attempt(struct attempts *attempts, const struct sockaddr *address,
+                                int status)
 {
     char *name = attempts->names[attempts->count];
 
     (void)uv_ip_name(address, name, sizeof attempts->names[0]);
-    if (attempts->count == 0 || row_of(status) < row_of(attempts->status))
+    if (attempts->count == 0 ||
+        find_refusal_row(status) < find_refusal_row(attempts->status))
         attempts->status = status;
     attempts->rows[attempts->count++] =
         (struct mu__dial_failure){name, uv_strerror(status)};
@@ -150,7 +153,7 @@ static int refuse_all(const char *url, const struct attempts *attempts,
     char words[1024];
 
     mu__dial_words(attempts->rows, attempts->count, words, sizeof words);
-    return refuse(url, words, attempts->status, ret_error);
+    return refuse_listen(url, words, attempts->status, ret_error);
 }
 
 /* Addresses of other machines are skipped. One that is in use ends the search: tasks that
@@ -168,7 +171,7 @@ static int listen_at_any(const struct mu__addresses *addresses, int *ret_fd,
                                                         : sizeof(struct sockaddr_in),
                          ret_fd);
         if (rv != 0)
-            note(attempts, address, rv);
+            note_listen_attempt(attempts, address, rv);
     }
     return rv;
 }

@@ -32,22 +32,22 @@ struct attempt {
     uint64_t began_ms;
 };
 
-static void fill(struct probe_run *run);
+static void begin_attempts(struct probe_run *run);
 
-static void on_timer_closed(uv_handle_t *handle)
+static void on_probe_timer_closed(uv_handle_t *handle)
 {
     free(handle->data);
 }
 
 /* End an attempt, and begin others that wait. */
-static void conclude(struct attempt *attempt)
+static void conclude_attempt(struct attempt *attempt)
 {
     struct probe_run *run = attempt->run;
 
     attempt->probe->took_ms = (uint32_t)(uv_now(&run->loop) - attempt->began_ms);
-    uv_close((uv_handle_t *)&attempt->timer, on_timer_closed);
+    uv_close((uv_handle_t *)&attempt->timer, on_probe_timer_closed);
     run->under_way--;
-    fill(run);
+    begin_attempts(run);
 }
 
 static void conclude_as(struct attempt *attempt, enum mu__probe_state state,
@@ -55,7 +55,7 @@ static void conclude_as(struct attempt *attempt, enum mu__probe_state state,
 {
     attempt->probe->state = state;
     (void)snprintf(attempt->probe->why, sizeof attempt->probe->why, "%s", why);
-    conclude(attempt);
+    conclude_attempt(attempt);
 }
 
 /* ---- results ---- */
@@ -142,7 +142,7 @@ static void note_tries(struct attempt *attempt)
 }
 
 /* The end of a dialling, by whatever event. */
-static void on_end(struct attempt *attempt)
+static void on_attempt_end(struct attempt *attempt)
 {
     const char *no_name = mu__dialling_no_name(attempt->dialling);
     unsigned count;
@@ -152,18 +152,18 @@ static void on_end(struct attempt *attempt)
         note_tries(attempt);
     attempt->dialling = NULL;
     if (count > 0)
-        conclude(attempt);
+        conclude_attempt(attempt);
     else
         conclude_as(attempt, MU__PROBE_NO_NAME,
                     no_name == NULL ? "the name server does not answer" : no_name);
 }
 
-static void on_timeout(uv_timer_t *timer)
+static void on_probe_timeout(uv_timer_t *timer)
 {
     struct attempt *attempt = timer->data;
     struct mu__dialling *dialling = attempt->dialling;
 
-    on_end(attempt);
+    on_attempt_end(attempt);
     mu__dialling_cancel(dialling);
 }
 
@@ -172,30 +172,31 @@ static void on_stream_closed(uv_handle_t *handle)
     mu__connection_free((struct mu__connection *)handle);
 }
 
-static void on_won(void *owner, const struct mu__dialling *dialling,
-                   struct mu__connection *connection)
+static void on_probe_won(void *owner, const struct mu__dialling *dialling,
+                         struct mu__connection *connection)
 {
     (void)dialling;
-    on_end(owner);
+    on_attempt_end(owner);
     uv_close(&connection->stream.handle, on_stream_closed);
 }
 
-static void on_lost(void *owner, const struct mu__dialling *dialling)
+static void on_probe_lost(void *owner, const struct mu__dialling *dialling)
 {
     (void)dialling;
-    on_end(owner);
+    on_attempt_end(owner);
 }
 
-static void on_closed(void *arg)
+static void on_probe_dialling_closed(void *arg)
 {
     (void)arg;    /* the loop runs until all handles are closed */
 }
 
 /* ---- the run ---- */
 
-static void dial(struct attempt *attempt)
+static void start_probe_dial(struct attempt *attempt)
 {
-    static const struct mu__dialling_events events = {on_won, on_lost, on_closed};
+    static const struct mu__dialling_events events = {on_probe_won, on_probe_lost,
+                                                      on_probe_dialling_closed};
     const struct mu__dial_request request = {
         .loop = &attempt->run->loop,
         .blocking_jobs = attempt->run->blocking_jobs,
@@ -210,7 +211,7 @@ static void dial(struct attempt *attempt)
         conclude_as(attempt, MU__PROBE_NO_WAY, "out of memory");
 }
 
-static void begin(struct probe_run *run, struct mu__probe *probe)
+static void begin_probe(struct probe_run *run, struct mu__probe *probe)
 {
     struct attempt *attempt = calloc(1, sizeof *attempt);
     const char *wrong;
@@ -231,30 +232,30 @@ static void begin(struct probe_run *run, struct mu__probe *probe)
         conclude_as(attempt, MU__PROBE_NO_WAY, wrong);
         return;
     }
-    (void)uv_timer_start(&attempt->timer, on_timeout, run->timeout_ms, 0);
-    dial(attempt);
+    (void)uv_timer_start(&attempt->timer, on_probe_timeout, run->timeout_ms, 0);
+    start_probe_dial(attempt);
 }
 
-/* An attempt that ends at once calls fill() again: `filling` makes that a loop instead
- * of a recursion. */
-static void fill(struct probe_run *run)
+/* An attempt that ends at once calls begin_attempts() again: `filling` makes that a loop
+ * instead of a recursion. */
+static void begin_attempts(struct probe_run *run)
 {
     if (run->filling)
         return;
     run->filling = true;
     while (run->under_way < MU__PROBES_AT_ONCE && run->next < run->count)
-        begin(run, &run->probes[run->next++]);
+        begin_probe(run, &run->probes[run->next++]);
     run->filling = false;
 }
 
 /* The result of a probe that cannot begin. */
-static void clear(struct mu__probe *probe)
+static void clear_probe(struct mu__probe *probe)
 {
     *probe = (struct mu__probe){.url = probe->url, .state = MU__PROBE_NO_WAY};
     (void)snprintf(probe->why, sizeof probe->why, "out of memory");
 }
 
-static void on_blocking_closed(void *arg)
+static void on_probe_blocking_closed(void *arg)
 {
     (void)arg;
 }
@@ -272,10 +273,10 @@ int mu__probe_all(struct mu__probe *probes, size_t count, unsigned timeout_ms,
         return -MU_ENOMEM;
     }
     for (size_t i = 0; i < count; i++)
-        clear(&probes[i]);
-    fill(&run);
+        clear_probe(&probes[i]);
+    begin_attempts(&run);
     (void)uv_run(&run.loop, UV_RUN_DEFAULT);
-    mu__blocking_close(run.blocking_jobs, on_blocking_closed, NULL);
+    mu__blocking_close(run.blocking_jobs, on_probe_blocking_closed, NULL);
     (void)uv_run(&run.loop, UV_RUN_DEFAULT);
     (void)uv_loop_close(&run.loop);
     return 0;

@@ -79,7 +79,7 @@ static size_t header_bytes(const struct mu__connection *c)
 }
 
 /* The size of the frame after a header; false: it is none. */
-static bool read_header(struct mu__connection *c, uint64_t *ret_size)
+static bool read_frame_header(struct mu__connection *c, uint64_t *ret_size)
 {
     const uint8_t *at = c->in.head;
     uint64_t size = 0;
@@ -99,7 +99,7 @@ static bool begin_frame(struct mu__connection *c)
 {
     uint64_t size;
 
-    if (!read_header(c, &size)) {
+    if (!read_frame_header(c, &size)) {
         mu__connection_lose(c, "it sent bytes that are no message");
         return false;
     }
@@ -159,7 +159,7 @@ static size_t fill_frame(struct mu__connection *c, const uint8_t *data, size_t s
 }
 
 /* Returns how many bytes were used: all, unless the connection is paused or closing. */
-static size_t consume(struct mu__connection *c, const uint8_t *data, size_t size)
+static size_t consume_bytes(struct mu__connection *c, const uint8_t *data, size_t size)
 {
     size_t used = 0;
 
@@ -210,14 +210,14 @@ static bool is_direct(const struct mu__connection *c)
 }
 
 /* How much is read into scratch memory at a time. */
-static size_t read_bytes(const struct mu__connection *c)
+static size_t get_read_size(const struct mu__connection *c)
 {
     if (!c->is_member)
         return MU__UNPROVEN_BYTES_MAX - c->in.left_size;
     return c->tls == NULL && c->in.expects_large ? PEEK_BYTES : MU__WIRE_SCRATCH_BYTES;
 }
 
-static void on_alloc(uv_handle_t *handle, size_t suggested, uv_buf_t *buf)
+static void on_connection_alloc(uv_handle_t *handle, size_t suggested, uv_buf_t *buf)
 {
     struct mu__connection *c = (struct mu__connection *)handle;
     struct mu__buf *frame = c->in.frame;
@@ -227,7 +227,7 @@ static void on_alloc(uv_handle_t *handle, size_t suggested, uv_buf_t *buf)
         *buf = uv_buf_init((char *)frame->data + frame->size,
                            c->in.frame_size - frame->size);
     else
-        *buf = uv_buf_init((char *)c->wire->scratch, (unsigned)read_bytes(c));
+        *buf = uv_buf_init((char *)c->wire->scratch, (unsigned)get_read_size(c));
 }
 
 /* ---- TLS ---- */
@@ -254,9 +254,9 @@ static bool take_record(struct mu__connection *c)
         return false;
     if (direct) {
         c->in.frame->size += (uint32_t)size;
-        (void)consume(c, at, 0);
+        (void)consume_bytes(c, at, 0);
     } else {
-        used = consume(c, at, (size_t)size);
+        used = consume_bytes(c, at, (size_t)size);
         keep_left(c, at + used, (size_t)size - used);
     }
     return !c->is_closing && !c->in.paused;
@@ -316,7 +316,7 @@ static bool join_left(struct mu__connection *c, const uint8_t *data, size_t size
     return true;
 }
 
-static void begin_session(struct mu__connection *c, const uint8_t *data, size_t size)
+static void begin_tls_session(struct mu__connection *c, const uint8_t *data, size_t size)
 {
     struct mu__wire_uv *wire = c->wire;
 
@@ -338,7 +338,7 @@ static void take_client_hello(struct mu__connection *c, const uint8_t *data, siz
     uint8_t *left;
 
     if (c->in.left_size == 0 && mu__client_hello_is_decided(data, size)) {
-        begin_session(c, data, size);
+        begin_tls_session(c, data, size);
         return;
     }
     if (!join_left(c, data, size))
@@ -348,7 +348,7 @@ static void take_client_hello(struct mu__connection *c, const uint8_t *data, siz
         size = c->in.left_size;
         c->in.left = NULL;
         c->in.left_size = 0;
-        begin_session(c, left, size);
+        begin_tls_session(c, left, size);
         free(left);
     } else if (c->in.left_size == MU__UNPROVEN_BYTES_MAX) {
         mu__connection_lose(c, "its TLS ClientHello is too large");
@@ -363,7 +363,7 @@ static const char *words_of_end(const struct mu__connection *c, int status)
     return is_closed ? mu__connection_closed_words : uv_strerror(status);
 }
 
-static void on_read(uv_stream_t *stream, ssize_t size, const uv_buf_t *buf)
+static void on_connection_read(uv_stream_t *stream, ssize_t size, const uv_buf_t *buf)
 {
     struct mu__connection *c = (struct mu__connection *)stream;
     const uint8_t *data = (const uint8_t *)buf->base;
@@ -387,17 +387,17 @@ static void on_read(uv_stream_t *stream, ssize_t size, const uv_buf_t *buf)
         return;
     }
     if (data == c->wire->scratch) {
-        used = consume(c, data, (size_t)size);
+        used = consume_bytes(c, data, (size_t)size);
         keep_left(c, data + used, (size_t)size - used);
         return;
     }
     c->in.frame->size += (uint32_t)size;
-    (void)consume(c, data, 0);
+    (void)consume_bytes(c, data, 0);
 }
 
 /* ---- going on ---- */
 
-static void resume(struct mu__connection *c)
+static void resume_reading(struct mu__connection *c)
 {
     uint8_t *left = c->in.left;
     size_t size = c->in.left_size;
@@ -405,13 +405,13 @@ static void resume(struct mu__connection *c)
 
     c->in.left = NULL;
     c->in.left_size = 0;
-    used = consume(c, left, size);
+    used = consume_bytes(c, left, size);
     keep_left(c, left + used, size - used);
     free(left);
     if (c->tls != NULL && !c->is_closing && !c->in.paused)
         take_records(c);
     if (!c->is_closing && !c->in.paused)
-        (void)uv_read_start(&c->stream.stream, on_alloc, on_read);
+        (void)uv_read_start(&c->stream.stream, on_connection_alloc, on_connection_read);
 }
 
 void mu__reading_resume(struct mu__wire_uv *wire)
@@ -427,7 +427,7 @@ void mu__reading_resume(struct mu__wire_uv *wire)
         if (c->is_broken)
             mu__connection_lose(c, "out of memory");
         else if (!c->in.held)
-            resume(c);
+            resume_reading(c);
     }
 }
 
@@ -447,7 +447,7 @@ void mu__reading_hold(struct mu__wire *door, uint32_t number, bool is_held)
 
 /* ---- the begin ---- */
 
-static void on_greeting_written(uv_write_t *request, int status)
+static void on_reply_greeting_written(uv_write_t *request, int status)
 {
     (void)request;
     (void)status;   /* the reading side sees a broken connection too */
@@ -463,7 +463,7 @@ static void send_greeting(struct mu__connection *c)
         rv = mu__tls_write(c->tls, c->greeting, sizeof c->greeting);
     else
         rv = uv_write(&c->greeting_request, &c->stream.stream, &buf, 1,
-                      on_greeting_written);
+                      on_reply_greeting_written);
     if (rv != 0)
         mu__connection_close(c);
 }
@@ -473,5 +473,6 @@ int mu__reading_begin(struct mu__connection *c)
     if (mu__wire_is_accepted(c->number) && !c->is_secured)
         send_greeting(c);
     return c->is_closing ? -MU_ECLOSED
-                         : uv_read_start(&c->stream.stream, on_alloc, on_read);
+                         : uv_read_start(&c->stream.stream, on_connection_alloc,
+                                         on_connection_read);
 }

@@ -9,7 +9,7 @@ struct rest {
     struct mu__buf *output;
 };
 
-static void on_written(uv_write_t *request, int status)
+static void on_tls_written(uv_write_t *request, int status)
 {
     struct rest *rest = (struct rest *)request;
 
@@ -18,7 +18,7 @@ static void on_written(uv_write_t *request, int status)
     free(rest);
 }
 
-static int write_rest(uv_stream_t *stream, struct mu__buf *output, size_t written)
+static int write_tls_rest(uv_stream_t *stream, struct mu__buf *output, size_t written)
 {
     uv_buf_t buf = uv_buf_init((char *)output->data + written,
                                output->size - (unsigned)written);
@@ -27,7 +27,7 @@ static int write_rest(uv_stream_t *stream, struct mu__buf *output, size_t writte
     if (rest == NULL)
         return -MU_ENOMEM;
     rest->output = output;
-    if (uv_write(&rest->request, stream, &buf, 1, on_written) == 0)
+    if (uv_write(&rest->request, stream, &buf, 1, on_tls_written) == 0)
         return 0;
     free(rest);
     return -MU_ENOMEM;
@@ -46,8 +46,9 @@ int mu__tls_flush(struct mu__tls *tls, uv_stream_t *stream)
     written = uv_try_write(stream, &buf, 1);
     if (written < 0)
         written = 0;    /* full, or broken, which the reading side will see */
-    rv = (uint32_t)written == output->size ? 0
-                                           : write_rest(stream, output, (size_t)written);
+    rv = (uint32_t)written == output->size
+             ? 0
+             : write_tls_rest(stream, output, (size_t)written);
     if ((uint32_t)written == output->size || rv != 0)
         mu__buf_unref(output);
     return rv;

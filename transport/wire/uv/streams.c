@@ -51,19 +51,19 @@ void mu__wire_uv_drop_hold(struct mu__wire_uv *wire)
         closed(arg);
 }
 
-static void on_closed(uv_handle_t *handle)
+static void on_wire_handle_closed(uv_handle_t *handle)
 {
     mu__wire_uv_drop_hold(handle->data);
 }
 
-static void on_blocking_closed(void *arg)
+static void on_wire_blocking_closed(void *arg)
 {
     mu__wire_uv_drop_hold(arg);
 }
 
 /* ---- bursts ---- */
 
-static void end_burst(struct mu__wire_uv *wire)
+static void end_uv_burst(struct mu__wire_uv *wire)
 {
     if (!wire->news || wire->closing)
         return;
@@ -73,14 +73,14 @@ static void end_burst(struct mu__wire_uv *wire)
     wire->events.burst_end(wire->owner);
 }
 
-static void on_before_poll(uv_prepare_t *prepare)
+static void on_uv_before_poll(uv_prepare_t *prepare)
 {
-    end_burst(prepare->data);
+    end_uv_burst(prepare->data);
 }
 
-static void on_after_poll(uv_check_t *check)
+static void on_uv_after_poll(uv_check_t *check)
 {
-    end_burst(check->data);
+    end_uv_burst(check->data);
 }
 
 static void on_resume(uv_idle_t *idle)
@@ -104,7 +104,7 @@ int mu__stream_init(uv_loop_t *loop, bool ipc, union mu__stream *stream)
                : uv_tcp_init(loop, &stream->tcp);
 }
 
-static void release_frame(struct mu__buf *buf)
+static void release_uv_frame(struct mu__buf *buf)
 {
     mu__buf_cut_splices(buf, 0);
     mu__block_put(buf);
@@ -135,7 +135,7 @@ struct mu__buf *mu__frame_buffer(struct mu__wire *door, size_t capacity)
         .capacity = (uint32_t)capacity,
         .refs = 1,
         .splices = &frame->splices,
-        .release = release_frame,
+        .release = release_uv_frame,
     };
     return &frame->buf;
 }
@@ -144,7 +144,7 @@ struct mu__buf *mu__frame_with_headroom(struct mu__buf *frame)
 {
     struct mu__buf *copy;
 
-    if (frame->release == release_frame)
+    if (frame->release == release_uv_frame)
         return frame;
     copy = mu__frame_buffer(NULL, frame->size);
     if (copy == NULL)
@@ -156,7 +156,7 @@ struct mu__buf *mu__frame_with_headroom(struct mu__buf *frame)
 
 /* ---- opening and closing ---- */
 
-static void hangup(struct mu__wire *door, uint32_t number)
+static void hangup_uv(struct mu__wire *door, uint32_t number)
 {
     struct mu__wire_uv *wire = (struct mu__wire_uv *)door;
     struct mu__connection *connection = mu__connection_of(door, number);
@@ -171,7 +171,7 @@ static const struct mu__wire_ops ops = {
     .dial = mu__dials_begin,
     .avoid = mu__dials_avoid,
     .address_number = mu__connection_address,
-    .hangup = hangup,
+    .hangup = hangup_uv,
     .send = mu__writing_send,
     .hold = mu__reading_hold,
     .member = mu__connection_member,
@@ -192,9 +192,9 @@ static void init_handles(struct mu__wire_uv *wire)
     wire->holds += 4;   /* these three, the blocking jobs */
 }
 
-static struct mu__wire_uv *wire_new(uv_loop_t *loop,
-                                    const struct mu__listening *listening,
-                                    const struct mu__wire_events *events, void *owner)
+static struct mu__wire_uv *uv_wire_new(uv_loop_t *loop,
+                                       const struct mu__listening *listening,
+                                       const struct mu__wire_events *events, void *owner)
 {
     struct mu__wire_uv *wire = calloc(1, sizeof *wire);
 
@@ -215,18 +215,18 @@ static struct mu__wire_uv *wire_new(uv_loop_t *loop,
     return wire;
 }
 
-static void start(struct mu__wire_uv *wire)
+static void start_uv_wire(struct mu__wire_uv *wire)
 {
     init_handles(wire);
-    (void)uv_prepare_start(&wire->before_poll, on_before_poll);
-    (void)uv_check_start(&wire->after_poll, on_after_poll);
+    (void)uv_prepare_start(&wire->before_poll, on_uv_before_poll);
+    (void)uv_check_start(&wire->after_poll, on_uv_after_poll);
 }
 
 int mu__wire_uv_adopt(uv_loop_t *loop, struct mu__listening *listening,
                       const struct mu__wire_events *events, void *owner,
                       mu_error *ret_error, struct mu__wire_uv **ret_wire)
 {
-    struct mu__wire_uv *wire = wire_new(loop, listening, events, owner);
+    struct mu__wire_uv *wire = uv_wire_new(loop, listening, events, owner);
     int rv;
 
     if (wire == NULL) {
@@ -240,7 +240,7 @@ int mu__wire_uv_adopt(uv_loop_t *loop, struct mu__listening *listening,
         return mu__listen_refused(listening->text, rv, ret_error);
     }
     listening->fd = -1;
-    start(wire);
+    start_uv_wire(wire);
     *ret_wire = wire;
     return 0;
 }
@@ -248,7 +248,7 @@ int mu__wire_uv_adopt(uv_loop_t *loop, struct mu__listening *listening,
 int mu__wire_uv_open_deaf(uv_loop_t *loop, const struct mu__wire_events *events,
                           void *owner, mu_error *ret_error, struct mu__wire_uv **ret_wire)
 {
-    struct mu__wire_uv *wire = wire_new(loop, NULL, events, owner);
+    struct mu__wire_uv *wire = uv_wire_new(loop, NULL, events, owner);
 
     if (wire != NULL && mu__accepting_open(wire, -1) != 0) {
         mu__blocking_close(wire->blocking_jobs, free, wire);
@@ -256,7 +256,7 @@ int mu__wire_uv_open_deaf(uv_loop_t *loop, const struct mu__wire_events *events,
     }
     if (wire == NULL)
         return mu_error_set(ret_error, -MU_ENOMEM, "no memory for a wire");
-    start(wire);
+    start_uv_wire(wire);
     *ret_wire = wire;
     return 0;
 }
@@ -280,11 +280,11 @@ void mu__wire_uv_close(struct mu__wire_uv *wire, void (*closed)(void *arg), void
     wire->closed_arg = arg;
     mu__connection_close_all(wire);
     mu__dials_end_all(wire);
-    mu__blocking_close(wire->blocking_jobs, on_blocking_closed, wire);
+    mu__blocking_close(wire->blocking_jobs, on_wire_blocking_closed, wire);
     if (wire->accepting.fd >= 0 && wire->url.ipc)
         (void)unlink(wire->url.path);
     mu__accepting_close(wire);
-    uv_close((uv_handle_t *)&wire->before_poll, on_closed);
-    uv_close((uv_handle_t *)&wire->after_poll, on_closed);
-    uv_close((uv_handle_t *)&wire->resume, on_closed);
+    uv_close((uv_handle_t *)&wire->before_poll, on_wire_handle_closed);
+    uv_close((uv_handle_t *)&wire->after_poll, on_wire_handle_closed);
+    uv_close((uv_handle_t *)&wire->resume, on_wire_handle_closed);
 }

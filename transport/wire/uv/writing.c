@@ -20,7 +20,7 @@ struct write {
     struct mu__buf *frame;
 };
 
-static void on_written(uv_write_t *request, int status)
+static void on_frame_written(uv_write_t *request, int status)
 {
     struct write *write = (struct write *)request;
     struct mu__connection *c = write->connection;
@@ -54,8 +54,8 @@ static void gather_add(struct gathered *gathered, const void *data, size_t size)
 }
 
 /* `data` is the frame's data, or its header right before them. */
-static void gather(const struct mu__buf *frame, const uint8_t *data,
-                   struct gathered *gathered)
+static void gather_frame(const struct mu__buf *frame, const uint8_t *data,
+                         struct gathered *gathered)
 {
     const struct mu__splices *splices = frame->splices;
 
@@ -116,15 +116,15 @@ static const uint8_t *write_header(struct mu__connection *c, struct mu__buf *fra
 }
 
 /* A part of a frame may have been sent: the connection cannot be used any more. */
-static int give_up(struct mu__connection *c)
+static int break_connection(struct mu__connection *c)
 {
     c->is_broken = true;
     mu__reading_pause(c);
     return -MU_ENOMEM;
 }
 
-static int write_rest(struct mu__connection *connection, struct mu__buf *frame,
-                      const struct gathered *rest)
+static int write_frame_rest(struct mu__connection *connection, struct mu__buf *frame,
+                            const struct gathered *rest)
 {
     struct write *write = malloc(sizeof *write);
 
@@ -133,7 +133,7 @@ static int write_rest(struct mu__connection *connection, struct mu__buf *frame,
     write->connection = connection;
     write->frame = frame;
     if (uv_write(&write->request, &connection->stream.stream, rest->bufs, rest->count,
-                 on_written) == 0)
+                 on_frame_written) == 0)
         return 0;
     free(write);
     return -MU_ENOMEM;
@@ -154,9 +154,9 @@ static int write_gathered(struct mu__connection *c, struct mu__buf *owner,
         return 0;
     }
     gather_skip(gathered, (size_t)written);
-    if (write_rest(c, owner, gathered) == 0)
+    if (write_frame_rest(c, owner, gathered) == 0)
         return 0;
-    return give_up(c);
+    return break_connection(c);
 }
 
 static int write_output(struct mu__connection *c)
@@ -198,11 +198,11 @@ static int write_frame(struct mu__connection *c, struct mu__buf *frame)
 {
     struct gathered gathered;
 
-    gather(frame, write_header(c, frame), &gathered);
+    gather_frame(frame, write_header(c, frame), &gathered);
     if (c->tls == NULL)
         return write_gathered(c, frame, &gathered);
     if (write_secured(c, &gathered) != 0)
-        return give_up(c);
+        return break_connection(c);
     mu__buf_unref(frame);
     return 0;
 }
@@ -238,7 +238,7 @@ void mu__writing_note(struct mu__connection *c)
     int rv;
 
     if (note == NULL) {
-        (void)give_up(c);
+        (void)break_connection(c);
         return;
     }
     memcpy(note->data, header, size);
@@ -251,5 +251,5 @@ void mu__writing_note(struct mu__connection *c)
         mu__buf_unref(note);
     }
     if (rv != 0)
-        (void)give_up(c);
+        (void)break_connection(c);
 }
