@@ -3,16 +3,17 @@
  * only state that is used here. */
 #include "resolver/engine/internal.h"
 
-static int announce(mu_resolver *resolver, struct mu__requests *requests,
-                    mu_announcement *announcement, mu_error *ret_error,
-                    uint32_t *again_ms)
+static int announce_in_tree(mu_resolver *resolver, struct mu__requests *requests,
+                            mu_announcement *announcement, mu_error *ret_error,
+                            uint32_t *again_ms)
 {
     struct mu__entry *entry = atomic_load(&resolver->registry);
     uint32_t entry_again_ms = 0;
     int rv = 0;
 
     for (size_t i = 0; rv == 0 && i < resolver->members_count; i++)
-        rv = announce(resolver->members[i], requests, announcement, ret_error, again_ms);
+        rv = announce_in_tree(resolver->members[i], requests, announcement, ret_error,
+                              again_ms);
     if (rv != 0 || entry == NULL)
         return rv;
     mu__requests_begin_pass(requests, mu__entry_name(entry));
@@ -30,7 +31,7 @@ int mu__resolver_run_announce(mu_resolver *resolver, struct mu__requests *reques
 {
     mu_announcement own = *announcement;
     uint32_t again_ms = 0;
-    int rv = announce(resolver, requests, &own, ret_error, &again_ms);
+    int rv = announce_in_tree(resolver, requests, &own, ret_error, &again_ms);
 
     if (mu__requests_out_of_memory(requests))
         return mu__resolver_out_of_memory(ret_error);
@@ -41,14 +42,14 @@ int mu__resolver_run_announce(mu_resolver *resolver, struct mu__requests *reques
     return 0;
 }
 
-static int withdraw(mu_resolver *resolver, struct mu__requests *requests,
-                    const mu_announcement *announcement, mu_error *ret_error)
+static int withdraw_from_tree(mu_resolver *resolver, struct mu__requests *requests,
+                              const mu_announcement *announcement, mu_error *ret_error)
 {
     struct mu__entry *entry = atomic_load(&resolver->registry);
     int rv = 0;
 
     for (size_t i = 0; rv == 0 && i < resolver->members_count; i++)
-        rv = withdraw(resolver->members[i], requests, announcement, ret_error);
+        rv = withdraw_from_tree(resolver->members[i], requests, announcement, ret_error);
     if (rv != 0 || entry == NULL || entry->kind->withdraw == NULL)
         return rv;
     mu__requests_begin_pass(requests, mu__entry_name(entry));
@@ -59,7 +60,7 @@ static int withdraw(mu_resolver *resolver, struct mu__requests *requests,
 int mu__resolver_run_withdraw(mu_resolver *resolver, struct mu__requests *requests,
                               const mu_announcement *announcement, mu_error *ret_error)
 {
-    int rv = withdraw(resolver, requests, announcement, ret_error);
+    int rv = withdraw_from_tree(resolver, requests, announcement, ret_error);
 
     return mu__requests_out_of_memory(requests) ? mu__resolver_out_of_memory(ret_error)
                                                 : rv;

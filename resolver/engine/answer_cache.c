@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static void drop(struct mu__cached_answer *row)
+static void drop_cached_answer(struct mu__cached_answer *row)
 {
     if (row->used)
         mu__request_free_copy(&row->request);
@@ -12,7 +12,7 @@ static void drop(struct mu__cached_answer *row)
 }
 
 /* The request without `again`, under which its answer is stored. */
-static struct mu__request plain(const struct mu__request *request)
+static struct mu__request without_again(const struct mu__request *request)
 {
     struct mu__request any = *request;
 
@@ -20,10 +20,10 @@ static struct mu__request plain(const struct mu__request *request)
     return any;
 }
 
-static struct mu__cached_answer *find(struct mu__answer_cache *cache,
-                                      const struct mu__request *request)
+static struct mu__cached_answer *find_cached_answer(struct mu__answer_cache *cache,
+                                                    const struct mu__request *request)
 {
-    const struct mu__request any = plain(request);
+    const struct mu__request any = without_again(request);
 
     for (size_t i = 0; i < MU__ANSWER_CACHE_MAX; i++)
         if (cache->rows[i].used && mu__request_same(&cache->rows[i].request, &any))
@@ -39,12 +39,12 @@ const struct mu__cached_answer *mu__answer_cache_find(struct mu__answer_cache *c
 
     if (request->cache_ms == 0 || request->again != 0)
         return NULL;
-    row = find(cache, request);
+    row = find_cached_answer(cache, request);
     return row != NULL && now_ms < row->end_ms ? row : NULL;
 }
 
 /* A free row, else the one that expires first. */
-static struct mu__cached_answer *make_room(struct mu__answer_cache *cache)
+static struct mu__cached_answer *make_cache_room(struct mu__answer_cache *cache)
 {
     struct mu__cached_answer *first = &cache->rows[0];
 
@@ -54,7 +54,7 @@ static struct mu__cached_answer *make_room(struct mu__answer_cache *cache)
         if (cache->rows[i].end_ms < first->end_ms)
             first = &cache->rows[i];
     }
-    drop(first);
+    drop_cached_answer(first);
     return first;
 }
 
@@ -62,17 +62,17 @@ void mu__answer_cache_put(struct mu__answer_cache *cache,
                           const struct mu__request *request, const char *data,
                           size_t size, uint64_t now_ms)
 {
-    const struct mu__request any = plain(request);
-    struct mu__cached_answer *row = find(cache, request);
+    const struct mu__request any = without_again(request);
+    struct mu__cached_answer *row = find_cached_answer(cache, request);
 
     if (row == NULL)
-        row = make_room(cache);
+        row = make_cache_room(cache);
     else
-        drop(row);
+        drop_cached_answer(row);
     row->used = mu__request_copy(&any, &row->request) == 0;
     row->data = malloc(size + 1);
     if (!row->used || row->data == NULL) {
-        drop(row);
+        drop_cached_answer(row);
         return;
     }
     if (size > 0)
@@ -85,5 +85,5 @@ void mu__answer_cache_put(struct mu__answer_cache *cache,
 void mu__answer_cache_done(struct mu__answer_cache *cache)
 {
     for (size_t i = 0; i < MU__ANSWER_CACHE_MAX; i++)
-        drop(&cache->rows[i]);
+        drop_cached_answer(&cache->rows[i]);
 }

@@ -60,7 +60,7 @@ static const char *bare_words(const struct mu__exchange *exchange)
     return words;
 }
 
-static bool is_missing(const struct mu__exchange *exchange)
+static bool is_answer_missing(const struct mu__exchange *exchange)
 {
     return exchange->answer.code == -MU_ENOTFOUND &&
            exchange->request.kind != MU__REQUEST_HTTP;
@@ -68,7 +68,7 @@ static bool is_missing(const struct mu__exchange *exchange)
 
 void mu__exchange_reason(const struct mu__exchange *exchange, char *out, size_t size)
 {
-    if (is_missing(exchange))
+    if (is_answer_missing(exchange))
         (void)snprintf(out, size, "%s",
                        exchange->request.kind == MU__REQUEST_VARIABLE ? "not set"
                                                                       : "not there");

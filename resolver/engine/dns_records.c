@@ -112,7 +112,7 @@ int mu__dns_records_add_service(struct mu__dns_records *records, uint16_t priori
 
 /* ---- Text ---- */
 
-static int compare(const void *left, const void *right)
+static int compare_dns_records(const void *left, const void *right)
 {
     const struct mu__dns_record *a = left;
     const struct mu__dns_record *b = right;
@@ -132,7 +132,8 @@ static int compare(const void *left, const void *right)
     return (a->weight > b->weight) - (a->weight < b->weight);
 }
 
-static size_t write_line(const struct mu__dns_record *record, char *out, size_t size)
+static size_t write_dns_record(const struct mu__dns_record *record, char *out,
+                               size_t size)
 {
     char address[INET6_ADDRSTRLEN] = "";
     int rv;
@@ -155,16 +156,18 @@ char *mu__dns_records_text(struct mu__dns_records *records, size_t *ret_size)
     char *text;
 
     for (size_t i = 0; i < records->count; i++)
-        room += write_line(&records->items[i], NULL, 0);
+        room += write_dns_record(&records->items[i], NULL, 0);
     text = malloc(room);
     if (text == NULL)
         return NULL;
     if (records->count > 0)
-        qsort(records->items, records->count, sizeof *records->items, compare);
+        qsort(records->items, records->count, sizeof *records->items,
+              compare_dns_records);
     text[0] = '\0';
     for (size_t i = 0; i < records->count; i++)
-        if (i == 0 || compare(&records->items[i - 1], &records->items[i]) != 0)
-            size += write_line(&records->items[i], text + size, room - size);
+        if (i == 0 ||
+            compare_dns_records(&records->items[i - 1], &records->items[i]) != 0)
+            size += write_dns_record(&records->items[i], text + size, room - size);
     *ret_size = size;
     return text;
 }

@@ -9,8 +9,8 @@
 enum { NAMED_MAX = 5, RUN_MIN = 3, WORDS_BYTES = 320 };
 
 /* Refuse a shape that no cluster can have: it would be waited for in vain. */
-static int check_single(const struct mu__jobs *shape, const char *source,
-                        mu_error *ret_error)
+static int check_single_jobs(const struct mu__jobs *shape, const char *source,
+                             mu_error *ret_error)
 {
     for (unsigned i = 0; i < shape->rows_count; i++)
         if (shape->rows[i].count > 1 && mu__task_type_is_single(shape->rows[i].type))
@@ -31,7 +31,7 @@ int mu__expected_parse(const struct mu__pass *pass, unsigned setting, mu_error *
     if (text != NULL && strcmp(text, "any") != 0)
         rv = mu__jobs_parse(text, source, MU__JOBS_ANY, ret_error, &shape);
     if (rv == 0)
-        rv = check_single(&shape, source, ret_error);
+        rv = check_single_jobs(&shape, source, ret_error);
     if (rv == 0)
         *ret_shape = shape;
     return rv;
@@ -83,8 +83,8 @@ static void record_missing(struct missing *missing, const char *type, unsigned f
         name_missing(missing, type, index, index);
 }
 
-static void look(const struct mu__jobs *shape, const mu_cluster *cluster,
-                 struct missing *missing)
+static void find_missing_tasks(const struct mu__jobs *shape, const mu_cluster *cluster,
+                               struct missing *missing)
 {
     for (unsigned i = 0; i < shape->rows_count; i++) {
         const char *type = shape->rows[i].type;
@@ -106,7 +106,7 @@ int mu__expected_check(const struct mu__jobs *shape, const char *source,
 {
     struct missing missing = {0};
 
-    look(shape, cluster, &missing);
+    find_missing_tasks(shape, cluster, &missing);
     if (missing.count > 0)
         return mu_error_set(ret_error, -MU_EUNAVAILABLE,
                             "%s: %u of %u tasks %s not there yet: %s%s", source,

@@ -7,7 +7,7 @@
 enum { WORDS_BYTES = 1024 };
 
 /* As UTF-8: texts may have names from outside, which need not be that. */
-static mu_value *text(const char *words)
+static mu_value *new_clean_text(const char *words)
 {
     char clean[WORDS_BYTES];
     size_t used = 0;
@@ -40,7 +40,7 @@ static int add_requests(const struct mu__requests *requests, const char *who,
         if (exchange->who == NULL || strcmp(exchange->who, who) != 0)
             continue;
         mu__exchange_describe(exchange, words, sizeof words);
-        rv = mu_value_append(list, text(words));
+        rv = mu_value_append(list, new_clean_text(words));
     }
     return rv;
 }
@@ -56,12 +56,12 @@ static int add_explanation(const struct mu__requests *requests, const char *who,
     for (size_t i = 0; rv == 0 && (line = mu__requests_explanation(requests, i)) != NULL;
          i++)
         if (strncmp(line, who, length) == 0 && strncmp(line + length, ": ", 2) == 0)
-            rv = mu_value_append(list, text(line + length + 2));
+            rv = mu_value_append(list, new_clean_text(line + length + 2));
     return rv;
 }
 
-static int fill(mu_value *map, const char *name, const char *state, const char *why,
-                const struct mu__requests *requests)
+static int fill_explained_entry(mu_value *map, const char *name, const char *state,
+                                const char *why, const struct mu__requests *requests)
 {
     mu_value *requested = mu_value_list();
     int rv = requested == NULL ? -MU_ENOMEM : 0;
@@ -75,7 +75,7 @@ static int fill(mu_value *map, const char *name, const char *state, const char *
     if (rv == 0)
         rv = mu_value_set(map, "state", mu_value_string(state));
     if (rv == 0)
-        rv = mu_value_set(map, "why", text(why));
+        rv = mu_value_set(map, "why", new_clean_text(why));
     if (rv != 0) {
         mu_value_free(requested);
         return rv;
@@ -83,11 +83,12 @@ static int fill(mu_value *map, const char *name, const char *state, const char *
     return mu_value_set(map, "asked", requested);
 }
 
-static int add(mu_value *list, const char *name, const char *state, const char *why,
-               const struct mu__requests *requests)
+static int add_explained_entry(mu_value *list, const char *name, const char *state,
+                               const char *why, const struct mu__requests *requests)
 {
     mu_value *map = mu_value_map();
-    int rv = map == NULL ? -MU_ENOMEM : fill(map, name, state, why, requests);
+    int rv =
+        map == NULL ? -MU_ENOMEM : fill_explained_entry(map, name, state, why, requests);
 
     if (rv != 0) {
         mu_value_free(map);
@@ -96,8 +97,8 @@ static int add(mu_value *list, const char *name, const char *state, const char *
     return mu_value_append(list, map);
 }
 
-static int explain(const mu_resolver *resolver, const struct mu__requests *requests,
-                   mu_value *list)
+static int explain_tree(const mu_resolver *resolver, const struct mu__requests *requests,
+                        mu_value *list)
 {
     static const char *const states[] = {
         [MU__ENTRY_NOT_TRIED] = "not asked",
@@ -109,11 +110,12 @@ static int explain(const mu_resolver *resolver, const struct mu__requests *reque
     int rv = 0;
 
     if (resolver->shape == MU__SHAPE_FIXED)
-        rv = add(list, "static", "taken", "", NULL);
+        rv = add_explained_entry(list, "static", "taken", "", NULL);
     for (size_t i = 0; rv == 0 && (entry = mu__resolver_entry(resolver, i)) != NULL; i++)
-        rv = add(list, mu__entry_name(entry), states[entry->state], entry->why, requests);
+        rv = add_explained_entry(list, mu__entry_name(entry), states[entry->state],
+                                 entry->why, requests);
     for (size_t i = 0; rv == 0 && i < resolver->members_count; i++)
-        rv = explain(resolver->members[i], requests, list);
+        rv = explain_tree(resolver->members[i], requests, list);
     return rv;
 }
 
@@ -122,7 +124,7 @@ mu_value *mu__resolver_explained(const mu_resolver *resolver,
 {
     mu_value *list = mu_value_list();
 
-    if (list == NULL || explain(resolver, requests, list) == 0)
+    if (list == NULL || explain_tree(resolver, requests, list) == 0)
         return list;
     mu_value_free(list);
     return NULL;

@@ -13,16 +13,17 @@ enum { JOBS_MAX = 8 };
 /* The count of a job with "*", until the rest is known. */
 static const unsigned rest = (unsigned)-1;
 
-static int bad(const char *source, size_t position, const char *text, size_t size,
-               mu_error *ret_error)
+static int refuse_job(const char *source, size_t position, const char *text, size_t size,
+                      mu_error *ret_error)
 {
     return mu__refuse(ret_error, text, size,
                       "%s: job %zu: expected TYPE=COUNT, as in \"chief=1,worker=*\"",
                       source, position);
 }
 
-static int read_type(const char *source, size_t position, const char *text, size_t size,
-                     const struct mu__jobs *jobs, mu_error *ret_error, char *ret_type)
+static int read_job_type(const char *source, size_t position, const char *text,
+                         size_t size, const struct mu__jobs *jobs, mu_error *ret_error,
+                         char *ret_type)
 {
     int rv = mu__task_type_read(text, size, ret_error, ret_type, "%s: job %zu", source,
                                 position);
@@ -50,8 +51,8 @@ bool mu__count_parse(const char *text, size_t size, unsigned *ret_count)
     return true;
 }
 
-static int read_row(const char *source, const char *text, size_t size,
-                    struct mu__jobs *jobs, mu_error *ret_error)
+static int read_job_row(const char *source, const char *text, size_t size,
+                        struct mu__jobs *jobs, mu_error *ret_error)
 {
     const char *equals = memchr(text, '=', size);
     size_t position = jobs->rows_count + 1;
@@ -61,20 +62,20 @@ static int read_row(const char *source, const char *text, size_t size,
 
     if (equals == NULL || ((size != before + 2 || equals[1] != '*') &&
                            !mu__count_parse(equals + 1, size - before - 1, &count)))
-        return bad(source, position, text, size, ret_error);
+        return refuse_job(source, position, text, size, ret_error);
     if (jobs->rows_count == JOBS_MAX)
         return mu_error_set(ret_error, -MU_EINVALID, "%s: expected at most %d jobs",
                             source, (int)JOBS_MAX);
-    rv = read_type(source, position, text, before, jobs, ret_error,
-                   jobs->rows[jobs->rows_count].type);
+    rv = read_job_type(source, position, text, before, jobs, ret_error,
+                       jobs->rows[jobs->rows_count].type);
     if (rv == 0)
         jobs->rows[jobs->rows_count++].count = count;
     return rv;
 }
 
 /* Replace "*" by the number of tasks that are left, and check the sum. */
-static int fill_rest(const char *source, unsigned tasks, struct mu__jobs *jobs,
-                     mu_error *ret_error)
+static int fill_rest_job(const char *source, unsigned tasks, struct mu__jobs *jobs,
+                         mu_error *ret_error)
 {
     uint64_t sum = 0;
     unsigned *open = NULL;
@@ -116,14 +117,14 @@ int mu__jobs_parse(const char *text, const char *source, unsigned tasks,
     for (const char *at = text; at != NULL; at += *at == ',') {
         size_t size = strcspn(at, ",");
 
-        rv = read_row(source, at, size, &jobs, ret_error);
+        rv = read_job_row(source, at, size, &jobs, ret_error);
         if (rv != 0)
             return rv;
         at += size;
         if (*at == '\0')
             break;
     }
-    rv = fill_rest(source, tasks, &jobs, ret_error);
+    rv = fill_rest_job(source, tasks, &jobs, ret_error);
     if (rv == 0)
         *ret_jobs = jobs;
     return rv;

@@ -8,13 +8,13 @@
 _Static_assert(sizeof((mu_resolution *)0)->master == MU_MASTER_BYTES,
                "a resolution's master has MU_MASTER_BYTES");
 
-static bool is_given(const char *type, int index)
+static bool is_task_given(const char *type, int index)
 {
     return type != NULL && type[0] != '\0' && index >= 0;
 }
 
 /* "grpc://" before an address that has no scheme itself. */
-static void put(const char *rpc_layer, const char *address, char *ret_master)
+static void write_master(const char *rpc_layer, const char *address, char *ret_master)
 {
     bool bare = rpc_layer[0] == '\0' || address[0] == '\0' ||
                 strstr(address, "://") != NULL;
@@ -36,27 +36,27 @@ static int of_task(const mu_resolution *resolution, const char *type, int index,
     if (address == NULL)
         return mu_error_set(ret_error, -MU_ENOTFOUND,
                             "master: task %s:%d is not in the cluster", type, index);
-    put(rpc_layer, address, ret_master);
+    write_master(rpc_layer, address, ret_master);
     return 0;
 }
 
 int mu__resolution_master(const mu_resolution *resolution, const char *type, int index,
                           const char *rpc_layer, mu_error *ret_error, char *ret_master)
 {
-    bool requested = is_given(type, index);
+    bool requested = is_task_given(type, index);
 
     if (rpc_layer == NULL)
         rpc_layer = resolution->rpc_layer;
     if (resolution->master[0] != '\0' && (resolution->master_fixed == 1 || !requested)) {
-        put(resolution->master_fixed != 0 ? "" : rpc_layer, resolution->master,
-            ret_master);
+        write_master(resolution->master_fixed != 0 ? "" : rpc_layer, resolution->master,
+                     ret_master);
         return 0;
     }
     if (type == NULL || type[0] == '\0')
         type = resolution->task_type;
     if (index < 0)
         index = resolution->task_index;
-    if (!is_given(type, index) ||
+    if (!is_task_given(type, index) ||
         (resolution->alone_has_no_master &&
          mu_cluster_task_count(resolution->cluster, NULL) <= 1) ||
         (!requested && mu_cluster_is_empty(resolution->cluster))) {

@@ -18,7 +18,7 @@ struct mu__own_call {
     mu_resolution resolution;       /* owns its cluster */
 };
 
-static void call_free(struct mu__request_call *base)
+static void own_call_free(struct mu__request_call *base)
 {
     struct mu__own_call *call = (struct mu__own_call *)base;
 
@@ -27,7 +27,7 @@ static void call_free(struct mu__request_call *base)
     free(call);
 }
 
-static void unref(struct mu__own_call *call)
+static void unref_own_call(struct mu__own_call *call)
 {
     if (call != NULL)
         mu__request_call_unref(&call->call);
@@ -56,8 +56,8 @@ static int own_code(const struct mu__own_kind *own, int rv, int highest, mu_erro
     return rv;
 }
 
-static int check(const struct mu__own_kind *own, mu_resolution *resolution,
-                 mu_error *ret_error)
+static int check_own_resolution(const struct mu__own_kind *own, mu_resolution *resolution,
+                                mu_error *ret_error)
 {
     mu_error inner;
 
@@ -76,7 +76,7 @@ static int check(const struct mu__own_kind *own, mu_resolution *resolution,
                         inner.message);
 }
 
-static void run_call(struct mu__request_call *base)
+static void run_own_call(struct mu__request_call *base)
 {
     struct mu__own_call *call = (struct mu__own_call *)base;
     const mu_resolver_kind *kind = &call->own->kind;
@@ -86,26 +86,26 @@ static void run_call(struct mu__request_call *base)
 
     call->rv = own_code(call->own, rv, call->detects ? 1 : 0, &call->error);
     if (call->rv == 0 && !call->detects)
-        call->rv = check(call->own, &call->resolution, &call->error);
+        call->rv = check_own_resolution(call->own, &call->resolution, &call->error);
 }
 
 /* ---- Requests ---- */
 
-static uint32_t limit_of(int64_t left_ms)
+static uint32_t get_own_timeout_ms(int64_t left_ms)
 {
     if (left_ms == 0)
         return MU_RESOLVER_ATTEMPT_TIMEOUT_MS;
     return left_ms < 0 || left_ms > UINT32_MAX ? UINT32_MAX : (uint32_t)left_ms;
 }
 
-static struct mu__own_call *call_new(struct mu__own_kind *own, int64_t left_ms,
-                                     bool detects)
+static struct mu__own_call *own_call_new(struct mu__own_kind *own, int64_t left_ms,
+                                         bool detects)
 {
     struct mu__own_call *call = calloc(1, sizeof *call);
 
     if (call == NULL)
         return NULL;
-    mu__request_call_init(&call->call, run_call, call_free);
+    mu__request_call_init(&call->call, run_own_call, own_call_free);
     mu_resolution_init(&call->resolution);
     call->own = own;
     call->detects = detects;
@@ -115,8 +115,8 @@ static struct mu__own_call *call_new(struct mu__own_kind *own, int64_t left_ms,
 }
 
 /* The call is not over in time, or has not begun: all threads were in use. */
-static int fails(const struct mu__own_call *call, const struct mu__answer *answer,
-                 mu_error *ret_error)
+static int fail_own_call(const struct mu__own_call *call, const struct mu__answer *answer,
+                         mu_error *ret_error)
 {
     const char *words = strstr(answer->error.message, ": ");
     const char *what = mu__request_call_has_begun(&call->call)
@@ -139,31 +139,32 @@ static int check_last(struct mu__entry *entry, mu_error *ret_error)
                             "resolver %s: its function has not returned yet from the "
                             "call before, which took too long",
                             entry->own->name);
-    unref(entry->last_call);
+    unref_own_call(entry->last_call);
     entry->last_call = NULL;
     return 0;
 }
 
 /* Call it, and wait: 0, and entry->last_call is over. */
-static int call(struct mu__entry *entry, struct mu__requests *requests, bool detects,
-                mu_error *ret_error)
+static int call_own_function(struct mu__entry *entry, struct mu__requests *requests,
+                             bool detects, mu_error *ret_error)
 {
     int64_t left_ms = mu__requests_left_ms(requests);
     struct mu__request request = {.kind = MU__REQUEST_CALL,
                                   .name = entry->own->name,
                                   .tries = 1,
-                                  .timeout_ms = limit_of(detects ? 0 : left_ms)};
+                                  .timeout_ms =
+                                      get_own_timeout_ms(detects ? 0 : left_ms)};
     const struct mu__answer *answer;
     int rv = check_last(entry, ret_error);
 
     if (rv != 0)
         return rv;
-    entry->last_call = call_new(entry->own, detects ? 0 : left_ms, detects);
+    entry->last_call = own_call_new(entry->own, detects ? 0 : left_ms, detects);
     if (entry->last_call == NULL)
         return mu_error_set(ret_error, -MU_ENOMEM, "out of memory");
     request.call = &entry->last_call->call;
     answer = mu__requests_get(requests, &request);
-    return answer->code == 0 ? 0 : fails(entry->last_call, answer, ret_error);
+    return answer->code == 0 ? 0 : fail_own_call(entry->last_call, answer, ret_error);
 }
 
 int mu__own_detect(struct mu__entry *entry, struct mu__requests *requests,
@@ -175,7 +176,7 @@ int mu__own_detect(struct mu__entry *entry, struct mu__requests *requests,
         (void)mu_error_set(ret_why, -MU_ENOTFOUND, "it is taken only by its name");
         return 0;
     }
-    rv = call(entry, requests, true, ret_why);
+    rv = call_own_function(entry, requests, true, ret_why);
     if (rv != 0)
         return rv;
     *ret_why = entry->last_call->error;
@@ -185,7 +186,7 @@ int mu__own_detect(struct mu__entry *entry, struct mu__requests *requests,
 int mu__own_resolve(struct mu__entry *entry, struct mu__requests *requests,
                     mu_error *ret_error, mu_resolution *ret_resolution)
 {
-    int rv = call(entry, requests, false, ret_error);
+    int rv = call_own_function(entry, requests, false, ret_error);
 
     if (rv != 0)
         return rv;
@@ -202,13 +203,13 @@ int mu__own_resolve(struct mu__entry *entry, struct mu__requests *requests,
 
 void mu__own_move(struct mu__entry *from, struct mu__entry *to)
 {
-    unref(to->last_call);
+    unref_own_call(to->last_call);
     to->last_call = from->last_call;
     from->last_call = NULL;
 }
 
 void mu__own_done(struct mu__entry *entry)
 {
-    unref(entry->last_call);
+    unref_own_call(entry->last_call);
     entry->last_call = NULL;
 }

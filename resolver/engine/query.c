@@ -28,19 +28,19 @@ struct query {
                                        0: none was */
 };
 
-static uint64_t now(const struct query *q)
+static uint64_t get_query_now(const struct query *q)
 {
     return q->config->sources->ops->now_ms(q->config->sources);
 }
 
-static uint64_t random_bits(const struct query *q)
+static uint64_t get_query_random(const struct query *q)
 {
     return q->config->sources->ops->random(q->config->sources);
 }
 
-static int64_t left_ms(const struct query *q)
+static int64_t get_query_left_ms(const struct query *q)
 {
-    uint64_t now_ms = now(q);
+    uint64_t now_ms = get_query_now(q);
 
     if (q->end_ms == MU__RETRY_NO_END)
         return -1;
@@ -49,7 +49,7 @@ static int64_t left_ms(const struct query *q)
 
 static int64_t op_left_ms(struct mu__settler *settler)
 {
-    return left_ms((struct query *)settler);
+    return get_query_left_ms((struct query *)settler);
 }
 
 static uint64_t whole_end_ms(const struct query *q)
@@ -61,9 +61,9 @@ static uint64_t whole_end_ms(const struct query *q)
     return whole_ms < 0 ? MU__RETRY_NO_END : q->began_ms + (uint64_t)whole_ms;
 }
 
-static void log_line(const struct query *q, const struct mu__retry *retry,
-                     const char *what, const char *reason, unsigned tries,
-                     uint64_t due_ms)
+static void log_query_retry(const struct query *q, const struct mu__retry *retry,
+                            const char *what, const char *reason, unsigned tries,
+                            uint64_t due_ms)
 {
     struct mu__retry whole = *retry;
     char line[LINE_BYTES];
@@ -71,13 +71,14 @@ static void log_line(const struct query *q, const struct mu__retry *retry,
     if (q->config->progress == NULL)
         return;
     whole.end_ms = whole_end_ms(q);
-    mu__retry_words(&whole, what, reason, tries, now(q), due_ms, line, sizeof line);
+    mu__retry_words(&whole, what, reason, tries, get_query_now(q), due_ms, line,
+                    sizeof line);
     mu__hide_control(line);
     q->config->progress(q->config->owner, line);
 }
 
 /* Wait until `due_ms`, but not beyond the deadline. */
-static enum mu__pause pause_until(struct query *q, uint64_t due_ms, bool may_hurry)
+static enum mu__pause pause_query(struct query *q, uint64_t due_ms, bool may_hurry)
 {
     struct mu__sources *sources = q->config->sources;
     enum mu__pause outcome = sources->ops->pause(
@@ -100,7 +101,7 @@ static bool status_is_passing(int status)
 }
 
 /* Whether the same request may have a better answer in a while. */
-static bool is_passing(const struct mu__exchange *exchange)
+static bool is_passing_answer(const struct mu__exchange *exchange)
 {
     const struct mu__answer *answer = &exchange->answer;
 
@@ -114,22 +115,22 @@ static bool is_passing(const struct mu__exchange *exchange)
            (answer->status == 404 && exchange->request.retry_missing);
 }
 
-static void wait_until(struct mu__exchange *exchange, uint64_t due_ms)
+static void set_exchange_due(struct mu__exchange *exchange, uint64_t due_ms)
 {
     exchange->due_ms = due_ms;
     mu__exchange_reason(exchange, exchange->reason, sizeof exchange->reason);
 }
 
-static void try_again(const struct query *q, struct mu__exchange *exchange,
-                      const struct mu__retry *retry, uint64_t due_ms)
+static void retry_exchange(const struct query *q, struct mu__exchange *exchange,
+                           const struct mu__retry *retry, uint64_t due_ms)
 {
     char requested[256];
     char what[300];
 
-    wait_until(exchange, due_ms);
+    set_exchange_due(exchange, due_ms);
     mu__request_describe(&exchange->request, requested, sizeof requested);
     (void)snprintf(what, sizeof what, "asking %s failed", requested);
-    log_line(q, retry, what, exchange->reason, exchange->tries, due_ms);
+    log_query_retry(q, retry, what, exchange->reason, exchange->tries, due_ms);
 }
 
 /* Whether a failed exchange whose retry would be after the deadline stays open until
@@ -137,23 +138,23 @@ static void try_again(const struct query *q, struct mu__exchange *exchange,
  * the deadline. */
 static bool waits_for_end(const struct query *q, const struct mu__exchange *exchange)
 {
-    return is_passing(exchange) && q->config->limits.timeout_ms > 0 &&
+    return is_passing_answer(exchange) && q->config->limits.timeout_ms > 0 &&
            (exchange->request.tries == 0 || exchange->tries < exchange->request.tries) &&
-           (int64_t)exchange->answer.retry_after_ms < left_ms(q);
+           (int64_t)exchange->answer.retry_after_ms < get_query_left_ms(q);
 }
 
-static void judge(const struct query *q, struct mu__exchange *exchange)
+static void judge_exchange(const struct query *q, struct mu__exchange *exchange)
 {
     struct mu__retry retry = {.tries_max = exchange->request.tries, .end_ms = q->end_ms};
     uint64_t due_ms;
 
-    exchange->answered_ms = now(q);
-    if (q->config->limits.timeout_ms != 0 && is_passing(exchange) &&
-        mu__retry_next(&retry, exchange->tries, exchange->answered_ms, random_bits(q),
-                       exchange->answer.retry_after_ms, &due_ms))
-        try_again(q, exchange, &retry, due_ms);
+    exchange->answered_ms = get_query_now(q);
+    if (q->config->limits.timeout_ms != 0 && is_passing_answer(exchange) &&
+        mu__retry_next(&retry, exchange->tries, exchange->answered_ms,
+                       get_query_random(q), exchange->answer.retry_after_ms, &due_ms))
+        retry_exchange(q, exchange, &retry, due_ms);
     else if (waits_for_end(q, exchange))
-        wait_until(exchange, q->end_ms);
+        set_exchange_due(exchange, q->end_ms);
     else
         exchange->settled = true;
 }
@@ -163,7 +164,7 @@ static void judge(const struct query *q, struct mu__exchange *exchange)
 static void send_due(struct query *q, struct mu__exchange *const *batch, size_t count)
 {
     struct mu__sources *sources = q->config->sources;
-    uint64_t now_ms = now(q);
+    uint64_t now_ms = get_query_now(q);
 
     for (size_t i = 0; i < count; i++)
         if (!batch[i]->settled && batch[i]->due_ms <= now_ms)
@@ -174,7 +175,7 @@ static void send_due(struct query *q, struct mu__exchange *const *batch, size_t 
         if (batch[i]->is_sent)
             q->ended = true;
         else if (!batch[i]->settled && batch[i]->due_ms <= now_ms)
-            judge(q, batch[i]);
+            judge_exchange(q, batch[i]);
     }
 }
 
@@ -185,8 +186,8 @@ static bool is_of_path(const struct mu__exchange *exchange)
 }
 
 /* When the next exchange is due; UINT64_MAX: all are settled. */
-static uint64_t next_due(struct mu__exchange *const *batch, size_t count,
-                         bool *ret_any_paths)
+static uint64_t get_next_due(struct mu__exchange *const *batch, size_t count,
+                             bool *ret_any_paths)
 {
     uint64_t due_ms = UINT64_MAX;
 
@@ -202,19 +203,20 @@ static uint64_t next_due(struct mu__exchange *const *batch, size_t count,
 }
 
 /* A watched path has changed: read files and folders again at once. */
-static void hurry(const struct query *q, struct mu__exchange *const *batch, size_t count)
+static void hurry_path_exchanges(const struct query *q, struct mu__exchange *const *batch,
+                                 size_t count)
 {
-    uint64_t now_ms = now(q);
+    uint64_t now_ms = get_query_now(q);
 
     for (size_t i = 0; i < count; i++)
         if (!batch[i]->settled && is_of_path(batch[i]) && batch[i]->due_ms > now_ms)
             batch[i]->due_ms = now_ms;
 }
 
-static bool has_ended(const struct query *q)
+static bool has_query_ended(const struct query *q)
 {
     return q->ended || q->stopped ||
-           (q->config->limits.timeout_ms > 0 && now(q) >= q->end_ms);
+           (q->config->limits.timeout_ms > 0 && get_query_now(q) >= q->end_ms);
 }
 
 static void op_settle(struct mu__settler *settler, struct mu__exchange *const *batch,
@@ -224,13 +226,13 @@ static void op_settle(struct mu__settler *settler, struct mu__exchange *const *b
     bool any_paths;
     uint64_t due_ms;
 
-    q->ended = has_ended(q);
-    while (!q->ended && (due_ms = next_due(batch, count, &any_paths)) != UINT64_MAX) {
-        if (due_ms <= now(q))
+    q->ended = has_query_ended(q);
+    while (!q->ended && (due_ms = get_next_due(batch, count, &any_paths)) != UINT64_MAX) {
+        if (due_ms <= get_query_now(q))
             send_due(q, batch, count);
-        else if (pause_until(q, due_ms, any_paths) == MU__PAUSE_HURRIED)
-            hurry(q, batch, count);
-        q->ended = has_ended(q);
+        else if (pause_query(q, due_ms, any_paths) == MU__PAUSE_HURRIED)
+            hurry_path_exchanges(q, batch, count);
+        q->ended = has_query_ended(q);
     }
     for (size_t i = 0; i < count; i++)
         if (!batch[i]->settled)
@@ -239,7 +241,7 @@ static void op_settle(struct mu__settler *settler, struct mu__exchange *const *b
 
 /* ---- Rounds ---- */
 
-static int run_round(struct query *q)
+static int run_query_round(struct query *q)
 {
     struct mu__requests *requests;
 
@@ -247,15 +249,15 @@ static int run_round(struct query *q)
         return mu_error_set(&q->last, -MU_ENOMEM, "out of memory");
     mu__requests_free(q->requests);
     q->requests = requests;
-    q->round_ms = now(q);
+    q->round_ms = get_query_now(q);
     return q->config->run(q->config->run_owner, requests, &q->last);
 }
 
-static int give_up(const struct query *q, int code, mu_error *ret_error)
+static int give_up_query(const struct query *q, int code, mu_error *ret_error)
 {
     char tried[32];
 
-    mu__retry_time(now(q) - q->began_ms, tried, sizeof tried);
+    mu__retry_time(get_query_now(q) - q->began_ms, tried, sizeof tried);
     return mu_error_set(ret_error, code, "%.460s; tried for %s", q->last.message, tried);
 }
 
@@ -265,14 +267,14 @@ static const char *late_reason(const struct query *q)
     const struct mu__exchange *exchange;
 
     for (size_t i = 0; (exchange = mu__requests_at(q->requests, i)) != NULL; i++)
-        if (is_passing(exchange) && exchange->reason[0] != '\0')
+        if (is_passing_answer(exchange) && exchange->reason[0] != '\0')
             return exchange->reason;
     return "";
 }
 
 /* The error to report: that of the last complete round says more than that of a round
  * that was cut off. */
-static void remember(struct query *q)
+static void remember_round_error(struct query *q)
 {
     const char *reason = late_reason(q);
 
@@ -293,11 +295,11 @@ static void remember(struct query *q)
 static uint32_t requested_pause_ms(const struct query *q)
 {
     const struct mu__exchange *exchange;
-    uint64_t now_ms = now(q);
+    uint64_t now_ms = get_query_now(q);
     uint64_t until_ms = now_ms;
 
     for (size_t i = 0; (exchange = mu__requests_at(q->requests, i)) != NULL; i++)
-        if (is_passing(exchange) && exchange->answer.retry_after_ms != 0 &&
+        if (is_passing_answer(exchange) && exchange->answer.retry_after_ms != 0 &&
             until_ms < exchange->answered_ms + exchange->answer.retry_after_ms)
             until_ms = exchange->answered_ms + exchange->answer.retry_after_ms;
     return (uint32_t)(until_ms - now_ms);
@@ -307,24 +309,24 @@ static uint32_t requested_pause_ms(const struct query *q)
  * end of a server's Retry-After. */
 static uint64_t rest_until(const struct query *q)
 {
-    uint64_t now_ms = now(q);
+    uint64_t now_ms = get_query_now(q);
     uint64_t rest_ms = REST * (now_ms - q->round_ms);
     uint64_t requested_ms = requested_pause_ms(q);
 
     return now_ms + (rest_ms > requested_ms ? rest_ms : requested_ms);
 }
 
-static void pause_between(struct query *q, uint64_t again_ms)
+static void pause_between_rounds(struct query *q, uint64_t again_ms)
 {
     uint64_t rest_ms = rest_until(q);
 
-    if (pause_until(q, again_ms, true) == MU__PAUSE_HURRIED)
-        (void)pause_until(q, rest_ms < again_ms ? rest_ms : again_ms, false);
+    if (pause_query(q, again_ms, true) == MU__PAUSE_HURRIED)
+        (void)pause_query(q, rest_ms < again_ms ? rest_ms : again_ms, false);
 }
 
 /* After a round that has failed: pause, and return true when there is to be another one;
  * else *ret_error is the conclusion. */
-static bool goes_on(struct query *q, int rv, mu_error *ret_error)
+static bool begins_another_round(struct query *q, int rv, mu_error *ret_error)
 {
     bool passing = rv == -MU_EUNAVAILABLE || rv == -MU_EDEADLINE;
     struct mu__retry retry = {.most_ms = q->config->limits.pause_most_ms,
@@ -336,16 +338,17 @@ static bool goes_on(struct query *q, int rv, mu_error *ret_error)
         return false;
     }
     if (passing)
-        remember(q);
+        remember_round_error(q);
     q->rounds++;
-    if (!passing || !mu__retry_next(&retry, q->rounds, now(q), random_bits(q),
-                                    requested_pause_ms(q), &again_ms)) {
-        (void)give_up(q, passing ? -MU_EDEADLINE : rv, ret_error);
+    if (!passing ||
+        !mu__retry_next(&retry, q->rounds, get_query_now(q), get_query_random(q),
+                        requested_pause_ms(q), &again_ms)) {
+        (void)give_up_query(q, passing ? -MU_EDEADLINE : rv, ret_error);
         return false;
     }
-    log_line(q, &retry, q->last.message, NULL,
-             q->config->limits.rounds_before + q->rounds, again_ms);
-    pause_between(q, again_ms);
+    log_query_retry(q, &retry, q->last.message, NULL,
+                    q->config->limits.rounds_before + q->rounds, again_ms);
+    pause_between_rounds(q, again_ms);
     return true;
 }
 
@@ -356,13 +359,13 @@ int mu__query(const struct mu__query_config *config, mu_error *ret_error,
     mu_error error = {0};
     int rv;
 
-    q.began_ms = now(&q);
+    q.began_ms = get_query_now(&q);
     q.end_ms = config->limits.timeout_ms < 0
                    ? MU__RETRY_NO_END
                    : q.began_ms + (uint64_t)config->limits.timeout_ms;
     do {
-        rv = run_round(&q);
-    } while (rv != 0 && !q.stopped && goes_on(&q, rv, &error) && !q.stopped);
+        rv = run_query_round(&q);
+    } while (rv != 0 && !q.stopped && begins_another_round(&q, rv, &error) && !q.stopped);
     if (rv != 0 && q.stopped)
         (void)mu_error_set(&error, -MU_ECANCELLED, "the query was stopped");
     if (rv != 0 && ret_error != NULL)

@@ -18,7 +18,7 @@ size_t mu__request_bytes_max(const struct mu__request *request)
 
 /* ---- The same ---- */
 
-static bool same_text(const char *a, const char *b)
+static bool is_same_text(const char *a, const char *b)
 {
     return a == b || (a != NULL && b != NULL && strcmp(a, b) == 0);
 }
@@ -34,7 +34,7 @@ static bool same_headers(const char *const *a, const char *const *b)
 
     a = a == NULL ? none : a;
     b = b == NULL ? none : b;
-    for (; *a != NULL && same_text(*a, *b); a++)
+    for (; *a != NULL && is_same_text(*a, *b); a++)
         b++;
     return *a == *b;
 }
@@ -52,9 +52,9 @@ static bool same_tls(const struct mu__request_tls *a, const struct mu__request_t
 
     a = a == NULL ? &none : a;
     b = b == NULL ? &none : b;
-    return a->insecure == b->insecure && same_text(a->ca, b->ca) &&
-           same_text(a->certificate, b->certificate) && same_text(a->key, b->key) &&
-           same_text(a->server_name, b->server_name);
+    return a->insecure == b->insecure && is_same_text(a->ca, b->ca) &&
+           is_same_text(a->certificate, b->certificate) && is_same_text(a->key, b->key) &&
+           is_same_text(a->server_name, b->server_name);
 }
 
 static bool same_terms(const struct mu__request *a, const struct mu__request *b)
@@ -68,10 +68,10 @@ static bool same_terms(const struct mu__request *a, const struct mu__request *b)
 bool mu__request_same(const struct mu__request *a, const struct mu__request *b)
 {
     return a->kind == b->kind && a->again == b->again &&
-           same_text(or_default(a->name, ""), or_default(b->name, "")) &&
-           same_text(or_default(a->method, "GET"), or_default(b->method, "GET")) &&
-           same_text(a->header, b->header) && same_text(a->secret, b->secret) &&
-           same_text(a->dns_server, b->dns_server) && a->call == b->call &&
+           is_same_text(or_default(a->name, ""), or_default(b->name, "")) &&
+           is_same_text(or_default(a->method, "GET"), or_default(b->method, "GET")) &&
+           is_same_text(a->header, b->header) && is_same_text(a->secret, b->secret) &&
+           is_same_text(a->dns_server, b->dns_server) && a->call == b->call &&
            same_terms(a, b) && same_headers(a->headers, b->headers) && same_body(a, b) &&
            same_tls(a->tls, b->tls);
 }
@@ -108,7 +108,7 @@ static void *copy_bytes(struct copier *copier, const void *bytes, size_t size)
     return to;
 }
 
-static const char *copy_text(struct copier *copier, const char *text)
+static const char *copy_request_text(struct copier *copier, const char *text)
 {
     return copy_bytes(copier, text, text == NULL ? 0 : strlen(text) + 1);
 }
@@ -122,7 +122,7 @@ static const char *const *copy_headers(struct copier *copier, const char *const 
         count++;
     copy = copy_bytes(copier, headers, (count + 1) * sizeof *copy);
     for (size_t i = 0; i < count; i++) {
-        const char *header = copy_text(copier, headers[i]);
+        const char *header = copy_request_text(copier, headers[i]);
 
         if (copy != NULL)
             copy[i] = header;
@@ -139,10 +139,10 @@ static const struct mu__request_tls *copy_tls(struct copier *copier,
     if (tls == NULL)
         return NULL;
     texts = (struct mu__request_tls){
-        .ca = copy_text(copier, tls->ca),
-        .certificate = copy_text(copier, tls->certificate),
-        .key = copy_text(copier, tls->key),
-        .server_name = copy_text(copier, tls->server_name),
+        .ca = copy_request_text(copier, tls->ca),
+        .certificate = copy_request_text(copier, tls->certificate),
+        .key = copy_request_text(copier, tls->key),
+        .server_name = copy_request_text(copier, tls->server_name),
         .insecure = tls->insecure,
     };
     if (copy != NULL)
@@ -155,11 +155,11 @@ static void copy_into(struct copier *copier, const struct mu__request *request,
                       struct mu__request *copy)
 {
     *copy = *request;
-    copy->name = copy_text(copier, or_default(request->name, ""));
-    copy->method = copy_text(copier, request->method);
-    copy->header = copy_text(copier, request->header);
-    copy->secret = copy_text(copier, request->secret);
-    copy->dns_server = copy_text(copier, request->dns_server);
+    copy->name = copy_request_text(copier, or_default(request->name, ""));
+    copy->method = copy_request_text(copier, request->method);
+    copy->header = copy_request_text(copier, request->header);
+    copy->secret = copy_request_text(copier, request->secret);
+    copy->dns_server = copy_request_text(copier, request->dns_server);
     copy->headers = copy_headers(copier, request->headers);
     copy->body = copy_bytes(copier, request->body, request->body_size);
     copy->tls = copy_tls(copier, request->tls);

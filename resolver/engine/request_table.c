@@ -54,8 +54,8 @@ static void exchange_free(struct mu__exchange *exchange)
 
 /* ---- Finding ---- */
 
-static struct mu__exchange *find(const struct mu__requests *requests,
-                                 const struct mu__request *request)
+static struct mu__exchange *find_exchange(const struct mu__requests *requests,
+                                          const struct mu__request *request)
 {
     struct mu__hash_node *node =
         mu__hash_table_find(&requests->table, mu__request_hash(request));
@@ -69,8 +69,8 @@ static struct mu__exchange *find(const struct mu__requests *requests,
     return NULL;
 }
 
-static struct mu__exchange *add(struct mu__requests *requests,
-                                const struct mu__request *request)
+static struct mu__exchange *add_exchange(struct mu__requests *requests,
+                                         const struct mu__request *request)
 {
     struct mu__exchange *exchange = calloc(1, sizeof *exchange);
 
@@ -125,8 +125,8 @@ static void settle_first(const struct mu__requests *requests,
 }
 
 /* Exchanges that are not settled. */
-static void settle(const struct mu__requests *requests, struct mu__exchange *const *batch,
-                   size_t count)
+static void settle_exchanges(const struct mu__requests *requests,
+                             struct mu__exchange *const *batch, size_t count)
 {
     if (count == 0)
         return;
@@ -138,11 +138,11 @@ static void settle(const struct mu__requests *requests, struct mu__exchange *con
 
 /* The exchange of a request, which may have to be settled; NULL: *ret_refused says why
  * there is none. */
-static struct mu__exchange *enter(struct mu__requests *requests,
-                                  const struct mu__request *request,
-                                  const struct mu__answer **ret_refused)
+static struct mu__exchange *enter_request(struct mu__requests *requests,
+                                          const struct mu__request *request,
+                                          const struct mu__answer **ret_refused)
 {
-    struct mu__exchange *exchange = find(requests, request);
+    struct mu__exchange *exchange = find_exchange(requests, request);
 
     *ret_refused = &requests->no_memory;
     if (exchange != NULL)
@@ -151,7 +151,7 @@ static struct mu__exchange *enter(struct mu__requests *requests,
         *ret_refused = &requests->too_many;
         return NULL;
     }
-    exchange = requests->is_out_of_memory ? NULL : add(requests, request);
+    exchange = requests->is_out_of_memory ? NULL : add_exchange(requests, request);
     requests->is_out_of_memory = exchange == NULL;
     return exchange;
 }
@@ -160,12 +160,12 @@ const struct mu__answer *mu__requests_get(struct mu__requests *requests,
                                           const struct mu__request *request)
 {
     const struct mu__answer *refused;
-    struct mu__exchange *exchange = enter(requests, request, &refused);
+    struct mu__exchange *exchange = enter_request(requests, request, &refused);
 
     if (exchange == NULL)
         return refused;
     if (!exchange->settled)
-        settle(requests, &exchange, 1);
+        settle_exchanges(requests, &exchange, 1);
     assert(exchange->settled);
     if (is_at_once(request->kind) && exchange->answer.code == -MU_ENOMEM)
         requests->is_out_of_memory = true;
@@ -181,7 +181,7 @@ void mu__requests_get_all(struct mu__requests *requests, const struct mu__reques
     size_t used = 0;
 
     for (size_t i = 0; batch != NULL && i < count; i++) {
-        struct mu__exchange *exchange = enter(requests, &list[i], &refused);
+        struct mu__exchange *exchange = enter_request(requests, &list[i], &refused);
 
         if (exchange == NULL || exchange->settled || exchange->is_sent)
             continue;
@@ -190,7 +190,7 @@ void mu__requests_get_all(struct mu__requests *requests, const struct mu__reques
     }
     for (size_t i = 0; i < used; i++)
         batch[i]->is_sent = false;
-    settle(requests, batch, used);
+    settle_exchanges(requests, batch, used);
     free(batch);
 }
 

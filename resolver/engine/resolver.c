@@ -199,7 +199,7 @@ static int bad_index(int index, mu_error *ret_error)
                         (int)MU_CLUSTER_INDEX_MAX, index);
 }
 
-static int check_type(const char *type, mu_error *ret_error)
+static int check_set_type(const char *type, mu_error *ret_error)
 {
     return type == NULL ? 0 : mu__task_type_check(type, ret_error);
 }
@@ -229,7 +229,7 @@ int mu_resolver_new_static(const mu_cluster *cluster, const char *master,
                            const char *task_type, int task_index, mu_error *ret_error,
                            mu_resolver **ret_resolver)
 {
-    int rv = check_type(task_type, ret_error);
+    int rv = check_set_type(task_type, ret_error);
     mu_resolver *resolver;
 
     rv = check_fixed(rv, master, task_index, ret_resolver, ret_error);
@@ -374,7 +374,7 @@ int mu_resolver_set_task_type(mu_resolver *resolver, const char *type,
         return mu_error_set(ret_error, -MU_EPRECONDITION,
                             "the task type of resolver %s is a setting of its own",
                             mu__resolver_name(resolver));
-    rv = check_type(type, ret_error);
+    rv = check_set_type(type, ret_error);
     if (rv != 0)
         return rv;
     resolver->has_type = type != NULL;

@@ -15,7 +15,7 @@ static void entry_begin(struct mu__entry *entry)
     entry->why[0] = '\0';
 }
 
-static void begin(mu_resolver *resolver)
+static void begin_tree_round(mu_resolver *resolver)
 {
     struct mu__entry *entry;
 
@@ -24,7 +24,7 @@ static void begin(mu_resolver *resolver)
     if (resolver->shape == MU__SHAPE_AUTO)
         resolver->taken = NULL;
     for (size_t i = 0; i < resolver->members_count; i++)
-        begin(resolver->members[i]);
+        begin_tree_round(resolver->members[i]);
 }
 
 /* ---- Leaves ---- */
@@ -143,7 +143,7 @@ static int detect_entry(struct mu__entry *entry, struct mu__requests *requests,
     return mu_error_set(ret_error, rv, "%s: %.400s", mu__entry_name(entry), why.message);
 }
 
-static int no_answer(const mu_resolver *resolver, mu_error *ret_error)
+static int refuse_no_detection(const mu_resolver *resolver, mu_error *ret_error)
 {
     const struct mu__entry *entry;
     char names[300] = "";
@@ -182,7 +182,7 @@ static int find_taken(mu_resolver *resolver, struct mu__requests *requests,
             return 0;
         }
     }
-    return no_answer(resolver, ret_error);
+    return refuse_no_detection(resolver, ret_error);
 }
 
 /* For an auto-detection, find out which entry it takes. */
@@ -195,8 +195,8 @@ static int need_taken(mu_resolver *resolver, struct mu__requests *requests,
 
 /* ---- Unions ---- */
 
-static int run(mu_resolver *resolver, struct mu__requests *requests, mu_error *ret_error,
-               mu_resolution *ret_resolution);
+static int run_tree(mu_resolver *resolver, struct mu__requests *requests,
+                    mu_error *ret_error, mu_resolution *ret_resolution);
 
 /* The master of the first member that has one. A member whose own task is not in its
  * cluster has none. */
@@ -208,8 +208,8 @@ static void first_master(const mu_resolution *members, size_t count, char *ret_m
 }
 
 /* `members` are all concluded, and keep their clusters. */
-static int unite(const mu_resolution *members, size_t count, mu_error *ret_error,
-                 mu_resolution *ret_resolution)
+static int unite_resolutions(const mu_resolution *members, size_t count,
+                             mu_error *ret_error, mu_resolution *ret_resolution)
 {
     const mu_cluster **clusters = calloc(count, sizeof *clusters);
     mu_resolution whole = members[0];
@@ -243,10 +243,10 @@ static int run_union(mu_resolver *resolver, struct mu__requests *requests,
         return mu_error_set(ret_error, -MU_ENOMEM, "union: out of memory");
     for (; count < resolver->members_count && rv == 0; count++) {
         mu_resolution_init(&members[count]);
-        rv = run(resolver->members[count], requests, ret_error, &members[count]);
+        rv = run_tree(resolver->members[count], requests, ret_error, &members[count]);
     }
     if (rv == 0)
-        rv = unite(members, count, ret_error, ret_resolution);
+        rv = unite_resolutions(members, count, ret_error, ret_resolution);
     for (size_t i = 0; i < count; i++)
         mu_cluster_free(members[i].cluster);
     free(members);
@@ -271,7 +271,7 @@ static int run_fixed(const mu_resolver *resolver, mu_error *ret_error,
 /* ---- The tree ---- */
 
 /* Put in what the program has set, in place of what the source says. */
-static void override(const mu_resolver *resolver, mu_resolution *resolution)
+static void apply_overrides(const mu_resolver *resolver, mu_resolution *resolution)
 {
     if (resolver->has_type)
         MU__COPY_TEXT(resolution->task_type, resolver->task_type);
@@ -304,8 +304,8 @@ static int taken_misses(mu_error *ret_error)
     return -MU_EPRECONDITION;
 }
 
-static int run(mu_resolver *resolver, struct mu__requests *requests, mu_error *ret_error,
-               mu_resolution *ret_resolution)
+static int run_tree(mu_resolver *resolver, struct mu__requests *requests,
+                    mu_error *ret_error, mu_resolution *ret_resolution)
 {
     int rv = need_taken(resolver, requests, ret_error);
 
@@ -320,7 +320,7 @@ static int run(mu_resolver *resolver, struct mu__requests *requests, mu_error *r
     if (rv == -MU_ENOTFOUND && resolver->shape == MU__SHAPE_AUTO)
         rv = taken_misses(ret_error);
     if (rv == 0)
-        override(resolver, ret_resolution);
+        apply_overrides(resolver, ret_resolution);
     return rv;
 }
 
@@ -330,8 +330,8 @@ int mu__resolver_run(mu_resolver *resolver, struct mu__requests *requests,
     mu_resolution resolution;
     int rv;
 
-    begin(resolver);
-    rv = run(resolver, requests, ret_error, &resolution);
+    begin_tree_round(resolver);
+    rv = run_tree(resolver, requests, ret_error, &resolution);
     if (rv == 0 && !mu__requests_out_of_memory(requests))
         *ret_resolution = resolution;
     else if (rv == 0)
@@ -359,7 +359,7 @@ int mu__resolver_run_detect(mu_resolver *resolver, struct mu__requests *requests
 {
     int rv;
 
-    begin(resolver);
+    begin_tree_round(resolver);
     rv = run_detect(resolver, requests, ret_error);
     return mu__requests_out_of_memory(requests) ? mu__resolver_out_of_memory(ret_error)
                                                 : rv;

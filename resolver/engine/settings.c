@@ -9,7 +9,7 @@
 
 enum { NAMES_BYTES = 300 };
 
-static size_t count_of(const struct mu__setting_spec *specs)
+static size_t count_specs(const struct mu__setting_spec *specs)
 {
     size_t count = 0;
 
@@ -21,7 +21,7 @@ static size_t count_of(const struct mu__setting_spec *specs)
 int mu__settings_init(struct mu__settings *settings, const char *resolver,
                       const struct mu__setting_spec *specs)
 {
-    char **values = calloc(count_of(specs) + 1, sizeof *values);
+    char **values = calloc(count_specs(specs) + 1, sizeof *values);
 
     if (values == NULL)
         return -MU_ENOMEM;
@@ -31,7 +31,7 @@ int mu__settings_init(struct mu__settings *settings, const char *resolver,
 
 void mu__settings_done(struct mu__settings *settings)
 {
-    for (size_t i = 0; settings->values != NULL && i < count_of(settings->specs); i++)
+    for (size_t i = 0; settings->values != NULL && i < count_specs(settings->specs); i++)
         free(settings->values[i]);
     free(settings->values);
     *settings = (struct mu__settings){0};
@@ -55,8 +55,8 @@ static bool read_switch(const char *text, long *ret_number)
     return false;
 }
 
-static bool read_number(const struct mu__setting_spec *spec, const char *text,
-                        long *ret_number)
+static bool read_setting_number(const struct mu__setting_spec *spec, const char *text,
+                                long *ret_number)
 {
     char *end;
     long number;
@@ -104,12 +104,13 @@ static int bad_value(const struct mu__setting_spec *spec, const char *origin,
 /* ---- Setting ---- */
 
 /* All names, as far as there is room. */
-static void list_names(const struct mu__setting_spec *specs, char *out, size_t size)
+static void list_setting_names(const struct mu__setting_spec *specs, char *out,
+                               size_t size)
 {
     size_t used = 0;
 
     out[0] = '\0';
-    for (size_t i = 0; i < count_of(specs) && used < size; i++) {
+    for (size_t i = 0; i < count_specs(specs) && used < size; i++) {
         int length = snprintf(out + used, size - used, "%s%s", i == 0 ? "" : ", ",
                               specs[i].name);
 
@@ -125,7 +126,7 @@ static int no_such_setting(const struct mu__settings *settings, const char *name
     char names[NAMES_BYTES];
     unsigned best = 3;
 
-    for (size_t i = 0; i < count_of(settings->specs); i++) {
+    for (size_t i = 0; i < count_specs(settings->specs); i++) {
         unsigned distance = mu__text_distance(name, settings->specs[i].name);
 
         if (distance < best && distance < strlen(name)) {
@@ -138,7 +139,7 @@ static int no_such_setting(const struct mu__settings *settings, const char *name
         return mu_error_set(ret_error, -MU_EINVALID,
                             "resolver %s has no setting %s; did you mean \"%s\"?",
                             settings->resolver, shown, near);
-    list_names(settings->specs, names, sizeof names);
+    list_setting_names(settings->specs, names, sizeof names);
     return mu_error_set(ret_error, -MU_EINVALID,
                         "resolver %s has no setting %s; expected %s", settings->resolver,
                         shown, names[0] == '\0' ? "none at all" : names);
@@ -147,7 +148,7 @@ static int no_such_setting(const struct mu__settings *settings, const char *name
 int mu__settings_set(struct mu__settings *settings, const char *name, const char *value,
                      mu_error *ret_error)
 {
-    size_t count = count_of(settings->specs);
+    size_t count = count_specs(settings->specs);
     char origin[128];
     char *copy = NULL;
     long number;
@@ -158,7 +159,7 @@ int mu__settings_set(struct mu__settings *settings, const char *name, const char
     if (i == count)
         return no_such_setting(settings, name, ret_error);
     if (value != NULL && settings->specs[i].form != MU__SETTING_TEXT &&
-        !read_number(&settings->specs[i], value, &number)) {
+        !read_setting_number(&settings->specs[i], value, &number)) {
         (void)snprintf(origin, sizeof origin, "setting %s of resolver %s", name,
                        settings->resolver);
         return bad_value(&settings->specs[i], origin, value, ret_error);
@@ -212,7 +213,8 @@ int mu__setting_number(const struct mu__pass *pass, unsigned number, mu_error *r
 {
     const char *text = mu__setting(pass, number);
 
-    if (text == NULL || read_number(&pass->settings->specs[number], text, ret_number))
+    if (text == NULL ||
+        read_setting_number(&pass->settings->specs[number], text, ret_number))
         return 0;
     return bad_value(&pass->settings->specs[number], mu__setting_origin(pass, number),
                      text, ret_error);

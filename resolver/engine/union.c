@@ -28,8 +28,8 @@ static int add_one(mu_cluster *whole, const char *type, int index, const char *a
                                       inner.message);
 }
 
-static int add_job(mu_cluster *whole, const mu_cluster *cluster, const char *type,
-                   int offset, size_t member, mu_error *ret_error)
+static int add_member_job(mu_cluster *whole, const mu_cluster *cluster, const char *type,
+                          int offset, size_t member, mu_error *ret_error)
 {
     int index;
     int rv = 0;
@@ -51,14 +51,14 @@ static int merge_job(const mu_cluster *const *clusters, size_t count, const char
     for (size_t i = 0; i < count; i++)
         lists = lists && is_list(clusters[i], type);
     for (size_t i = 0; rv == 0 && i < count; i++) {
-        rv = add_job(whole, clusters[i], type, lists ? offset : 0, i, ret_error);
+        rv = add_member_job(whole, clusters[i], type, lists ? offset : 0, i, ret_error);
         offset += mu_cluster_job_end(clusters[i], type);
     }
     return rv;
 }
 
-static int merge(const mu_cluster *const *clusters, size_t count, mu_cluster *whole,
-                 mu_error *ret_error)
+static int merge_members(const mu_cluster *const *clusters, size_t count,
+                         mu_cluster *whole, mu_error *ret_error)
 {
     const char *type;
     int rv = 0;
@@ -87,7 +87,7 @@ int mu__union_clusters(const mu_cluster *const *clusters, size_t count,
     whole = mu_cluster_new();
     if (whole == NULL)
         return mu_error_set(ret_error, -MU_ENOMEM, "union: out of memory");
-    rv = merge(clusters, count, whole, ret_error);
+    rv = merge_members(clusters, count, whole, ret_error);
     if (rv == 0)
         *ret_cluster = whole;
     else

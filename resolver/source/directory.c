@@ -25,7 +25,7 @@ static const struct mu__setting_spec settings_of[] = {
     {.name = NULL},
 };
 
-static int detect(const struct mu__pass *pass, mu_error *ret_why)
+static int detect_directory(const struct mu__pass *pass, mu_error *ret_why)
 {
     return mu__setting_detect(pass, PATH, ret_why);
 }
@@ -43,7 +43,8 @@ struct look {
     mu_error *error;
 };
 
-static int begin(const struct mu__pass *pass, mu_error *ret_error, struct look *look)
+static int begin_directory_pass(const struct mu__pass *pass, mu_error *ret_error,
+                                struct look *look)
 {
     const struct mu__request clock = {.kind = MU__REQUEST_CLOCK};
     const struct mu__answer *now;
@@ -87,8 +88,8 @@ static void file_path(const struct look *look, const char *name, size_t size, ch
     (void)snprintf(out, SOURCE_BYTES, "%s/%.*s", look->path, (int)size, name);
 }
 
-static struct mu__request request_of(const struct look *look, const char *name,
-                                     size_t size, char *path)
+static struct mu__request make_file_request(const struct look *look, const char *name,
+                                            size_t size, char *path)
 {
     file_path(look, name, size, path);
     return (struct mu__request){
@@ -98,11 +99,11 @@ static struct mu__request request_of(const struct look *look, const char *name,
     };
 }
 
-static const struct mu__answer *request_file(const struct look *look, const char *name,
-                                             size_t size)
+static const struct mu__answer *request_task_file(const struct look *look,
+                                                  const char *name, size_t size)
 {
     char path[SOURCE_BYTES];
-    const struct mu__request request = request_of(look, name, size, path);
+    const struct mu__request request = make_file_request(look, name, size, path);
 
     return mu__requests_get(look->pass->requests, &request);
 }
@@ -136,10 +137,10 @@ static void record_removed(struct look *look, const char *path,
 }
 
 /* A file that is not there any more, or is still empty, adds no task. */
-static int read_task(struct look *look, const char *name, size_t size,
-                     mu_resolution *resolution)
+static int read_directory_task(struct look *look, const char *name, size_t size,
+                               mu_resolution *resolution)
 {
-    const struct mu__answer *answer = request_file(look, name, size);
+    const struct mu__answer *answer = request_task_file(look, name, size);
     struct mu__task_entry entry;
     char path[SOURCE_BYTES];
     char type[16];
@@ -173,7 +174,7 @@ static const char *next_name(const char *at, const char **ret_name, size_t *ret_
 }
 
 /* Read many files at a time: those from `at` on. Returns where the next ones begin. */
-static const char *read_some(const struct look *look, const char *at)
+static const char *read_task_files(const struct look *look, const char *at)
 {
     char paths[FILES_AT_A_TIME][SOURCE_BYTES];
     struct mu__request list[FILES_AT_A_TIME];
@@ -183,7 +184,7 @@ static const char *read_some(const struct look *look, const char *at)
     size_t size;
 
     while (count < FILES_AT_A_TIME && (next = next_name(at, &name, &size)) != NULL) {
-        list[count] = request_of(look, name, size, paths[count]);
+        list[count] = make_file_request(look, name, size, paths[count]);
         count++;
         at = next;
     }
@@ -191,7 +192,8 @@ static const char *read_some(const struct look *look, const char *at)
     return next;
 }
 
-static int read_tasks(struct look *look, const char *names, mu_resolution *resolution)
+static int read_directory_tasks(struct look *look, const char *names,
+                                mu_resolution *resolution)
 {
     const char *name;
     size_t count = 0;
@@ -208,9 +210,9 @@ static int read_tasks(struct look *look, const char *names, mu_resolution *resol
                                 MU_CLUSTER_TASKS_MAX);
     }
     for (const char *at = names; at != NULL;)
-        at = read_some(look, at);
+        at = read_task_files(look, at);
     for (const char *at = names; rv == 0 && (at = next_name(at, &name, &size)) != NULL;)
-        rv = read_task(look, name, size, resolution);
+        rv = read_directory_task(look, name, size, resolution);
     return rv;
 }
 
@@ -232,13 +234,13 @@ static int check_expected(const struct look *look, const mu_cluster *cluster)
                         (unsigned long long)look->removed_s);
 }
 
-static int resolve(const struct mu__pass *pass, mu_error *ret_error,
-                   mu_resolution *ret_resolution)
+static int resolve_directory(const struct mu__pass *pass, mu_error *ret_error,
+                             mu_resolution *ret_resolution)
 {
     const char *names = "";
     struct look look;
     mu_error inner;
-    int rv = begin(pass, ret_error, &look);
+    int rv = begin_directory_pass(pass, ret_error, &look);
 
     if (rv == 0)
         rv = mu__task_setting(pass, TASK_TYPE, ret_error, ret_resolution);
@@ -246,7 +248,7 @@ static int resolve(const struct mu__pass *pass, mu_error *ret_error,
         return rv;
     rv = request_names(&look, &names);
     if (rv == 0)
-        rv = read_tasks(&look, names, ret_resolution);
+        rv = read_directory_tasks(&look, names, ret_resolution);
     if (rv == 0 && mu__cluster_check(ret_resolution->cluster, &inner) != 0)
         rv = mu_error_set(ret_error, inner.code, "%s: %s", look.source, inner.message);
     return rv != 0 ? rv : check_expected(&look, ret_resolution->cluster);
@@ -261,7 +263,7 @@ struct own {
     char holder[MU__ENTRY_WHO_BYTES];
 };
 
-static struct own *own_of(void **own)
+static struct own *get_directory_state(void **own)
 {
     if (*own == NULL)
         *own = calloc(1, sizeof(struct own));
@@ -282,7 +284,7 @@ static int choose_index(const struct look *look, const char *names, const char *
         struct mu__task_entry entry;
 
         if (mu__has_line(names, name, (size_t)size)) {
-            answer = request_file(look, name, (size_t)size);
+            answer = request_task_file(look, name, (size_t)size);
             if (answer->code != -MU_ENOTFOUND &&
                 (answer->code != 0 ||
                  mu__entry_parse(answer->data, answer->size, name, NULL, &entry) != 0 ||
@@ -297,7 +299,8 @@ static int choose_index(const struct look *look, const char *names, const char *
                         type);
 }
 
-static int find_index(const struct look *look, const mu_resolution *task, int *ret_index)
+static int find_directory_index(const struct look *look, const mu_resolution *task,
+                                int *ret_index)
 {
     const char *names = "";
     int rv;
@@ -312,8 +315,8 @@ static int find_index(const struct look *look, const mu_resolution *task, int *r
 
 /* The error when another process's file is in the place. If it is written anew while we
  * look, that process lives. */
-static int refuse(const struct look *look, const char *path,
-                  const struct mu__task_entry *entry, struct own *own)
+static int refuse_directory_holder(const struct look *look, const char *path,
+                                   const struct mu__task_entry *entry, struct own *own)
 {
     bool same = strcmp(own->holder, entry->who) == 0;
 
@@ -362,8 +365,9 @@ static int write_location(const struct look *look, const char *path,
     return mu__answer_check(answer, look->source, look->error);
 }
 
-static int take(const struct look *look, const mu_announcement *announcement,
-                const char *name, struct own *own, long ttl_s)
+static int take_directory_slot(const struct look *look,
+                               const mu_announcement *announcement, const char *name,
+                               struct own *own, long ttl_s)
 {
     char path[SOURCE_BYTES];
     struct mu__task_entry entry = {.until_s = 0};
@@ -372,7 +376,7 @@ static int take(const struct look *look, const mu_announcement *announcement,
     int rv = 0;
 
     file_path(look, name, strlen(name), path);
-    answer = request_file(look, name, strlen(name));
+    answer = request_task_file(look, name, strlen(name));
     is_there = answer->code != -MU_ENOTFOUND;
     if (is_there)
         rv = mu__answer_check(answer, look->source, look->error);
@@ -380,21 +384,21 @@ static int take(const struct look *look, const mu_announcement *announcement,
         rv = mu__entry_parse(answer->data, answer->size, path, look->error, &entry);
     if (rv == 0 && entry.address[0] != '\0' && !is_removed(look, &entry) &&
         strcmp(entry.who, announcement->incarnation) != 0)
-        rv = refuse(look, path, &entry, own);
+        rv = refuse_directory_holder(look, path, &entry, own);
     return rv != 0 ? rv : write_location(look, path, announcement, ttl_s, !is_there);
 }
 
-static int announce(const struct mu__pass *pass, const mu_announcement *announcement,
-                    mu_error *ret_error, void **own, int *ret_index,
-                    uint32_t *ret_again_ms)
+static int announce_in_directory(const struct mu__pass *pass,
+                                 const mu_announcement *announcement, mu_error *ret_error,
+                                 void **own, int *ret_index, uint32_t *ret_again_ms)
 {
-    struct own *state = own_of(own);
+    struct own *state = get_directory_state(own);
     struct look look;
     mu_resolution task;
     char name[32];
     long ttl_s = 0;
     int index = 0;
-    int rv = begin(pass, ret_error, &look);
+    int rv = begin_directory_pass(pass, ret_error, &look);
 
     if (state == NULL)
         return mu_error_set(ret_error, -MU_ENOMEM, "directory: out of memory");
@@ -403,11 +407,11 @@ static int announce(const struct mu__pass *pass, const mu_announcement *announce
     if (rv == 0)
         rv = mu__task_announced(pass, TASK_TYPE, announcement, ret_error, &task);
     if (rv == 0)
-        rv = find_index(&look, &task, &index);
+        rv = find_directory_index(&look, &task, &index);
     if (rv != 0)
         return rv;
     (void)snprintf(name, sizeof name, "%s-%d", task.task_type, index);
-    rv = take(&look, announcement, name, state, ttl_s);
+    rv = take_directory_slot(&look, announcement, name, state, ttl_s);
     if (rv != 0)
         return rv;
     state->taken = true;
@@ -416,8 +420,9 @@ static int announce(const struct mu__pass *pass, const mu_announcement *announce
     return 0;
 }
 
-static int withdraw(const struct mu__pass *pass, const mu_announcement *announcement,
-                    mu_error *ret_error, void **own)
+static int withdraw_from_directory(const struct mu__pass *pass,
+                                   const mu_announcement *announcement,
+                                   mu_error *ret_error, void **own)
 {
     char path[SOURCE_BYTES];
     const struct mu__request request = {
@@ -427,7 +432,7 @@ static int withdraw(const struct mu__pass *pass, const mu_announcement *announce
     struct look look;
     mu_resolution task;
     char name[32];
-    int rv = begin(pass, ret_error, &look);
+    int rv = begin_directory_pass(pass, ret_error, &look);
 
     if (rv != 0 || *own == NULL || !((struct own *)*own)->taken)
         return rv;
@@ -436,7 +441,7 @@ static int withdraw(const struct mu__pass *pass, const mu_announcement *announce
         return rv;
     (void)snprintf(name, sizeof name, "%s-%d", task.task_type, task.task_index);
     file_path(&look, name, strlen(name), path);
-    answer = request_file(&look, name, strlen(name));
+    answer = request_task_file(&look, name, strlen(name));
     if (answer->code != 0 ||
         mu__entry_parse(answer->data, answer->size, path, NULL, &entry) != 0 ||
         strcmp(entry.who, announcement->incarnation) != 0)
@@ -447,7 +452,7 @@ static int withdraw(const struct mu__pass *pass, const mu_announcement *announce
                : mu__answer_check(answer, look.source, ret_error);
 }
 
-static const char *watched_path(const struct mu__pass *pass)
+static const char *get_directory_path(const struct mu__pass *pass)
 {
     return mu__setting(pass, PATH);
 }
@@ -456,10 +461,10 @@ const struct mu__resolver_kind mu__resolver_directory = {
     .name = "directory",
     .summary = "a folder with a file for each task, in which its address stands",
     .settings = settings_of,
-    .detect = detect,
-    .resolve = resolve,
-    .announce = announce,
-    .withdraw = withdraw,
+    .detect = detect_directory,
+    .resolve = resolve_directory,
+    .announce = announce_in_directory,
+    .withdraw = withdraw_from_directory,
     .watch_ms = WATCH_MS,
-    .watched_path = watched_path,
+    .watched_path = get_directory_path,
 };

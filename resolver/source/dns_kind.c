@@ -41,8 +41,8 @@ struct dns_pass {
 
 /* ---- Requesting ---- */
 
-static struct mu__request request_of(const struct dns_pass *dns,
-                                     enum mu__request_kind kind, const char *name)
+static struct mu__request make_dns_request(const struct dns_pass *dns,
+                                           enum mu__request_kind kind, const char *name)
 {
     return (struct mu__request){.kind = kind,
                                 .name = name,
@@ -53,17 +53,17 @@ static struct mu__request request_of(const struct dns_pass *dns,
 static struct mu__request request_of_row(const struct dns_pass *dns,
                                          const struct mu__dns_row *row)
 {
-    return request_of(dns, row->port == 0 ? MU__REQUEST_SERVICES : MU__REQUEST_ADDRESSES,
-                      row->name);
+    return make_dns_request(
+        dns, row->port == 0 ? MU__REQUEST_SERVICES : MU__REQUEST_ADDRESSES, row->name);
 }
 
 static struct mu__request request_of_target(const struct dns_pass *dns,
                                             const struct task *task)
 {
-    return request_of(dns, MU__REQUEST_ADDRESSES, task->name);
+    return make_dns_request(dns, MU__REQUEST_ADDRESSES, task->name);
 }
 
-static int no_memory(const struct dns_pass *dns)
+static int dns_no_memory(const struct dns_pass *dns)
 {
     return mu_error_set(dns->error, -MU_ENOMEM, "out of memory");
 }
@@ -75,7 +75,7 @@ static int request_rows(const struct dns_pass *dns)
     struct mu__request *list = calloc(count + 1, sizeof *list);
 
     if (list == NULL)
-        return no_memory(dns);
+        return dns_no_memory(dns);
     for (unsigned i = 0; i < count; i++)
         list[i] = request_of_row(dns, &dns->plan->rows[i]);
     mu__requests_get_all(dns->requests, list, count);
@@ -90,7 +90,7 @@ static int request_targets(const struct dns_pass *dns)
     size_t count = 0;
 
     if (list == NULL)
-        return no_memory(dns);
+        return dns_no_memory(dns);
     for (size_t i = 0; i < dns->count; i++)
         if (dns->items[i].address[0] == '\0')
             list[count++] = request_of_target(dns, &dns->items[i]);
@@ -100,14 +100,14 @@ static int request_targets(const struct dns_pass *dns)
 }
 
 /* Describe a row for messages: "worker: workers.example". */
-static void text_of(const struct mu__dns_row *row, char *out, size_t size)
+static void describe_dns_row(const struct mu__dns_row *row, char *out, size_t size)
 {
     (void)snprintf(out, size, "%s: %s", row->type_name, row->name);
 }
 
 /* ---- From answers to tasks ---- */
 
-static struct task *new_task(struct dns_pass *dns, const struct mu__dns_row *row)
+static struct task *new_dns_task(struct dns_pass *dns, const struct mu__dns_row *row)
 {
     if (!MU__ARRAY_RESERVE(&dns->items, &dns->room, dns->count, 64))
         return NULL;
@@ -115,7 +115,7 @@ static struct task *new_task(struct dns_pass *dns, const struct mu__dns_row *row
     return &dns->items[dns->count++];
 }
 
-static bool has_family(const char *text, size_t size, bool v6)
+static bool has_address_family(const char *text, size_t size, bool v6)
 {
     return size > 0 && (memchr(text, ':', size) != NULL) == v6;
 }
@@ -126,7 +126,7 @@ static bool holds_v4(const char *text)
     size_t size;
 
     while (mu__next_line(&text, &line, &size))
-        if (has_family(line, size, false))
+        if (has_address_family(line, size, false))
             return true;
     return false;
 }
@@ -141,8 +141,8 @@ static const char *next_address(const struct mu__dns_plan *plan, const char *tex
     const char *line;
 
     while (mu__next_line(&at, &line, ret_size))
-        if ((needs_ipv4 && has_family(line, *ret_size, false)) ||
-            (needs_ipv6 && has_family(line, *ret_size, true)))
+        if ((needs_ipv4 && has_address_family(line, *ret_size, false)) ||
+            (needs_ipv6 && has_address_family(line, *ret_size, true)))
             return line;
     return NULL;
 }
@@ -161,9 +161,9 @@ static int add_addresses(struct dns_pass *dns, const struct mu__dns_row *row,
     char what[320];
     size_t size;
 
-    text_of(row, what, sizeof what);
+    describe_dns_row(row, what, sizeof what);
     while ((at = next_address(dns->plan, answer->data, at, &size)) != NULL) {
-        struct task *task = new_task(dns, row);
+        struct task *task = new_dns_task(dns, row);
 
         if (task == NULL)
             return mu_error_set(dns->error, -MU_ENOMEM, "%s: out of memory", what);
@@ -208,9 +208,9 @@ static int add_services(struct dns_pass *dns, const struct mu__dns_row *row,
     char what[320];
     size_t size;
 
-    text_of(row, what, sizeof what);
+    describe_dns_row(row, what, sizeof what);
     while (mu__next_line(&text, &at, &size)) {
-        struct task *task = new_task(dns, row);
+        struct task *task = new_dns_task(dns, row);
 
         if (task == NULL)
             return mu_error_set(dns->error, -MU_ENOMEM, "%s: out of memory", what);
@@ -224,7 +224,7 @@ static int add_services(struct dns_pass *dns, const struct mu__dns_row *row,
 }
 
 /* Numbers in names count as numbers: ps-2 is before ps-10. */
-static int compare_names(const char *a, const char *b)
+static int compare_dns_names(const char *a, const char *b)
 {
     while (*a != '\0' && *b != '\0') {
         size_t digits_a = strspn(a, "0123456789");
@@ -258,7 +258,7 @@ static int compare_services(const void *left, const void *right)
 
     if (a->priority != b->priority)
         return a->priority < b->priority ? -1 : 1;
-    order = compare_names(a->name, b->name);
+    order = compare_dns_names(a->name, b->name);
     if (order == 0)
         order = strcmp(a->name, b->name);
     if (order != 0)
@@ -274,7 +274,7 @@ static int list_row(struct dns_pass *dns, const struct mu__dns_row *row)
     char what[320];
     int rv;
 
-    text_of(row, what, sizeof what);
+    describe_dns_row(row, what, sizeof what);
     rv = mu__answer_check(answer, what, dns->error);
     if (rv != 0)
         return rv;
@@ -290,7 +290,7 @@ static int list_row(struct dns_pass *dns, const struct mu__dns_row *row)
     return 0;
 }
 
-static int list_tasks(struct dns_pass *dns)
+static int list_dns_tasks(struct dns_pass *dns)
 {
     const struct mu__dns_plan *plan = dns->plan;
     int rv = request_rows(dns);
@@ -331,21 +331,21 @@ static int find_addresses(const struct dns_pass *dns)
 
 /* ---- From tasks to the cluster ---- */
 
-static const char *host_of(const struct mu__dns_plan *plan, const struct task *task)
+static const char *get_dns_host(const struct mu__dns_plan *plan, const struct task *task)
 {
     return task->name[0] == '\0' || plan->as_address ? task->address : task->name;
 }
 
-static void name_task(const struct mu__dns_plan *plan, const struct task *task, char *out,
-                      size_t size)
+static void name_dns_task(const struct mu__dns_plan *plan, const struct task *task,
+                          char *out, size_t size)
 {
     char address[128];
 
-    (void)mu__address_join(host_of(plan, task), task->port, address, sizeof address);
+    (void)mu__address_join(get_dns_host(plan, task), task->port, address, sizeof address);
     (void)snprintf(out, size, "%s:%d (%s)", task->row->type_name, task->index, address);
 }
 
-static int check_counts(const struct dns_pass *dns)
+static int check_dns_counts(const struct dns_pass *dns)
 {
     const struct mu__dns_plan *plan = dns->plan;
     for (int type = 0; type < plan->types_count; type++)
@@ -358,7 +358,7 @@ static int check_counts(const struct dns_pass *dns)
 }
 
 /* Refuse several addresses for a job of one task: which one is meant is not known. */
-static int check_single(const struct dns_pass *dns, const char *type)
+static int check_single_dns_job(const struct dns_pass *dns, const char *type)
 {
     const struct task *first = NULL;
     char a[160];
@@ -370,8 +370,8 @@ static int check_single(const struct dns_pass *dns, const char *type)
         if (strcmp(task->row->type_name, type) != 0)
             continue;
         if (first != NULL) {
-            name_task(dns->plan, first, a, sizeof a);
-            name_task(dns->plan, task, b, sizeof b);
+            name_dns_task(dns->plan, first, a, sizeof a);
+            name_dns_task(dns->plan, task, b, sizeof b);
             return mu_error_set(dns->error, -MU_EINVALID,
                                 "%s: %.200s: expected one task, got %s and %s", type,
                                 task->row->name, a, b);
@@ -384,18 +384,19 @@ static int check_single(const struct dns_pass *dns, const char *type)
 static int make_cluster(const struct dns_pass *dns, mu_resolution *resolution)
 {
     char what[320];
-    int rv = check_counts(dns);
+    int rv = check_dns_counts(dns);
 
     if (rv == 0)
-        rv = check_single(dns, "chief");
+        rv = check_single_dns_job(dns, "chief");
     if (rv == 0)
-        rv = check_single(dns, "evaluator");
+        rv = check_single_dns_job(dns, "evaluator");
     for (size_t i = 0; rv == 0 && i < dns->count; i++) {
         const struct task *task = &dns->items[i];
 
-        text_of(task->row, what, sizeof what);
+        describe_dns_row(task->row, what, sizeof what);
         rv = mu__resolution_add_host(resolution, what, task->row->type_name, task->index,
-                                     host_of(dns->plan, task), task->port, dns->error);
+                                     get_dns_host(dns->plan, task), task->port,
+                                     dns->error);
     }
     return rv;
 }
@@ -422,8 +423,8 @@ static bool may_be_own(const struct mu__dns_plan *plan, const struct task *task)
            (plan->task_index < 0 || task->index == plan->task_index);
 }
 
-static int find_own(const struct dns_pass *dns, const char *host, const char *addresses,
-                    const struct task **ret_task)
+static int find_own_dns_task(const struct dns_pass *dns, const char *host,
+                             const char *addresses, const struct task **ret_task)
 {
     const struct task *found = NULL;
     char a[160];
@@ -438,8 +439,8 @@ static int find_own(const struct dns_pass *dns, const char *host, const char *ad
               is_own_name(host, task->name)))
             continue;
         if (found != NULL) {
-            name_task(dns->plan, found, a, sizeof a);
-            name_task(dns->plan, task, b, sizeof b);
+            name_dns_task(dns->plan, found, a, sizeof a);
+            name_dns_task(dns->plan, task, b, sizeof b);
             return mu_error_set(dns->error, -MU_EINVALID,
                                 "this machine is both %s and %s: the setting port, or "
                                 "task_type and task_index, must say which",
@@ -452,7 +453,7 @@ static int find_own(const struct dns_pass *dns, const char *host, const char *ad
 }
 
 /* The task is set; when the cluster has its job, it must have the task. */
-static int check_own(const struct dns_pass *dns)
+static int check_own_dns_task(const struct dns_pass *dns)
 {
     const struct mu__dns_plan *plan = dns->plan;
     int count = dns->next[plan->task_type];
@@ -465,7 +466,7 @@ static int check_own(const struct dns_pass *dns)
                         plan->types[plan->task_type]);
 }
 
-static void be_task(mu_resolution *resolution, const char *type, int index)
+static void set_own_dns_task(mu_resolution *resolution, const char *type, int index)
 {
     MU__COPY_TEXT(resolution->task_type, type);
     resolution->task_index = index;
@@ -473,7 +474,7 @@ static void be_task(mu_resolution *resolution, const char *type, int index)
 
 /* Find this task, if it is not set, by this machine's name and addresses. It need not
  * be in the cluster. */
-static int find_task(const struct dns_pass *dns, mu_resolution *resolution)
+static int find_dns_task(const struct dns_pass *dns, mu_resolution *resolution)
 {
     const struct mu__dns_plan *plan = dns->plan;
     struct mu__request request = {
@@ -483,21 +484,21 @@ static int find_task(const struct dns_pass *dns, mu_resolution *resolution)
     int rv;
 
     if (plan->task_type >= 0 && plan->task_index >= 0) {
-        be_task(resolution, plan->types[plan->task_type], (int)plan->task_index);
-        return check_own(dns);
+        set_own_dns_task(resolution, plan->types[plan->task_type], (int)plan->task_index);
+        return check_own_dns_task(dns);
     }
     request.name = plan->host == NULL ? mu__request_host_name(dns->requests) : plan->host;
     if (request.name != NULL)
         answer = mu__requests_get(dns->requests, &request);
     if (answer != NULL && answer->code == -MU_ENOMEM)
-        return no_memory(dns);
-    rv = find_own(dns, request.name == NULL ? "" : request.name,
-                  answer == NULL || answer->code != 0 ? "" : answer->data, &own);
+        return dns_no_memory(dns);
+    rv = find_own_dns_task(dns, request.name == NULL ? "" : request.name,
+                           answer == NULL || answer->code != 0 ? "" : answer->data, &own);
     if (rv == 0 && own != NULL)
-        be_task(resolution, own->row->type_name, own->index);
+        set_own_dns_task(resolution, own->row->type_name, own->index);
     else if (rv == 0 && plan->task_type >= 0)
-        be_task(resolution, plan->types[plan->task_type],
-                dns->next[plan->task_type] == 1 ? 0 : -1);
+        set_own_dns_task(resolution, plan->types[plan->task_type],
+                         dns->next[plan->task_type] == 1 ? 0 : -1);
     if (rv == 0 && own == NULL)
         mu__requests_explain(dns->requests, "this machine (%.100s) is none of the tasks",
                              request.name == NULL ? "without name" : request.name);
@@ -506,7 +507,7 @@ static int find_task(const struct dns_pass *dns, mu_resolution *resolution)
 
 /* ---- The resolver ---- */
 
-static int detect(const struct mu__pass *pass, mu_error *ret_why)
+static int detect_dns(const struct mu__pass *pass, mu_error *ret_why)
 {
     if (mu__dns_plan_given(pass))
         return 1;
@@ -514,22 +515,22 @@ static int detect(const struct mu__pass *pass, mu_error *ret_why)
     return 0;
 }
 
-static int resolve_with(const struct mu__pass *pass, struct dns_pass *dns,
-                        mu_resolution *resolution)
+static int resolve_dns_plan(const struct mu__pass *pass, struct dns_pass *dns,
+                            mu_resolution *resolution)
 {
     int rv = mu__dns_plan_read(pass, dns->error, dns->plan);
 
     if (rv == 0)
-        rv = list_tasks(dns);
+        rv = list_dns_tasks(dns);
     if (rv == 0 && dns->plan->as_address)
         rv = find_addresses(dns);
     if (rv == 0)
         rv = make_cluster(dns, resolution);
-    return rv == 0 ? find_task(dns, resolution) : rv;
+    return rv == 0 ? find_dns_task(dns, resolution) : rv;
 }
 
-static int resolve(const struct mu__pass *pass, mu_error *ret_error,
-                   mu_resolution *ret_resolution)
+static int resolve_dns(const struct mu__pass *pass, mu_error *ret_error,
+                       mu_resolution *ret_resolution)
 {
     struct dns_pass dns = {.requests = pass->requests,
                            .plan = calloc(1, sizeof *dns.plan),
@@ -538,7 +539,7 @@ static int resolve(const struct mu__pass *pass, mu_error *ret_error,
 
     if (dns.plan == NULL)
         return mu_error_set(ret_error, -MU_ENOMEM, "out of memory");
-    rv = resolve_with(pass, &dns, ret_resolution);
+    rv = resolve_dns_plan(pass, &dns, ret_resolution);
     free(dns.items);
     free(dns.plan);
     return rv;
@@ -548,7 +549,7 @@ const struct mu__resolver_kind mu__resolver_dns = {
     .name = "dns",
     .summary = "names: their addresses, or the targets of their SRV records",
     .settings = mu__dns_settings,
-    .detect = detect,
-    .resolve = resolve,
+    .detect = detect_dns,
+    .resolve = resolve_dns,
     .watch_ms = WATCH_MS,
 };

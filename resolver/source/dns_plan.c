@@ -56,9 +56,9 @@ static int number_type(struct mu__dns_plan *plan, const char *name)
 }
 
 /* Parse TYPE=VALUE: the type, and where the value begins. */
-static int read_type(const char *source, unsigned position, const char *text, size_t size,
-                     const char *expected, mu_error *ret_error, char *ret_type,
-                     size_t *ret_value)
+static int read_dns_type(const char *source, unsigned position, const char *text,
+                         size_t size, const char *expected, mu_error *ret_error,
+                         char *ret_type, size_t *ret_value)
 {
     const char *equals = memchr(text, '=', size);
 
@@ -69,8 +69,8 @@ static int read_type(const char *source, unsigned position, const char *text, si
                               source, position);
 }
 
-static int read_name(const char *source, unsigned position, const char *text, size_t size,
-                     mu_error *ret_error, void *own)
+static int read_dns_name(const char *source, unsigned position, const char *text,
+                         size_t size, mu_error *ret_error, void *own)
 {
     static const char expected[] = "TYPE=NAME:PORT, or TYPE=_SERVICE._tcp.NAME";
     struct mu__dns_plan *plan = own;
@@ -83,8 +83,8 @@ static int read_name(const char *source, unsigned position, const char *text, si
     if (plan->rows_count == MU__DNS_ROWS_MAX)
         return mu_error_set(ret_error, -MU_EINVALID, "%s: expected at most %d names",
                             source, (int)MU__DNS_ROWS_MAX);
-    rv = read_type(source, position, text, size, expected, ret_error, row->type_name,
-                   &value);
+    rv = read_dns_type(source, position, text, size, expected, ret_error, row->type_name,
+                       &value);
     if (rv != 0)
         return rv;
     colon = memchr(text + value, ':', size - value);
@@ -109,8 +109,8 @@ static int read_name(const char *source, unsigned position, const char *text, si
     return 0;
 }
 
-static int read_count(const char *source, unsigned position, const char *text,
-                      size_t size, mu_error *ret_error, void *own)
+static int read_dns_count(const char *source, unsigned position, const char *text,
+                          size_t size, mu_error *ret_error, void *own)
 {
     static const char expected[] = "TYPE=COUNT, as in \"worker=3\"";
     struct mu__dns_plan *plan = own;
@@ -118,7 +118,8 @@ static int read_count(const char *source, unsigned position, const char *text,
     size_t value;
     unsigned count;
     int type = 0;
-    int rv = read_type(source, position, text, size, expected, ret_error, name, &value);
+    int rv =
+        read_dns_type(source, position, text, size, expected, ret_error, name, &value);
 
     if (rv != 0)
         return rv;
@@ -140,10 +141,11 @@ static int read_count(const char *source, unsigned position, const char *text,
 }
 
 /* Parse a list with commas between; items count from 1. */
-static int read_list(const struct mu__pass *pass, unsigned setting,
-                     int (*read)(const char *source, unsigned position, const char *text,
-                                 size_t size, mu_error *ret_error, void *own),
-                     mu_error *ret_error, struct mu__dns_plan *plan)
+static int read_dns_list(const struct mu__pass *pass, unsigned setting,
+                         int (*read)(const char *source, unsigned position,
+                                     const char *text, size_t size, mu_error *ret_error,
+                                     void *own),
+                         mu_error *ret_error, struct mu__dns_plan *plan)
 {
     const char *text = mu__setting(pass, setting);
     const char *source = mu__setting_origin(pass, setting);
@@ -195,8 +197,8 @@ int mu__dns_plan_read(const struct mu__pass *pass, mu_error *ret_error,
         return mu_error_set(ret_error, -MU_EINVALID,
                             "expected names in the setting names or MUSTER_DNS_NAMES, as "
                             "in \"worker=workers.example:2222\", got none");
-    if ((rv = read_list(pass, NAMES, read_name, ret_error, plan)) != 0 ||
-        (rv = read_list(pass, TASKS, read_count, ret_error, plan)) != 0 ||
+    if ((rv = read_dns_list(pass, NAMES, read_dns_name, ret_error, plan)) != 0 ||
+        (rv = read_dns_list(pass, TASKS, read_dns_count, ret_error, plan)) != 0 ||
         (rv = mu__setting_word(pass, FAMILY, families, "4, 6, all or auto", ret_error,
                                &family)) != 0 ||
         (rv = mu__setting_word(pass, ADDRESS, forms, "ip or name", ret_error, &form)) !=

@@ -13,15 +13,15 @@ enum { LINES_MAX = 3 };
 
 static const char until[] = "until ";
 
-static int bad_line(const char *source, unsigned line, const char *expected,
-                    const char *text, size_t size, mu_error *ret_error)
+static int refuse_entry_line(const char *source, unsigned line, const char *expected,
+                             const char *text, size_t size, mu_error *ret_error)
 {
     return mu__refuse(ret_error, text, size, "%s: line %u: expected %s", source, line,
                       expected);
 }
 
 /* Whether all bytes are visible ASCII. */
-static bool is_plain(const char *text, size_t size)
+static bool is_entry_text(const char *text, size_t size)
 {
     for (size_t i = 0; i < size; i++)
         if (text[i] <= ' ' || text[i] > '~')
@@ -41,30 +41,34 @@ static bool read_until(const char *text, size_t size, uint64_t *ret_seconds)
     return seconds > 0;
 }
 
-static int read_line(const char *text, size_t size, unsigned line, const char *source,
-                     mu_error *ret_error, struct mu__task_entry *entry)
+static int read_entry_line(const char *text, size_t size, unsigned line,
+                           const char *source, mu_error *ret_error,
+                           struct mu__task_entry *entry)
 {
     if (line == 1) {
-        if (size == 0 || size >= sizeof entry->address || !is_plain(text, size))
-            return bad_line(source, line, "the task's address, as in \"host:port\"", text,
-                            size, ret_error);
+        if (size == 0 || size >= sizeof entry->address || !is_entry_text(text, size))
+            return refuse_entry_line(source, line,
+                                     "the task's address, as in \"host:port\"", text,
+                                     size, ret_error);
         memcpy(entry->address, text, size);
         entry->address[size] = '\0';
     } else if (line == 2) {
-        if (size == 0 || size >= sizeof entry->who || !is_plain(text, size))
-            return bad_line(source, line, "a process, as a muster node writes it", text,
-                            size, ret_error);
+        if (size == 0 || size >= sizeof entry->who || !is_entry_text(text, size))
+            return refuse_entry_line(source, line,
+                                     "a process, as a muster node writes it", text, size,
+                                     ret_error);
         memcpy(entry->who, text, size);
         entry->who[size] = '\0';
     } else if (line > LINES_MAX || !read_until(text, size, &entry->until_s)) {
-        return bad_line(source, line, line > LINES_MAX ? "the end" : "\"until SECONDS\"",
-                        text, size, ret_error);
+        return refuse_entry_line(source, line,
+                                 line > LINES_MAX ? "the end" : "\"until SECONDS\"", text,
+                                 size, ret_error);
     }
     return 0;
 }
 
 /* White space at the end of a line, as editors leave it, is not part of it. */
-static size_t trimmed(const char *text, size_t size)
+static size_t trim_entry_line(const char *text, size_t size)
 {
     while (size > 0 && (text[size - 1] == ' ' || text[size - 1] == '\r' ||
                         text[size - 1] == '\t'))
@@ -83,7 +87,8 @@ int mu__entry_parse(const char *text, size_t size, const char *source,
         const char *end = memchr(text, '\n', size);
         size_t length = end == NULL ? size : (size_t)(end - text);
 
-        rv = read_line(text, trimmed(text, length), line++, source, ret_error, &entry);
+        rv = read_entry_line(text, trim_entry_line(text, length), line++, source,
+                             ret_error, &entry);
         length += end != NULL;
         text += length;
         size -= length;

@@ -50,7 +50,7 @@ static const struct family {
 
 enum { OURS, FAMILIES = sizeof families / sizeof families[0] };
 
-static bool is_set(struct mu__requests *requests, const char *variable)
+static bool is_variable_set(struct mu__requests *requests, const char *variable)
 {
     return mu__request_variable(requests, variable) != NULL;
 }
@@ -58,14 +58,16 @@ static bool is_set(struct mu__requests *requests, const char *variable)
 /* Whether a set of variables is used. One of muster's is enough; of the others the
  * address and the number of the process are needed, since scripts often set an address
  * alone, and leave the rest to Slurm. */
-static bool has_family(struct mu__requests *requests, unsigned number)
+static bool has_variable_family(struct mu__requests *requests, unsigned number)
 {
     const struct family *family = &families[number];
 
     if (number == OURS)
-        return is_set(requests, family->address) || is_set(requests, family->count) ||
-               is_set(requests, family->id);
-    return is_set(requests, family->address) && is_set(requests, family->id);
+        return is_variable_set(requests, family->address) ||
+               is_variable_set(requests, family->count) ||
+               is_variable_set(requests, family->id);
+    return is_variable_set(requests, family->address) &&
+           is_variable_set(requests, family->id);
 }
 
 static int nothing_is_set(mu_error *ret_error)
@@ -76,12 +78,12 @@ static int nothing_is_set(mu_error *ret_error)
         "JAX_COORDINATOR_ADDRESS with JAX_PROCESS_ID, MASTER_ADDR with RANK");
 }
 
-static int detect(const struct mu__pass *pass, mu_error *ret_why)
+static int detect_environment(const struct mu__pass *pass, mu_error *ret_why)
 {
-    if (is_set(pass->requests, "MUSTER_HOSTS"))
+    if (is_variable_set(pass->requests, "MUSTER_HOSTS"))
         return 1;
     for (unsigned i = 0; i < FAMILIES; i++)
-        if (has_family(pass->requests, i))
+        if (has_variable_family(pass->requests, i))
             return 1;
     (void)nothing_is_set(ret_why);
     return 0;
@@ -95,7 +97,7 @@ static int check_count(struct mu__requests *requests, size_t hosts, mu_error *re
     unsigned count = 0;
     int rv;
 
-    if (!is_set(requests, variable))
+    if (!is_variable_set(requests, variable))
         return 0;
     rv = mu__rank_number(requests, variable, "", 1, MU_CLUSTER_TASKS_MAX, ret_error,
                          &count);
@@ -107,17 +109,18 @@ static int check_count(struct mu__requests *requests, size_t hosts, mu_error *re
                         hosts, variable, count);
 }
 
-static int add_hosts(const struct mu__pass *pass, const struct mu__host_list *hosts,
-                     mu_error *ret_error, mu_resolution *resolution)
+static int add_environment_hosts(const struct mu__pass *pass,
+                                 const struct mu__host_list *hosts, mu_error *ret_error,
+                                 mu_resolution *resolution)
 {
-    const char *rank =
-        is_set(pass->requests, "MUSTER_RANK") ? "MUSTER_RANK" : families[OURS].id;
+    const char *rank = is_variable_set(pass->requests, "MUSTER_RANK") ? "MUSTER_RANK"
+                                                                      : families[OURS].id;
     struct mu__layout layout = {0};
     struct mu__ranks ranks = {
         .source = "MUSTER_HOSTS", .hosts = hosts, .layout = &layout};
     int rv = check_count(pass->requests, hosts->count, ret_error);
 
-    if (rv == 0 && !is_set(pass->requests, rank))
+    if (rv == 0 && !is_variable_set(pass->requests, rank))
         rv = mu_error_set(ret_error, -MU_ENOTFOUND,
                           "MUSTER_RANK is not set: the place of this process in "
                           "MUSTER_HOSTS, from 0");
@@ -143,7 +146,7 @@ static int resolve_hosts(const struct mu__pass *pass, const char *text,
         rv = mu_error_set(ret_error, -MU_EINVALID,
                           "MUSTER_HOSTS: expected a host at least");
     if (rv == 0)
-        rv = add_hosts(pass, &hosts, ret_error, resolution);
+        rv = add_environment_hosts(pass, &hosts, ret_error, resolution);
     mu__host_list_done(&hosts);
     return rv;
 }
@@ -151,8 +154,9 @@ static int resolve_hosts(const struct mu__pass *pass, const char *text,
 /* ---- Process 0's address is known ---- */
 
 /* "host:port"; the port may be in a variable of its own. */
-static int find_address(struct mu__requests *requests, const struct family *family,
-                        mu_error *ret_error, char *out, size_t size)
+static int find_coordinator_address(struct mu__requests *requests,
+                                    const struct family *family, mu_error *ret_error,
+                                    char *out, size_t size)
 {
     const char *address = mu__request_variable(requests, family->address);
     const char *last;
@@ -178,8 +182,8 @@ static int find_address(struct mu__requests *requests, const struct family *fami
 }
 
 /* Numbers with commas between, "all" for those that are visible anyway. */
-static int take_devices(struct mu__requests *requests, const char *variable,
-                        mu_error *ret_error, mu_resolution *resolution)
+static int take_device_ids(struct mu__requests *requests, const char *variable,
+                           mu_error *ret_error, mu_resolution *resolution)
 {
     const char *text = variable == NULL ? NULL : mu__request_variable(requests, variable);
 
@@ -201,7 +205,7 @@ static int take_partition(struct mu__requests *requests, const struct family *fa
     unsigned number = 0;
     int rv;
 
-    while (*variable != NULL && !is_set(requests, *variable))
+    while (*variable != NULL && !is_variable_set(requests, *variable))
         variable++;
     if (*variable == NULL)
         return 0;
@@ -212,12 +216,14 @@ static int take_partition(struct mu__requests *requests, const struct family *fa
     return rv;
 }
 
-static int join(const struct mu__pass *pass, const struct family *family, unsigned count,
-                unsigned id, mu_error *ret_error, mu_resolution *resolution)
+static int join_coordinator(const struct mu__pass *pass, const struct family *family,
+                            unsigned count, unsigned id, mu_error *ret_error,
+                            mu_resolution *resolution)
 {
     const char *bind = mu__setting(pass, BIND_ADDRESS);
     char address[MU_CLUSTER_ADDRESS_BYTES_MAX + 64];
-    int rv = find_address(pass->requests, family, ret_error, address, sizeof address);
+    int rv = find_coordinator_address(pass->requests, family, ret_error, address,
+                                      sizeof address);
 
     if (rv != 0)
         return rv;
@@ -240,9 +246,9 @@ static int resolve_family(const struct mu__pass *pass, const struct family *fami
         rv = mu__rank_own(pass->requests, family->id, ": which process this is, from 0",
                           count, family->count, ret_error, &id);
     if (rv == 0)
-        rv = join(pass, family, count, id, ret_error, resolution);
+        rv = join_coordinator(pass, family, count, id, ret_error, resolution);
     if (rv == 0)
-        rv = take_devices(pass->requests, family->devices, ret_error, resolution);
+        rv = take_device_ids(pass->requests, family->devices, ret_error, resolution);
     if (rv == 0)
         rv = take_partition(pass->requests, family, ret_error, resolution);
     return rv;
@@ -255,7 +261,7 @@ static void explain_proxies(struct mu__requests *requests)
                                         "ALL_PROXY"};
 
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
-        if (is_set(requests, names[i]))
+        if (is_variable_set(requests, names[i]))
             mu__requests_explain(requests,
                                  "%s is set: tasks connect to each other directly; if "
                                  "only the proxy gets through, they do not reach each "
@@ -263,20 +269,20 @@ static void explain_proxies(struct mu__requests *requests)
                                  names[i]);
 }
 
-static int resolve(const struct mu__pass *pass, mu_error *ret_error,
-                   mu_resolution *ret_resolution)
+static int resolve_environment(const struct mu__pass *pass, mu_error *ret_error,
+                               mu_resolution *ret_resolution)
 {
     const char *hosts = mu__request_variable(pass->requests, "MUSTER_HOSTS");
     unsigned number = OURS;
 
     explain_proxies(pass->requests);
     for (unsigned i = FAMILIES; i-- > 0;)
-        number = is_set(pass->requests, families[i].address) ? i : number;
+        number = is_variable_set(pass->requests, families[i].address) ? i : number;
     for (unsigned i = FAMILIES; i-- > 0;)
-        number = has_family(pass->requests, i) ? i : number;
+        number = has_variable_family(pass->requests, i) ? i : number;
     if (hosts != NULL)
         return resolve_hosts(pass, hosts, ret_error, ret_resolution);
-    if (number == OURS && !has_family(pass->requests, OURS))
+    if (number == OURS && !has_variable_family(pass->requests, OURS))
         return nothing_is_set(ret_error);
     return resolve_family(pass, &families[number], ret_error, ret_resolution);
 }
@@ -285,6 +291,6 @@ const struct mu__resolver_kind mu__resolver_environment = {
     .name = "environment",
     .summary = "MUSTER_HOSTS, or the address of process 0 as JAX and torchrun have it",
     .settings = settings_of,
-    .detect = detect,
-    .resolve = resolve,
+    .detect = detect_environment,
+    .resolve = resolve_environment,
 };

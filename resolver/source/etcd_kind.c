@@ -48,7 +48,7 @@ static const struct mu__setting_spec settings_of[] = {
     {.name = NULL},
 };
 
-static int detect(const struct mu__pass *pass, mu_error *ret_why)
+static int detect_etcd(const struct mu__pass *pass, mu_error *ret_why)
 {
     return mu__setting_detect(pass, MU__TALK_ENDPOINTS, ret_why);
 }
@@ -85,7 +85,8 @@ static int write_folder(struct talk *talk)
     return 0;
 }
 
-static int begin(const struct mu__pass *pass, mu_error *ret_error, struct talk *talk)
+static int begin_etcd_pass(const struct mu__pass *pass, mu_error *ret_error,
+                           struct talk *talk)
 {
     int rv;
 
@@ -96,8 +97,8 @@ static int begin(const struct mu__pass *pass, mu_error *ret_error, struct talk *
     return rv != 0 ? rv : mu__expected_parse(pass, TASKS, ret_error, &talk->shape);
 }
 
-static int post(struct talk *talk, const char *path, struct mu__build *body,
-                unsigned again, struct mu__etcd_answer **ret_answer)
+static int post_etcd_task(struct talk *talk, const char *path, struct mu__build *body,
+                          unsigned again, struct mu__etcd_answer **ret_answer)
 {
     int rv = mu__etcd_talk_post(&talk->etcd, path, body, again, ret_answer);
     mu_error inner;
@@ -113,8 +114,8 @@ static int post(struct talk *talk, const char *path, struct mu__build *body,
 
 /* ---- Reading ---- */
 
-static int read_task(struct talk *talk, const struct mu__etcd_entry *at,
-                     mu_resolution *resolution)
+static int read_etcd_task(struct talk *talk, const struct mu__etcd_entry *at,
+                          mu_resolution *resolution)
 {
     size_t folder = strlen(talk->folder);
     const char *name = (const char *)at->key.data + folder;
@@ -145,8 +146,8 @@ struct key_page {
     bool more;
 };
 
-static int read_page(struct talk *talk, const struct mu__etcd_answer *answer,
-                     struct key_page *page, mu_resolution *resolution)
+static int read_etcd_page(struct talk *talk, const struct mu__etcd_answer *answer,
+                          struct key_page *page, mu_resolution *resolution)
 {
     struct mu__etcd_entries entries;
     struct mu__etcd_entry entry;
@@ -155,7 +156,7 @@ static int read_page(struct talk *talk, const struct mu__etcd_answer *answer,
     page->more = rv == 0 && entries.more;
     while (rv == 0 &&
            (rv = mu__etcd_next_entry(&entries, talk->etcd.error, &entry)) == 1) {
-        rv = read_task(talk, &entry, resolution);
+        rv = read_etcd_task(talk, &entry, resolution);
         if (rv != 0)
             break;
         /* The shortest key behind this one: its size is known by now. */
@@ -194,7 +195,7 @@ static struct mu__view view_of(const char *bytes, size_t size)
  * tell every change, since keys are only made and deleted. The limit of the read is
  * made of both: it reads the same as any other, but makes it the same request, which
  * the cache answers, until there is a change. */
-static int look_for_change(struct talk *talk, struct range *range)
+static int check_etcd_revision(struct talk *talk, struct range *range)
 {
     struct mu__etcd_answer *answer = NULL;
     struct mu__etcd_entries entries;
@@ -204,7 +205,7 @@ static int look_for_change(struct talk *talk, struct range *range)
 
     mu__etcd_range_newest(&body, view_of(range->page.from, range->page.from_size),
                           view_of(range->end, range->end_size));
-    rv = post(talk, MU__ETCD_RANGE, &body, 0, &answer);
+    rv = post_etcd_task(talk, MU__ETCD_RANGE, &body, 0, &answer);
     if (rv == 0)
         rv = mu__etcd_ranged(answer, talk->etcd.error, &entries);
     if (rv == 0)
@@ -227,14 +228,14 @@ static bool is_crowd(const struct talk *talk)
     return count > CROWD_TASKS;
 }
 
-static int read_tasks(struct talk *talk, mu_resolution *resolution)
+static int read_etcd_tasks(struct talk *talk, mu_resolution *resolution)
 {
     struct range range;
     struct key_page *page = &range.page;
     int rv;
 
     begin_range(talk, &range);
-    rv = is_crowd(talk) ? look_for_change(talk, &range) : 0;
+    rv = is_crowd(talk) ? check_etcd_revision(talk, &range) : 0;
     if (rv == 0 && range.limit > PAGE_TASKS)
         talk->etcd.cache_ms = CACHE_MS;
     while (rv == 0 && page->more) {
@@ -243,27 +244,27 @@ static int read_tasks(struct talk *talk, mu_resolution *resolution)
 
         mu__etcd_range(&body, view_of(page->from, page->from_size),
                        view_of(range.end, range.end_size), range.limit);
-        rv = post(talk, MU__ETCD_RANGE, &body, 0, &answer);
+        rv = post_etcd_task(talk, MU__ETCD_RANGE, &body, 0, &answer);
         if (rv == 0)
-            rv = read_page(talk, answer, page, resolution);
+            rv = read_etcd_page(talk, answer, page, resolution);
         mu__etcd_answer_free(answer);
     }
     talk->etcd.cache_ms = 0;
     return rv;
 }
 
-static int resolve(const struct mu__pass *pass, mu_error *ret_error,
-                   mu_resolution *ret_resolution)
+static int resolve_etcd(const struct mu__pass *pass, mu_error *ret_error,
+                        mu_resolution *ret_resolution)
 {
     struct talk talk;
     char source[KEY_BYTES];
     mu_error inner;
-    int rv = begin(pass, ret_error, &talk);
+    int rv = begin_etcd_pass(pass, ret_error, &talk);
 
     if (rv == 0)
         rv = mu__task_setting(pass, TASK_TYPE, ret_error, ret_resolution);
     if (rv == 0)
-        rv = read_tasks(&talk, ret_resolution);
+        rv = read_etcd_tasks(&talk, ret_resolution);
     if (rv != 0)
         return rv;
     (void)snprintf(source, sizeof source, "etcd: %s", talk.folder);
@@ -316,7 +317,7 @@ static void write_key(struct talk *talk, struct slot *slot, int index)
 }
 
 /* Renew the lease; *ret_stored is false when it has ended. */
-static int keep(struct talk *talk, const struct slot *slot, bool *ret_stored)
+static int keep_etcd_lease(struct talk *talk, const struct slot *slot, bool *ret_stored)
 {
     struct mu__etcd_answer *answer = NULL;
     struct mu__build body = {0};
@@ -324,7 +325,7 @@ static int keep(struct talk *talk, const struct slot *slot, bool *ret_stored)
     int rv;
 
     mu__etcd_keep(&body, slot->lease);
-    rv = post(talk, MU__ETCD_KEEP, &body, 0, &answer);
+    rv = post_etcd_task(talk, MU__ETCD_KEEP, &body, 0, &answer);
     if (rv == 0)
         rv = mu__etcd_lease_ttl(answer, talk->etcd.error, &ttl_s);
     mu__etcd_answer_free(answer);
@@ -332,14 +333,14 @@ static int keep(struct talk *talk, const struct slot *slot, bool *ret_stored)
     return rv;
 }
 
-static int grant(struct talk *talk, const struct slot *slot)
+static int grant_etcd_lease(struct talk *talk, const struct slot *slot)
 {
     struct mu__etcd_answer *answer = NULL;
     struct mu__build body = {0};
     int rv;
 
     mu__etcd_grant(&body, slot->lease, (uint64_t)slot->ttl_s);
-    rv = post(talk, MU__ETCD_GRANT, &body, 0, &answer);
+    rv = post_etcd_task(talk, MU__ETCD_GRANT, &body, 0, &answer);
     mu__etcd_answer_free(answer);
     return rv == -MU_EPRECONDITION ? 0 : rv;    /* it was granted before, and the answer
                                                    lost */
@@ -376,7 +377,7 @@ static int request_ttl(struct talk *talk, uint64_t lease, uint64_t *ret_term,
 
     *ret_ttl_s = 0;
     mu__etcd_keep(&body, lease);
-    rv = post(talk, TIME_TO_LIVE, &body, 0, &answer);
+    rv = post_etcd_task(talk, TIME_TO_LIVE, &body, 0, &answer);
     if (rv == 0)
         rv = mu__etcd_term(answer, talk->etcd.error, ret_term);
     if (rv == 0)
@@ -397,8 +398,8 @@ static uint64_t now_s(struct talk *talk)
  * look, or is still there when it should have ended, that process lives. An etcd that
  * has restarted prolongs all leases by itself, and one that stood still has yet to end
  * them: neither says anything of their owners. */
-static int refuse(struct talk *talk, struct slot *slot, uint64_t lease,
-                  const struct mu__task_entry *entry)
+static int refuse_etcd_holder(struct talk *talk, struct slot *slot, uint64_t lease,
+                              const struct mu__task_entry *entry)
 {
     struct own_key *own = slot->own;
     uint64_t now = now_s(talk);
@@ -459,7 +460,7 @@ static int try_slot(struct talk *talk, const struct slot *slot, bool *ret_taken,
     int rv;
 
     write_take(slot, &body);
-    rv = post(talk, MU__ETCD_TXN, &body, 0, &answer);
+    rv = post_etcd_task(talk, MU__ETCD_TXN, &body, 0, &answer);
     if (rv == -MU_ENOTFOUND)    /* the next try grants another one */
         rv = mu_error_set(talk->etcd.error, -MU_EUNAVAILABLE,
                           "etcd: the lease for %s has ended already", slot->key);
@@ -483,11 +484,11 @@ static int take_given(struct talk *talk, struct slot *slot)
 
     write_key(talk, slot, slot->task.task_index);
     rv = try_slot(talk, slot, &taken, &lease, &entry);
-    return rv != 0 || taken ? rv : refuse(talk, slot, lease, &entry);
+    return rv != 0 || taken ? rv : refuse_etcd_holder(talk, slot, lease, &entry);
 }
 
 /* Take the first free index. */
-static int take_free(struct talk *talk, struct slot *slot)
+static int take_free_etcd_slot(struct talk *talk, struct slot *slot)
 {
     const char *type = slot->task.task_type;
     unsigned count = mu__expected_count(&talk->shape, type);
@@ -497,7 +498,7 @@ static int take_free(struct talk *talk, struct slot *slot)
     int rv;
 
     mu_resolution_init(&there);
-    rv = read_tasks(talk, &there);
+    rv = read_etcd_tasks(talk, &there);
     for (int index = 0; rv == 0 && !taken; index++) {
         struct mu__task_entry entry;
         uint64_t lease;
@@ -521,16 +522,17 @@ static int take_free(struct talk *talk, struct slot *slot)
     return rv;
 }
 
-static int take_slot(struct talk *talk, struct slot *slot)
+static int take_etcd_slot(struct talk *talk, struct slot *slot)
 {
     bool stored = false;
-    int rv = keep(talk, slot, &stored);
+    int rv = keep_etcd_lease(talk, slot, &stored);
 
     if (rv == 0 && !stored)
-        rv = grant(talk, slot);
+        rv = grant_etcd_lease(talk, slot);
     if (rv != 0)
         return rv;
-    return slot->task.task_index >= 0 ? take_given(talk, slot) : take_free(talk, slot);
+    return slot->task.task_index >= 0 ? take_given(talk, slot)
+                                      : take_free_etcd_slot(talk, slot);
 }
 
 /* Timeout of a request, short enough to try several endpoints that hang while the lease
@@ -560,21 +562,21 @@ static int begin_slot(struct talk *talk, struct slot *slot, void **own)
                               talk->etcd.error, &slot->task);
 }
 
-static int announce(const struct mu__pass *pass, const mu_announcement *announcement,
-                    mu_error *ret_error, void **own, int *ret_index,
-                    uint32_t *ret_again_ms)
+static int announce_in_etcd(const struct mu__pass *pass,
+                            const mu_announcement *announcement, mu_error *ret_error,
+                            void **own, int *ret_index, uint32_t *ret_again_ms)
 {
     struct slot slot = {
         .announcement = announcement,
         .lease = lease_of(announcement->incarnation),
     };
     struct talk talk;
-    int rv = begin(pass, ret_error, &talk);
+    int rv = begin_etcd_pass(pass, ret_error, &talk);
 
     if (rv == 0)
         rv = begin_slot(&talk, &slot, own);
     if (rv == 0)
-        rv = take_slot(&talk, &slot);
+        rv = take_etcd_slot(&talk, &slot);
     if (slot.own == NULL)
         return rv;
     slot.own->endpoint = talk.etcd.first;
@@ -587,19 +589,20 @@ static int announce(const struct mu__pass *pass, const mu_announcement *announce
 }
 
 /* The key goes with the lease. */
-static int withdraw(const struct mu__pass *pass, const mu_announcement *announcement,
-                    mu_error *ret_error, void **own)
+static int withdraw_from_etcd(const struct mu__pass *pass,
+                              const mu_announcement *announcement, mu_error *ret_error,
+                              void **own)
 {
     struct mu__etcd_answer *answer = NULL;
     struct mu__build body = {0};
     struct talk talk;
-    int rv = begin(pass, ret_error, &talk);
+    int rv = begin_etcd_pass(pass, ret_error, &talk);
 
     if (rv != 0 || *own == NULL)
         return rv;
     talk.etcd.first = ((const struct own_key *)*own)->endpoint;
     mu__etcd_revoke(&body, lease_of(announcement->incarnation));
-    rv = post(&talk, MU__ETCD_REVOKE, &body, 0, &answer);
+    rv = post_etcd_task(&talk, MU__ETCD_REVOKE, &body, 0, &answer);
     mu__etcd_answer_free(answer);
     return rv == -MU_ENOTFOUND ? 0 : rv;    /* it has ended by itself */
 }
@@ -608,9 +611,9 @@ const struct mu__resolver_kind mu__resolver_etcd = {
     .name = "etcd",
     .summary = "etcd, where tasks register themselves under a lease",
     .settings = settings_of,
-    .detect = detect,
-    .resolve = resolve,
-    .announce = announce,
-    .withdraw = withdraw,
+    .detect = detect_etcd,
+    .resolve = resolve_etcd,
+    .announce = announce_in_etcd,
+    .withdraw = withdraw_from_etcd,
     .watch_ms = WATCH_MS,
 };

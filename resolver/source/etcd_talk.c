@@ -22,12 +22,12 @@ enum {
 
 /* ---- Settings ---- */
 
-static const char *setting(const struct mu__etcd_talk *talk, unsigned number)
+static const char *get_etcd_setting(const struct mu__etcd_talk *talk, unsigned number)
 {
     return mu__setting(talk->pass, number);
 }
 
-static int add_endpoint(struct mu__etcd_talk *talk, const char *text, size_t size)
+static int add_talk_endpoint(struct mu__etcd_talk *talk, const char *text, size_t size)
 {
     char shown[MU__QUOTE_BYTES];
     char *out = talk->endpoints[talk->endpoints_count];
@@ -56,7 +56,7 @@ static int add_endpoint(struct mu__etcd_talk *talk, const char *text, size_t siz
 
 static int read_endpoints(struct mu__etcd_talk *talk)
 {
-    const char *at = setting(talk, MU__TALK_ENDPOINTS);
+    const char *at = get_etcd_setting(talk, MU__TALK_ENDPOINTS);
     int rv = 0;
 
     if (at == NULL)
@@ -66,7 +66,7 @@ static int read_endpoints(struct mu__etcd_talk *talk)
     while (rv == 0) {
         size_t size = strcspn(at, ",");
 
-        rv = add_endpoint(talk, at, size);
+        rv = add_talk_endpoint(talk, at, size);
         if (at[size] == '\0')
             break;
         at += size + 1;
@@ -75,9 +75,10 @@ static int read_endpoints(struct mu__etcd_talk *talk)
 }
 
 /* The content of a file that a setting names; *ret_text stays NULL when none is set. */
-static int read_file(struct mu__etcd_talk *talk, unsigned number, const char **ret_text)
+static int read_etcd_file(struct mu__etcd_talk *talk, unsigned number,
+                          const char **ret_text)
 {
-    const char *path = setting(talk, number);
+    const char *path = get_etcd_setting(talk, number);
     const struct mu__request request = {
         .kind = MU__REQUEST_FILE, .name = path, .bytes_max = 1 << 20};
     const struct mu__answer *answer;
@@ -95,7 +96,7 @@ static int read_file(struct mu__etcd_talk *talk, unsigned number, const char **r
 static int read_password_file(struct mu__etcd_talk *talk)
 {
     const char *text = NULL;
-    int rv = read_file(talk, MU__TALK_PASSWORD_FILE, &text);
+    int rv = read_etcd_file(talk, MU__TALK_PASSWORD_FILE, &text);
 
     if (rv != 0 || text == NULL)
         return rv;
@@ -104,12 +105,12 @@ static int read_password_file(struct mu__etcd_talk *talk)
     return 0;
 }
 
-static int read_user(struct mu__etcd_talk *talk)
+static int read_talk_user(struct mu__etcd_talk *talk)
 {
     int rv = 0;
 
-    talk->user = setting(talk, MU__TALK_USER);
-    talk->password = setting(talk, MU__TALK_PASSWORD);
+    talk->user = get_etcd_setting(talk, MU__TALK_USER);
+    talk->password = get_etcd_setting(talk, MU__TALK_PASSWORD);
     if (talk->password != NULL)
         talk->password_size = strlen(talk->password);
     else
@@ -133,16 +134,16 @@ static int read_user(struct mu__etcd_talk *talk)
 }
 
 /* All files are requested before any is waited for. */
-static int read_tls(struct mu__etcd_talk *talk)
+static int read_talk_tls(struct mu__etcd_talk *talk)
 {
     struct mu__request_tls *tls = &talk->tls;
     int rvs[] = {
-        read_file(talk, MU__TALK_CA_FILE, &tls->ca),
-        read_file(talk, MU__TALK_CERTIFICATE_FILE, &tls->certificate),
-        read_file(talk, MU__TALK_KEY_FILE, &tls->key),
+        read_etcd_file(talk, MU__TALK_CA_FILE, &tls->ca),
+        read_etcd_file(talk, MU__TALK_CERTIFICATE_FILE, &tls->certificate),
+        read_etcd_file(talk, MU__TALK_KEY_FILE, &tls->key),
     };
 
-    tls->server_name = setting(talk, MU__TALK_SERVER_NAME);
+    tls->server_name = get_etcd_setting(talk, MU__TALK_SERVER_NAME);
     for (size_t i = 0; i < sizeof rvs / sizeof rvs[0]; i++)
         if (rvs[i] != 0)
             return rvs[i];
@@ -166,20 +167,20 @@ int mu__etcd_talk_begin(const struct mu__pass *pass, mu_error *ret_error,
                                    .request_ms = REQUEST_MS};
     rv = read_endpoints(talk);
     if (rv == 0)
-        rv = read_tls(talk);
-    return rv == 0 ? read_user(talk) : rv;
+        rv = read_talk_tls(talk);
+    return rv == 0 ? read_talk_user(talk) : rv;
 }
 
 /* ---- One request ---- */
 
-static int fail(struct mu__etcd_talk *talk, const char *endpoint, int code,
-                const char *words)
+static int fail_etcd_request(struct mu__etcd_talk *talk, const char *endpoint, int code,
+                             const char *words)
 {
     return mu_error_set(talk->error, code, "etcd at %s: %.400s", endpoint, words);
 }
 
 /* Errors that etcd or its gateway return while etcd starts, stops, or stands still. */
-static bool is_passing(int code)
+static bool is_passing_etcd_code(int code)
 {
     return code == -MU_EDEADLINE || code == -MU_ECANCELLED;
 }
@@ -190,9 +191,9 @@ static uint32_t timeout_ms(const struct mu__etcd_talk *talk)
 }
 
 /* Messages in `inner` do not name the endpoint. */
-static int post(struct mu__etcd_talk *talk, const char *endpoint, const char *path,
-                const struct mu__request *form, mu_error *inner,
-                struct mu__etcd_answer **ret_answer)
+static int post_etcd_form(struct mu__etcd_talk *talk, const char *endpoint,
+                          const char *path, const struct mu__request *form,
+                          mu_error *inner, struct mu__etcd_answer **ret_answer)
 {
     struct mu__request request = *form;
     char url[MU__TALK_URL_BYTES];
@@ -210,12 +211,12 @@ static int post(struct mu__etcd_talk *talk, const char *endpoint, const char *pa
     answer = mu__requests_get(talk->pass->requests, &request);
     if (answer->code != 0)
         return mu_error_set(inner,
-                            is_passing(answer->code) ? -MU_EUNAVAILABLE
-                                                     : answer->code,
+                            is_passing_etcd_code(answer->code) ? -MU_EUNAVAILABLE
+                                                               : answer->code,
                             "%s", answer->error.message);
     rv = mu__etcd_answer_read(answer->status, answer->data, answer->size, inner,
                               ret_answer);
-    if (!is_passing(rv))
+    if (!is_passing_etcd_code(rv))
         return rv;
     inner->code = -MU_EUNAVAILABLE;
     return inner->code;
@@ -223,8 +224,8 @@ static int post(struct mu__etcd_talk *talk, const char *endpoint, const char *pa
 
 /* ---- Refusals ---- */
 
-static int explain(struct mu__etcd_talk *talk, const char *endpoint, int code,
-                   const mu_error *inner)
+static int explain_etcd_refusal(struct mu__etcd_talk *talk, const char *endpoint,
+                                int code, const mu_error *inner)
 {
     if (talk->user == NULL && mu__etcd_needs_user(inner))
         return mu_error_set(talk->error, -MU_EUNAUTHENTICATED,
@@ -237,7 +238,7 @@ static int explain(struct mu__etcd_talk *talk, const char *endpoint, int code,
                             "etcd at %s has users, and takes none from a client whose "
                             "certificate has a CommonName; expected one without it in "
                             "certificate_file", endpoint);
-    return fail(talk, endpoint, code, inner->message);
+    return fail_etcd_request(talk, endpoint, code, inner->message);
 }
 
 /* ---- A user's token ---- */
@@ -249,12 +250,12 @@ static int refuse_user(struct mu__etcd_talk *talk, const char *endpoint, int cod
 
     mu__quote(shown, sizeof shown, talk->user, strlen(talk->user));
     if (strstr(inner->message, "CommonName of client") != NULL)
-        return explain(talk, endpoint, code, inner);
+        return explain_etcd_refusal(talk, endpoint, code, inner);
     if (code == -MU_EINVALID || code == -MU_EUNAUTHENTICATED)
         return mu_error_set(talk->error, -MU_EUNAUTHENTICATED,
                             "etcd at %s does not take user %s with this password: "
                             "%.300s", endpoint, shown, inner->message);
-    return fail(talk, endpoint, code, inner->message);
+    return fail_etcd_request(talk, endpoint, code, inner->message);
 }
 
 /* "Authorization: TOKEN" into `out`, "" when none is needed. */
@@ -277,9 +278,9 @@ static int write_token(struct mu__etcd_talk *talk, const char *endpoint, char *o
                                             (uint32_t)talk->password_size});
     request.body = body.text;
     request.body_size = body.size;
-    rv = body.failed
-             ? mu_error_set(&inner, -MU_ENOMEM, "out of memory")
-             : post(talk, endpoint, MU__ETCD_AUTHENTICATE, &request, &inner, &answer);
+    rv = body.failed ? mu_error_set(&inner, -MU_ENOMEM, "out of memory")
+                     : post_etcd_form(talk, endpoint, MU__ETCD_AUTHENTICATE, &request,
+                                      &inner, &answer);
     mu__build_done(&body);
     if (rv != 0 && mu__etcd_lacks_users(&inner))
         return 0;
@@ -291,9 +292,9 @@ static int write_token(struct mu__etcd_talk *talk, const char *endpoint, char *o
     return rv == 0 ? 0 : refuse_user(talk, endpoint, rv, &inner);
 }
 
-static int post_to(struct mu__etcd_talk *talk, const char *endpoint, const char *path,
-                   const struct mu__build *body, unsigned again,
-                   struct mu__etcd_answer **ret_answer)
+static int post_to_endpoint(struct mu__etcd_talk *talk, const char *endpoint,
+                            const char *path, const struct mu__build *body,
+                            unsigned again, struct mu__etcd_answer **ret_answer)
 {
     char token[TOKEN_BYTES];
     const char *headers[] = {"Content-Type: application/json", NULL, NULL};
@@ -314,11 +315,11 @@ static int post_to(struct mu__etcd_talk *talk, const char *endpoint, const char 
             return rv;
         headers[1] = talk->user == NULL || token[0] == '\0' ? NULL : token;
         request.again = again + (was_renewed ? RENEWED : 0);
-        rv = post(talk, endpoint, path, &request, &inner, ret_answer);
+        rv = post_etcd_form(talk, endpoint, path, &request, &inner, ret_answer);
         if (rv == 0)
             return 0;
         if (headers[1] == NULL || was_renewed || !mu__etcd_needs_new_token(rv, &inner))
-            return explain(talk, endpoint, rv, &inner);
+            return explain_etcd_refusal(talk, endpoint, rv, &inner);
         talk->is_renewed = true;
     }
 }
@@ -340,7 +341,8 @@ int mu__etcd_talk_post(struct mu__etcd_talk *talk, const char *path,
         unsigned number = (first + i) % talk->endpoints_count;
 
         talk->has_next = i + 1 < talk->endpoints_count;
-        rv = post_to(talk, talk->endpoints[number], path, body, again, ret_answer);
+        rv = post_to_endpoint(talk, talk->endpoints[number], path, body, again,
+                              ret_answer);
         if (rv != -MU_EUNAVAILABLE)
             talk->first = number;
     }

@@ -16,7 +16,7 @@ static const struct mu__setting_spec settings_of[] = {
     {.name = NULL},
 };
 
-static int detect(const struct mu__pass *pass, mu_error *ret_why)
+static int detect_file(const struct mu__pass *pass, mu_error *ret_why)
 {
     return mu__setting_detect(pass, PATH, ret_why);
 }
@@ -45,8 +45,8 @@ static int rename_source(const mu_error *error, const char *source, mu_error *re
                         error->message + (begins ? size : 0));
 }
 
-static int read_tf_config(const char *text, size_t size, const char *source,
-                          mu_error *ret_error, mu_resolution *ret_resolution)
+static int read_file_tf_config(const char *text, size_t size, const char *source,
+                               mu_error *ret_error, mu_resolution *ret_resolution)
 {
     mu_tf_config config;
     mu_error inner;
@@ -76,15 +76,15 @@ int mu__spec_parse(const char *text, size_t size, const char *source, mu_error *
     if (rv != 0)
         return rv;
     rv = has_tf_config_keys(root)
-             ? read_tf_config(text, size, source, ret_error, ret_resolution)
+             ? read_file_tf_config(text, size, source, ret_error, ret_resolution)
              : mu__cluster_from_json(root, source, "", ret_error,
                                      &ret_resolution->cluster);
     cJSON_Delete(root);
     return rv;
 }
 
-static int read_text(const char *text, size_t size, const char *source,
-                     mu_error *ret_error, mu_resolution *ret_resolution)
+static int read_cluster_text(const char *text, size_t size, const char *source,
+                             mu_error *ret_error, mu_resolution *ret_resolution)
 {
     mu_error inner;
     int rv;
@@ -100,8 +100,8 @@ static int read_text(const char *text, size_t size, const char *source,
     return rv == 0 ? 0 : mu_error_set(ret_error, rv, "%s: %s", source, inner.message);
 }
 
-static int resolve(const struct mu__pass *pass, mu_error *ret_error,
-                   mu_resolution *ret_resolution)
+static int resolve_file(const struct mu__pass *pass, mu_error *ret_error,
+                        mu_resolution *ret_resolution)
 {
     struct mu__request request = {
         .kind = MU__REQUEST_FILE,
@@ -119,11 +119,12 @@ static int resolve(const struct mu__pass *pass, mu_error *ret_error,
     (void)snprintf(source, sizeof source, "%.270s", request.name);
     rv = mu__answer_check(answer, "resolver file", ret_error);
     if (rv == 0)
-        rv = read_text(answer->data, answer->size, source, ret_error, ret_resolution);
+        rv = read_cluster_text(answer->data, answer->size, source, ret_error,
+                               ret_resolution);
     return rv != 0 ? rv : mu__task_setting(pass, TASK_TYPE, ret_error, ret_resolution);
 }
 
-static const char *watched_path(const struct mu__pass *pass)
+static const char *get_cluster_file_path(const struct mu__pass *pass)
 {
     return mu__setting(pass, PATH);
 }
@@ -132,8 +133,8 @@ const struct mu__resolver_kind mu__resolver_file = {
     .name = "file",
     .summary = "a file with the cluster as JSON",
     .settings = settings_of,
-    .detect = detect,
-    .resolve = resolve,
+    .detect = detect_file,
+    .resolve = resolve_file,
     .watch_ms = WATCH_MS,
-    .watched_path = watched_path,
+    .watched_path = get_cluster_file_path,
 };

@@ -19,7 +19,7 @@ struct host_file {
     size_t slots_capacity;
 };
 
-static int bad_line(const struct host_file *reader, const char *at, size_t size)
+static int refuse_host_line(const struct host_file *reader, const char *at, size_t size)
 {
     return mu__refuse(reader->error, at, size,
                       "%s: line %zu: expected HOST, HOST:N or HOST slots=N",
@@ -51,8 +51,8 @@ static int keep_slots(struct host_file *reader, size_t from, unsigned slots)
     return 0;
 }
 
-static int add_hosts(struct host_file *reader, const char *text, size_t size,
-                     unsigned slots)
+static int add_file_hosts(struct host_file *reader, const char *text, size_t size,
+                          unsigned slots)
 {
     size_t from = reader->hosts.count;
     struct mu__host_list names = {0};
@@ -91,7 +91,7 @@ static bool read_words(const char *at, const char *end, unsigned *slots)
     return true;
 }
 
-static int read_line(struct host_file *reader, const char *at, const char *end)
+static int read_host_line(struct host_file *reader, const char *at, const char *end)
 {
     const char *start = at + strspn(at, " \t\r");
     const char *remark = memchr(at, '#', (size_t)(end - at));
@@ -104,18 +104,18 @@ static int read_line(struct host_file *reader, const char *at, const char *end)
         return 0;
     size = strcspn(start, " \t\r\n#");
     if (!read_words(start + size + strspn(start + size, " \t\r"), end, &slots))
-        return bad_line(reader, at, (size_t)(end - at));
+        return refuse_host_line(reader, at, (size_t)(end - at));
     colon = memchr(start, ':', size);
     if (colon != NULL &&
         memchr(colon + 1, ':', size - (size_t)(colon + 1 - start)) == NULL) {
         if (!read_slots(colon + 1, size - (size_t)(colon + 1 - start), &slots))
-            return bad_line(reader, at, (size_t)(end - at));
+            return refuse_host_line(reader, at, (size_t)(end - at));
         size = (size_t)(colon - start);
     }
-    return add_hosts(reader, start, size, slots);
+    return add_file_hosts(reader, start, size, slots);
 }
 
-static int read_all(struct host_file *reader, const char *text)
+static int read_host_lines(struct host_file *reader, const char *text)
 {
     int rv = 0;
 
@@ -123,7 +123,7 @@ static int read_all(struct host_file *reader, const char *text)
         size_t size = strcspn(text, "\n");
 
         reader->line++;
-        rv = read_line(reader, text, text + size);
+        rv = read_host_line(reader, text, text + size);
         text += size + (text[size] == '\n');
     }
     if (rv == 0 && reader->hosts.count == 0)
@@ -142,7 +142,7 @@ int mu__host_file_parse(const char *text, size_t size, const char *source,
 
     if (copy == NULL)
         return mu_error_set(ret_error, rv, "%s: out of memory", source);
-    rv = read_all(&reader, copy);
+    rv = read_host_lines(&reader, copy);
     free(copy);
     if (rv != 0) {
         mu__host_list_done(&reader.hosts);

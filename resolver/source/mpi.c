@@ -25,8 +25,8 @@ static void nodes_done(struct nodes *nodes)
 
 /* ---- Hosts ---- */
 
-static int read_file(struct mu__requests *requests, const char *path, mu_error *ret_error,
-                     struct nodes *nodes)
+static int read_mpi_host_file(struct mu__requests *requests, const char *path,
+                              mu_error *ret_error, struct nodes *nodes)
 {
     const struct mu__answer *answer = mu__request_file(requests, path);
     int rv;
@@ -37,7 +37,7 @@ static int read_file(struct mu__requests *requests, const char *path, mu_error *
                                          ret_error, &nodes->hosts, &nodes->slots);
 }
 
-static int read_list(const char *text, mu_error *ret_error, struct nodes *nodes)
+static int read_mpi_host_list(const char *text, mu_error *ret_error, struct nodes *nodes)
 {
     int rv = mu__host_list_parse(text, strlen(text), nodes->source, ret_error,
                                  &nodes->hosts);
@@ -61,25 +61,25 @@ static int find_nodes(const struct mu__pass *pass, const struct mu__mpi_task *ta
 
     if (text != NULL) {
         nodes->source = mu__setting_origin(pass, MU__MPI_HOSTS);
-        return read_list(text, ret_error, nodes);
+        return read_mpi_host_list(text, ret_error, nodes);
     }
     text = mu__setting(pass, MU__MPI_HOST_FILE);
     if (text != NULL) {
         nodes->source = mu__setting_origin(pass, MU__MPI_HOST_FILE);
-        return read_file(pass->requests, text, ret_error, nodes);
+        return read_mpi_host_file(pass->requests, text, ret_error, nodes);
     }
     if (mu__setting_given(pass, MU__MPI_COORDINATOR_ADDRESS))
         return 0;
     if (task->one_node) {
         nodes->source = task->has_local ? task->local_variable : "the launcher";
-        return read_list("127.0.0.1", ret_error, nodes);
+        return read_mpi_host_list("127.0.0.1", ret_error, nodes);
     }
     nodes->source = "OMPI_MCA_orte_default_hostfile";
     if (task->host_file != NULL)
-        return read_file(pass->requests, task->host_file, ret_error, nodes);
+        return read_mpi_host_file(pass->requests, task->host_file, ret_error, nodes);
     nodes->source = "SLURM_STEP_NODELIST";
     if (task->daemons != NULL)
-        return read_list(task->daemons, ret_error, nodes);
+        return read_mpi_host_list(task->daemons, ret_error, nodes);
     return 0;
 }
 
@@ -115,9 +115,9 @@ static int fill_slots(const struct mu__mpi_task *task, const struct nodes *nodes
                         nodes->source, nodes->hosts.count, task->size - left, task->size);
 }
 
-static int lay_out(const struct mu__pass *pass, const struct mu__mpi_task *task,
-                   const struct nodes *nodes, mu_error *ret_error,
-                   struct mu__layout *ret_layout)
+static int lay_out_mpi(const struct mu__pass *pass, const struct mu__mpi_task *task,
+                       const struct nodes *nodes, mu_error *ret_error,
+                       struct mu__layout *ret_layout)
 {
     static const char *const mappings[] = {"block", "cyclic", NULL};
     enum { BLOCK, CYCLIC };
@@ -162,8 +162,8 @@ static int compare_host(const struct mu__mpi_task *task, const struct nodes *nod
 
 /* Check this rank's place against the launcher's variables: a difference means that the
  * hosts are in another order, or mapped in another way. */
-static int compare(const struct mu__mpi_task *task, const struct nodes *nodes,
-                   const struct mu__layout *layout, mu_error *ret_error)
+static int compare_mpi_rank(const struct mu__mpi_task *task, const struct nodes *nodes,
+                            const struct mu__layout *layout, mu_error *ret_error)
 {
     uint32_t node = layout->nodes[task->rank];
     unsigned there = 0;
@@ -187,18 +187,19 @@ static int compare(const struct mu__mpi_task *task, const struct nodes *nodes,
 static const struct mu__rank_settings rank_settings = {MU__MPI_JOBS, MU__MPI_PORT_BASE,
                                                        MU__MPI_RPC_LAYER};
 
-static int list(const struct mu__pass *pass, const struct mu__mpi_task *task,
-                const struct nodes *nodes, mu_error *ret_error, mu_resolution *resolution)
+static int list_mpi_tasks(const struct mu__pass *pass, const struct mu__mpi_task *task,
+                          const struct nodes *nodes, mu_error *ret_error,
+                          mu_resolution *resolution)
 {
     struct mu__layout layout = {0};
     struct mu__ranks ranks = {.source = nodes->source,
                               .hosts = &nodes->hosts,
                               .layout = &layout,
                               .rank = task->rank};
-    int rv = lay_out(pass, task, nodes, ret_error, &layout);
+    int rv = lay_out_mpi(pass, task, nodes, ret_error, &layout);
 
     if (rv == 0)
-        rv = compare(task, nodes, &layout, ret_error);
+        rv = compare_mpi_rank(task, nodes, &layout, ret_error);
     if (rv == 0)
         rv = mu__ranks_resolve(pass, &rank_settings, &ranks, mu__mpi_job(pass->requests),
                                mu__setting(pass, MU__MPI_BIND_ADDRESS), ret_error,
@@ -209,16 +210,16 @@ static int list(const struct mu__pass *pass, const struct mu__mpi_task *task,
 
 /* ---- Unknown hosts ---- */
 
-static bool has_port(const char *address)
+static bool has_launcher_port(const char *address)
 {
     const char *last = strrchr(address, ':');
 
     return last != NULL && (strchr(address, ':') == last || last[-1] == ']');
 }
 
-static int meet(const struct mu__pass *pass, const struct mu__mpi_task *task,
-                const char *host, const char *source, mu_error *ret_error,
-                mu_resolution *resolution)
+static int meet_at_rank_0(const struct mu__pass *pass, const struct mu__mpi_task *task,
+                          const char *host, const char *source, mu_error *ret_error,
+                          mu_resolution *resolution)
 {
     char address[MU__HOST_BYTES_MAX + 16];
     unsigned port = 0;
@@ -228,7 +229,7 @@ static int meet(const struct mu__pass *pass, const struct mu__mpi_task *task,
         return mu_error_set(ret_error, -MU_EINVALID, "%s: expected at most %d bytes",
                             source, (int)MU__HOST_BYTES_MAX);
     MU__COPY_TEXT(address, host);
-    if (!has_port(host)) {
+    if (!has_launcher_port(host)) {
         rv = mu__rank_port(pass, MU__MPI_PORT_BASE, mu__mpi_job(pass->requests), 1,
                            ret_error, &port);
         (void)mu__address_join(host, port, address, sizeof address);
@@ -242,8 +243,8 @@ static int meet(const struct mu__pass *pass, const struct mu__mpi_task *task,
                           mu__setting(pass, MU__MPI_BIND_ADDRESS), ret_error, resolution);
 }
 
-static int find_first(const struct mu__pass *pass, const struct mu__mpi_task *task,
-                      mu_error *ret_error, mu_resolution *resolution)
+static int find_rank_0(const struct mu__pass *pass, const struct mu__mpi_task *task,
+                       mu_error *ret_error, mu_resolution *resolution)
 {
     const char *set = mu__setting(pass, MU__MPI_COORDINATOR_ADDRESS);
     char host[MU__HOST_BYTES_MAX + 1] = "";
@@ -251,12 +252,13 @@ static int find_first(const struct mu__pass *pass, const struct mu__mpi_task *ta
     int rv;
 
     if (set != NULL)
-        return meet(pass, task, set, "coordinator_address", ret_error, resolution);
+        return meet_at_rank_0(pass, task, set, "coordinator_address", ret_error,
+                              resolution);
     rv = mu__mpi_launcher(pass->requests, task, ret_error, host, &source);
     if (rv != 0)
         return rv;
     if (host[0] != '\0')
-        return meet(pass, task, host, source, ret_error, resolution);
+        return meet_at_rank_0(pass, task, host, source, ret_error, resolution);
     return mu_error_set(ret_error, -MU_ENOTFOUND,
                         "the launcher says that this is rank %u of %u, but not where the "
                         "others are: set hosts, hostfile or coordinator_address",
@@ -300,8 +302,9 @@ int mu__mpi_resolve(const struct mu__pass *pass, const struct mu__mpi_task *task
     int rv = find_nodes(pass, task, ret_error, &nodes);
 
     if (rv == 0)
-        rv = nodes.hosts.count > 0 ? list(pass, task, &nodes, ret_error, resolution)
-                                   : find_first(pass, task, ret_error, resolution);
+        rv = nodes.hosts.count > 0
+                 ? list_mpi_tasks(pass, task, &nodes, ret_error, resolution)
+                 : find_rank_0(pass, task, ret_error, resolution);
     nodes_done(&nodes);
     return rv;
 }

@@ -48,7 +48,7 @@ uint64_t mu__mpi_job(struct mu__requests *requests)
 
 /* ---- The host ---- */
 
-static int elsewhere(const char *source, mu_error *ret_error)
+static int refuse_other_host(const char *source, mu_error *ret_error)
 {
     return mu_error_set(ret_error, -MU_EPRECONDITION,
                         "rank 0 does not run on the host of mpirun (%s), so the others "
@@ -111,13 +111,13 @@ int mu__mpi_launcher(struct mu__requests *requests, const struct mu__mpi_task *t
     *ret_source = uri == NULL ? space_variable : uri_variable;
     if (uri != NULL) {
         if (task->rank == 0 && daemon != NULL && strcmp(daemon, uri) != 0)
-            return elsewhere(uri_variable, ret_error);
+            return refuse_other_host(uri_variable, ret_error);
         return read_uri(uri, ret_error, ret_host);
     }
     if (space != NULL)
         read_space(space, ret_host);
     if (task->rank == 0 && ret_host[0] != '\0' && task->host != NULL &&
         strcmp(task->host, ret_host) != 0)
-        return elsewhere(space_variable, ret_error);
+        return refuse_other_host(space_variable, ret_error);
     return 0;
 }

@@ -13,7 +13,7 @@ static const char rank_variable[] = "PMI_RANK";
 static const char size_variable[] = "PMI_SIZE";
 static const char hint[] = ": mpirun sets it for each task";
 
-static int detect(const struct mu__pass *pass, mu_error *ret_why)
+static int detect_mpich(const struct mu__pass *pass, mu_error *ret_why)
 {
     return mu__variable_detect(pass->requests, rank_variable, ret_why);
 }
@@ -27,8 +27,8 @@ static const char *find_daemons(struct mu__requests *requests)
     return mu__request_variable(requests, "SLURM_STEP_NODELIST");
 }
 
-static int resolve(const struct mu__pass *pass, mu_error *ret_error,
-                   mu_resolution *ret_resolution)
+static int resolve_mpich(const struct mu__pass *pass, mu_error *ret_error,
+                         mu_resolution *ret_resolution)
 {
     struct mu__mpi_task task = {.daemons = find_daemons(pass->requests)};
     int rv = mu__rank_number(pass->requests, size_variable, hint, 1, MU_CLUSTER_TASKS_MAX,
@@ -49,6 +49,6 @@ const struct mu__resolver_kind mu__resolver_mpich = {
     .name = "mpich",
     .summary = "the variables that mpirun of MPICH or Intel MPI gives each task",
     .settings = settings_of,
-    .detect = detect,
-    .resolve = resolve,
+    .detect = detect_mpich,
+    .resolve = resolve_mpich,
 };

@@ -11,7 +11,7 @@ static const struct mu__setting_spec settings_of[] = {
 static const char rank_variable[] = "OMPI_COMM_WORLD_RANK";
 static const char hint[] = ": mpirun sets it for each task";
 
-static int detect(const struct mu__pass *pass, mu_error *ret_why)
+static int detect_open_mpi(const struct mu__pass *pass, mu_error *ret_why)
 {
     return mu__variable_detect(pass->requests, rank_variable, ret_why);
 }
@@ -34,8 +34,8 @@ static int read_nodes(struct mu__requests *requests, mu_error *ret_error,
     return rv;
 }
 
-static int resolve(const struct mu__pass *pass, mu_error *ret_error,
-                   mu_resolution *ret_resolution)
+static int resolve_open_mpi(const struct mu__pass *pass, mu_error *ret_error,
+                            mu_resolution *ret_resolution)
 {
     struct mu__mpi_task task = {
         .local_is_loose = mu__request_variable(pass->requests, "PRTE_LAUNCHED") != NULL,
@@ -61,6 +61,6 @@ const struct mu__resolver_kind mu__resolver_open_mpi = {
     .name = "open_mpi",
     .summary = "the variables that Open MPI's mpirun gives each task",
     .settings = settings_of,
-    .detect = detect,
-    .resolve = resolve,
+    .detect = detect_open_mpi,
+    .resolve = resolve_open_mpi,
 };

@@ -22,8 +22,8 @@ enum {
 
 /* ---- Numbers ---- */
 
-static bool read_whole(const char *text, unsigned low, unsigned high,
-                       unsigned *ret_number)
+static bool read_rank_number(const char *text, unsigned low, unsigned high,
+                             unsigned *ret_number)
 {
     int64_t number = mu__decimal(text, strlen(text), high);
 
@@ -49,7 +49,7 @@ int mu__rank_number(struct mu__requests *requests, const char *variable, const c
 
     if (text == NULL)
         return mu_error_set(ret_error, -MU_ENOTFOUND, "%s is not set%s", variable, hint);
-    if (read_whole(text, low, high, ret_number))
+    if (read_rank_number(text, low, high, ret_number))
         return 0;
     return bad_number(variable, text, low, high, "", ret_error);
 }
@@ -101,7 +101,7 @@ int mu__rank_port(const struct mu__pass *pass, unsigned setting, uint64_t job,
     unsigned port = 0;
 
     if (text == NULL ||
-        (strcmp(text, "auto") != 0 && !read_whole(text, 1, PORT_MAX, &port)))
+        (strcmp(text, "auto") != 0 && !read_rank_number(text, 1, PORT_MAX, &port)))
         return bad_number(origin, text == NULL ? "" : text, 1, PORT_MAX, ", or \"auto\"",
                           ret_error);
     if (port == 0)
@@ -133,8 +133,8 @@ int mu__rank_text(const struct mu__pass *pass, unsigned setting, char *field, si
 
 /* ---- Tasks ---- */
 
-static void set_task(const struct mu__jobs *jobs, unsigned rank,
-                     mu_resolution *resolution)
+static void set_rank_task(const struct mu__jobs *jobs, unsigned rank,
+                          mu_resolution *resolution)
 {
     const char *type;
 
@@ -142,7 +142,7 @@ static void set_task(const struct mu__jobs *jobs, unsigned rank,
     MU__COPY_TEXT(resolution->task_type, type);
 }
 
-static bool has_port(const char *host)
+static bool has_host_port(const char *host)
 {
     const char *colon = strchr(host, ':');
 
@@ -159,7 +159,7 @@ static int add_rank(const struct mu__ranks *ranks, unsigned rank, mu_error *ret_
     int index;
 
     mu__jobs_at(ranks->jobs, rank, &type, &index);
-    if (has_port(host))
+    if (has_host_port(host))
         return mu__resolution_add(resolution, ranks->source, type, index, host,
                                   ret_error);
     if (strlen(host) + strlen(suffix) > MU__HOST_BYTES_MAX)
@@ -180,7 +180,7 @@ int mu__ranks_add(const struct mu__ranks *ranks, mu_error *ret_error,
     for (unsigned rank = 0; rv == 0 && rank < ranks->layout->tasks; rank++)
         rv = add_rank(ranks, rank, ret_error, resolution);
     if (rv == 0)
-        set_task(ranks->jobs, ranks->rank, resolution);
+        set_rank_task(ranks->jobs, ranks->rank, resolution);
     return rv;
 }
 
@@ -207,7 +207,7 @@ static int check_jobs(const struct mu__jobs *jobs, const char *source,
                         source);
 }
 
-static bool is_loopback(const char *host)
+static bool is_loopback_host(const char *host)
 {
     return strncmp(host, "127.", 4) == 0 || strcmp(host, "::1") == 0 ||
            strcmp(host, "[::1]") == 0 || strcmp(host, "localhost") == 0;
@@ -222,7 +222,7 @@ static void write_bind(mu_resolution *resolution, const char *host)
 }
 
 /* Port 0 of a task that the cluster lists becomes its port there. */
-static void take_port(const mu_resolution *resolution, char *url)
+static void take_bind_port(const mu_resolution *resolution, char *url)
 {
     const char *own = mu_cluster_address(resolution->cluster, resolution->task_type,
                                          resolution->task_index);
@@ -242,7 +242,7 @@ static int set_bind(const char *address, mu_error *ret_error, mu_resolution *res
 
     if (rv != 0)
         return mu_error_set(ret_error, rv, "bind_address: %s", inner.message);
-    take_port(resolution, url);
+    take_bind_port(resolution, url);
     (void)snprintf(resolution->bind_address, sizeof resolution->bind_address, "%.280s",
                    url);
     return 0;
@@ -266,7 +266,7 @@ int mu__rank_host(struct mu__requests *requests, const char *source, mu_error *r
         (void)snprintf(host, sizeof host, "%.*s",
                        (int)(size < MU__HOST_BYTES_MAX ? size : MU__HOST_BYTES_MAX),
                        line);
-        if (is_loopback(host))
+        if (is_loopback_host(host))
             continue;
         memcpy(ret_host, host, sizeof host);
         return 0;
@@ -288,7 +288,7 @@ static int find_bind(struct mu__requests *requests, const char *source,
     int rv = 0;
 
     (void)snprintf(host, sizeof host, "%.*s", (int)size, address);
-    if (is_loopback(host))
+    if (is_loopback_host(host))
         (void)snprintf(host, sizeof host, "127.0.0.1");
     else
         rv = mu__rank_host(requests, source, ret_error, host);
@@ -342,7 +342,7 @@ int mu__ranks_meet(const struct mu__pass *pass, const struct mu__rank_settings *
         rv = mu__resolution_add(resolution, source, "chief", 0, address, ret_error);
     if (rv != 0)
         return rv;
-    set_task(&jobs, rank, resolution);
+    set_rank_task(&jobs, rank, resolution);
     if (bind_address != NULL)
         rv = set_bind(bind_address, ret_error, resolution);
     else if (rank != 0)

@@ -78,7 +78,7 @@ static const char *find_launcher(struct mu__requests *requests)
     return NULL;
 }
 
-static int detect(const struct mu__pass *pass, mu_error *ret_why)
+static int detect_slurm(const struct mu__pass *pass, mu_error *ret_why)
 {
     const char *launcher = find_launcher(pass->requests);
 
@@ -118,7 +118,7 @@ static struct step_variables find_names(struct mu__requests *requests)
     return in_step || mu__request_variable(requests, job.tasks) == NULL ? step : job;
 }
 
-static int find_hosts(struct slurm_step *step)
+static int find_slurm_hosts(struct slurm_step *step)
 {
     const char *text = mu__request_variable(step->requests, step->names.hosts);
     int rv;
@@ -134,7 +134,7 @@ static int find_hosts(struct slurm_step *step)
     return rv;
 }
 
-static int check_counts(const struct slurm_step *step, const char *source)
+static int check_slurm_counts(const struct slurm_step *step, const char *source)
 {
     uint64_t sum = 0;
 
@@ -155,7 +155,7 @@ static int find_counts(struct slurm_step *step)
 
     if (text != NULL) {
         rv = mu__slurm_set_counts(text, source, &step->hosts, step->error, &step->counts);
-        return rv != 0 ? rv : check_counts(step, source);
+        return rv != 0 ? rv : check_slurm_counts(step, source);
     }
     text = mu__request_variable(step->requests, step->names.counts);
     if (text == NULL)
@@ -163,7 +163,7 @@ static int find_counts(struct slurm_step *step)
                             step->names.counts, hint);
     rv = mu__task_counts_parse(text, step->names.counts, step->hosts.count, step->error,
                                &step->counts);
-    return rv != 0 ? rv : check_counts(step, step->names.counts);
+    return rv != 0 ? rv : check_slurm_counts(step, step->names.counts);
 }
 
 /* ---- Layout ---- */
@@ -240,7 +240,7 @@ static int lay_out_distribution(struct slurm_step *step,
 
 /* The layout by SLURM_DISTRIBUTION, as in "block:cyclic,pack": the part behind ":" is
  * about the sockets of a node, that behind "," about how many tasks a node gets. */
-static int lay_out(struct slurm_step *step)
+static int lay_out_slurm(struct slurm_step *step)
 {
     static const struct {
         const char *word;
@@ -266,7 +266,8 @@ static int lay_out(struct slurm_step *step)
 
 /* Check this task's place against Slurm's variable: if the layout is wrong here, the
  * addresses of others are, too. */
-static int compare(const struct slurm_step *step, const char *variable, unsigned mine)
+static int compare_slurm_rank(const struct slurm_step *step, const char *variable,
+                              unsigned mine)
 {
     unsigned exported;
     int rv;
@@ -303,7 +304,7 @@ static int refuse_components(const struct slurm_step *step)
                         size);
 }
 
-static int read_step(struct slurm_step *step)
+static int read_slurm_step(struct slurm_step *step)
 {
     int rv;
 
@@ -316,15 +317,15 @@ static int read_step(struct slurm_step *step)
     if (rv == 0 && step->names.in_step)
         rv = refuse_components(step);
     if (rv == 0)
-        rv = find_hosts(step);
+        rv = find_slurm_hosts(step);
     if (rv == 0)
         rv = find_counts(step);
     if (rv == 0)
-        rv = lay_out(step);
+        rv = lay_out_slurm(step);
     if (rv == 0)
-        rv = compare(step, "SLURM_NODEID", step->layout.nodes[step->rank]);
+        rv = compare_slurm_rank(step, "SLURM_NODEID", step->layout.nodes[step->rank]);
     if (rv == 0)
-        rv = compare(step, "SLURM_LOCALID", step->layout.locals[step->rank]);
+        rv = compare_slurm_rank(step, "SLURM_LOCALID", step->layout.locals[step->rank]);
     return rv;
 }
 
@@ -347,7 +348,7 @@ static void name_cluster(uint64_t job, mu_resolution *resolution)
                        "slurm-%llu", (unsigned long long)job);
 }
 
-static int conclude(const struct slurm_step *step, mu_resolution *resolution)
+static int conclude_slurm(const struct slurm_step *step, mu_resolution *resolution)
 {
     static const struct mu__rank_settings settings = {MU__SLURM_JOBS, MU__SLURM_PORT_BASE,
                                                       MU__SLURM_RPC_LAYER};
@@ -370,15 +371,15 @@ static int conclude(const struct slurm_step *step, mu_resolution *resolution)
                           step->layout.node_tasks_max, step->error, resolution);
 }
 
-static int resolve(const struct mu__pass *pass, mu_error *ret_error,
-                   mu_resolution *ret_resolution)
+static int resolve_slurm(const struct mu__pass *pass, mu_error *ret_error,
+                         mu_resolution *ret_resolution)
 {
     struct slurm_step step = {
         .pass = pass, .requests = pass->requests, .error = ret_error};
-    int rv = read_step(&step);
+    int rv = read_slurm_step(&step);
 
     if (rv == 0)
-        rv = conclude(&step, ret_resolution);
+        rv = conclude_slurm(&step, ret_resolution);
     mu__layout_done(&step.layout);
     mu__host_list_done(&step.hosts);
     free(step.counts);
@@ -389,6 +390,6 @@ const struct mu__resolver_kind mu__resolver_slurm = {
     .name = "slurm",
     .summary = "the variables that srun gives each task of a step",
     .settings = settings_of,
-    .detect = detect,
-    .resolve = resolve,
+    .detect = detect_slurm,
+    .resolve = resolve_slurm,
 };

@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static bool read_count(const char *text, size_t size, unsigned *ret_count)
+static bool read_node_count(const char *text, size_t size, unsigned *ret_count)
 {
     return mu__count_parse(text, size, ret_count) && *ret_count >= 1 &&
            *ret_count <= MU_CLUSTER_TASKS_MAX;
@@ -53,7 +53,7 @@ static int set_row(const char *text, size_t size, const char *source,
     unsigned count;
     int rv;
 
-    if (equals == NULL || !read_count(equals + 1, size - before - 1, &count))
+    if (equals == NULL || !read_node_count(equals + 1, size - before - 1, &count))
         return mu__refuse(ret_error, text, size,
                           "%s: expected a number, or HOST=NUMBER with commas between",
                           source);
@@ -96,7 +96,7 @@ int mu__slurm_set_counts(const char *text, const char *source,
 
     if (counts == NULL)
         return mu_error_set(ret_error, -MU_ENOMEM, "%s: out of memory", source);
-    if (read_count(text, strlen(text), &each)) {
+    if (read_node_count(text, strlen(text), &each)) {
         for (size_t i = 0; i < hosts->count; i++)
             counts[i] = each;
     } else {

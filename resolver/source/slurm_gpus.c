@@ -98,8 +98,8 @@ static void append_device(const struct gpus *gpus, unsigned number, char *out,
                    at);
 }
 
-static int slice(const struct gpus *gpus, unsigned first, unsigned count,
-                 mu_error *ret_error, mu_resolution *resolution)
+static int set_visible_slice(const struct gpus *gpus, unsigned first, unsigned count,
+                             mu_error *ret_error, mu_resolution *resolution)
 {
     char devices[sizeof resolution->visible_devices + 256] = "";
 
@@ -165,6 +165,6 @@ int mu__slurm_gpus(const struct mu__pass *pass, unsigned local, unsigned node_ta
                              gpus.count, tasks_max);
     if (per_task == 0 || takes == 0)
         return 0;
-    return slice(&gpus, local * (unsigned)per_task, (unsigned)per_task, ret_error,
-                 resolution);
+    return set_visible_slice(&gpus, local * (unsigned)per_task, (unsigned)per_task,
+                             ret_error, resolution);
 }

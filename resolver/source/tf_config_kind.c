@@ -11,7 +11,7 @@ static const struct mu__setting_spec settings_of[] = {
     {.name = NULL},
 };
 
-static int detect(const struct mu__pass *pass, mu_error *ret_why)
+static int detect_tf_config(const struct mu__pass *pass, mu_error *ret_why)
 {
     return mu__variable_detect(pass->requests, mu__setting(pass, VARIABLE), ret_why);
 }
@@ -29,8 +29,8 @@ void mu__resolution_set_config(mu_resolution *resolution, const mu_tf_config *co
 }
 
 /* Without the variable, as with {}, the process is alone. */
-static int resolve(const struct mu__pass *pass, mu_error *ret_error,
-                   mu_resolution *ret_resolution)
+static int resolve_tf_config(const struct mu__pass *pass, mu_error *ret_error,
+                             mu_resolution *ret_resolution)
 {
     const char *text = mu__request_variable(pass->requests, mu__setting(pass, VARIABLE));
     mu_tf_config config;
@@ -49,6 +49,6 @@ const struct mu__resolver_kind mu__resolver_tf_config = {
     .name = "tf_config",
     .summary = "the variable TF_CONFIG, as TensorFlow's tools write it",
     .settings = settings_of,
-    .detect = detect,
-    .resolve = resolve,
+    .detect = detect_tf_config,
+    .resolve = resolve_tf_config,
 };

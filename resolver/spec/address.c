@@ -16,12 +16,12 @@ enum {
     PORT_MAX = 65535
 };
 
-static bool is_digit(char c)
+static bool is_port_digit(char c)
 {
     return c >= '0' && c <= '9';
 }
 
-static char lower(char c)
+static char lower_host_letter(char c)
 {
     return c >= 'A' && c <= 'Z' ? (char)(c - 'A' + 'a') : c;
 }
@@ -49,7 +49,9 @@ static const char *check_port(const char *port)
 /* Letters, digits, hyphen, and the underscore that container names have. */
 static bool is_host_character(char c)
 {
-    return is_digit(c) || (lower(c) >= 'a' && lower(c) <= 'z') || c == '-' || c == '_';
+    return is_port_digit(c) ||
+           (lower_host_letter(c) >= 'a' && lower_host_letter(c) <= 'z') || c == '-' ||
+           c == '_';
 }
 
 static const char *check_labels(const char *host)
@@ -72,7 +74,7 @@ static const char *check_labels(const char *host)
     return NULL;
 }
 
-static const char *check_host(const char *host)
+static const char *check_address_host(const char *host)
 {
     bool numeric = host[strspn(host, "0123456789.")] == '\0';
     struct in_addr number;
@@ -133,10 +135,10 @@ static const char *host_url(const char *scheme, const char *rest, char *url)
     size = (size_t)(colon - rest);
     memcpy(url, scheme, strlen(scheme));
     for (size_t i = 0; i < size; i++)
-        host[i] = lower(rest[i]);
+        host[i] = lower_host_letter(rest[i]);
     host[size] = '\0';
 
-    why = check_host(host);
+    why = check_address_host(host);
     if (why == NULL)
         why = check_port(colon + 1);
     if (why == NULL)
@@ -231,7 +233,7 @@ bool mu__address_is_host(const char *host)
     return length < (int)sizeof address && host_url("tcp://", address, url) == NULL;
 }
 
-static bool has_port(const char *url)
+static bool has_address_port(const char *url)
 {
     return strncmp(url, "ipc://", 6) != 0 && strncmp(url, "inproc://", 9) != 0;
 }
@@ -241,7 +243,7 @@ void mu__url_canonical(const char *url, char *ret_url)
     const char *colon = strrchr(url, ':');
 
     (void)snprintf(ret_url, MU__URL_BYTES, "%s", url);
-    if (has_port(url) && colon > url + 7 && colon[-1] == '.')
+    if (has_address_port(url) && colon > url + 7 && colon[-1] == '.')
         memmove(ret_url + (colon - url) - 1, colon, strlen(colon) + 1);
 }
 
@@ -267,5 +269,5 @@ bool mu__url_has_any_port(const char *url)
 {
     size_t length = strlen(url);
 
-    return has_port(url) && strcmp(url + length - 2, ":0") == 0;
+    return has_address_port(url) && strcmp(url + length - 2, ":0") == 0;
 }

@@ -25,19 +25,20 @@ static const struct {
 };
 
 /* Where there is no chief, worker 0 plays its part. */
-static bool leads(const mu_cluster *cluster, const char *type, int index)
+static bool is_leading_worker(const mu_cluster *cluster, const char *type, int index)
 {
     return strcmp(type, "worker") == 0 && index == 0 &&
            mu_cluster_address(cluster, "chief", 0) == NULL;
 }
 
-static const char *why_refused(const mu_cluster *before, const struct mu__change *change)
+static const char *get_refusal(const mu_cluster *before, const struct mu__change *change)
 {
     for (size_t i = 0; i < sizeof refusals / sizeof refusals[0]; i++)
         if (refusals[i].kind == change->kind &&
             strcmp(refusals[i].type, change->type) == 0)
             return refusals[i].words;
-    if (change->kind == MU__CHANGE_REMOVED && leads(before, change->type, change->index))
+    if (change->kind == MU__CHANGE_REMOVED &&
+        is_leading_worker(before, change->type, change->index))
         return "there is no chief, so worker 0 ends the job: it stays, or moves";
     return NULL;
 }
@@ -52,16 +53,16 @@ struct side {
     const char *address;
 };
 
-static void look(struct side *side)
+static void read_side(struct side *side)
 {
     side->at_end = mu_cluster_task_at(side->cluster, side->at, &side->type, &side->index,
                                       &side->address) != 0;
 }
 
-static void step(struct side *side)
+static void step_side(struct side *side)
 {
     side->at++;
-    look(side);
+    read_side(side);
 }
 
 /* Which side has the next task in the order of both: below 0 the first, above 0 the
@@ -77,8 +78,8 @@ static int compare_sides(const struct side *one, const struct side *two)
                       : (one->index > two->index) - (one->index < two->index);
 }
 
-static void note(struct mu__changes *changes, const mu_cluster *before,
-                 enum mu__change_kind kind, const struct side *side)
+static void note_change(struct mu__changes *changes, const mu_cluster *before,
+                        enum mu__change_kind kind, const struct side *side)
 {
     struct mu__change *change = &changes->rows[changes->count++];
 
@@ -89,7 +90,7 @@ static void note(struct mu__changes *changes, const mu_cluster *before,
         .address = side->address,
         .url = mu__cluster_url(side->cluster, side->type, side->index),
     };
-    change->refused = why_refused(before, change);
+    change->refused = get_refusal(before, change);
     changes->refused_count += change->refused != NULL;
 }
 
@@ -111,21 +112,21 @@ int mu__changes_find(const mu_cluster *before, const mu_cluster *after,
     found.rows = calloc(most + 1, sizeof *found.rows);
     if (found.rows == NULL)
         return -MU_ENOMEM;
-    look(&old);
-    look(&new);
+    read_side(&old);
+    read_side(&new);
     while (!old.at_end || !new.at_end) {
         int order = compare_sides(&old, &new);
 
         if (order > 0)
-            note(&found, before, MU__CHANGE_ADDED, &new);
+            note_change(&found, before, MU__CHANGE_ADDED, &new);
         else if (order < 0)
-            note(&found, before, MU__CHANGE_REMOVED, &old);
+            note_change(&found, before, MU__CHANGE_REMOVED, &old);
         else if (is_moved(&old, &new))
-            note(&found, before, MU__CHANGE_MOVED, &new);
+            note_change(&found, before, MU__CHANGE_MOVED, &new);
         if (order >= 0)
-            step(&new);
+            step_side(&new);
         if (order <= 0)
-            step(&old);
+            step_side(&old);
     }
     *ret_changes = found;
     return 0;
@@ -138,8 +139,8 @@ void mu__changes_done(struct mu__changes *changes)
 }
 
 /* Rows stand in the order of the later spec, so one walk over both is enough. */
-static bool may_come(const struct mu__changes *changes, const char *type, int index,
-                     size_t *at)
+static bool is_task_accepted(const struct mu__changes *changes, const char *type,
+                             int index, size_t *at)
 {
     const struct mu__change *row;
 
@@ -165,7 +166,7 @@ static int add_later(const mu_cluster *after, const struct mu__changes *changes,
 
     for (size_t i = 0;
          rv == 0 && mu_cluster_task_at(after, i, &type, &index, &address) == 0; i++)
-        if (may_come(changes, type, index, &at))
+        if (is_task_accepted(changes, type, index, &at))
             rv = mu_cluster_add(cluster, type, index, address, ret_error);
     return rv;
 }

@@ -130,8 +130,8 @@ static size_t find_position(const struct cluster_job *job, int index)
     return low;
 }
 
-static const struct cluster_task *find_task(const mu_cluster *cluster, const char *type,
-                                    int index)
+static const struct cluster_task *find_cluster_task(const mu_cluster *cluster,
+                                                    const char *type, int index)
 {
     const struct cluster_job *job;
     size_t i;
@@ -150,7 +150,7 @@ static const char *url_of(const struct cluster_task *task)
 }
 
 /* FNV-1a. */
-static uint64_t hash(const char *text)
+static uint64_t hash_url(const char *text)
 {
     uint64_t h = UINT64_C(14695981039346656037);
 
@@ -170,8 +170,8 @@ static const struct cluster_task *find_url(const mu_cluster *cluster, uint64_t u
     return (struct cluster_task *)node;
 }
 
-static struct cluster_task *new_task(const struct cluster_job *job, int index,
-                                     const char *address, const char *url)
+static struct cluster_task *new_cluster_task(const struct cluster_job *job, int index,
+                                             const char *address, const char *url)
 {
     size_t address_size = strlen(address) + 1;
     size_t url_size = strlen(url) + 1;
@@ -241,7 +241,7 @@ static int insert_into(mu_cluster *cluster, struct cluster_job *job, int index,
     if (rv != 0)
         return rv;
     mu__url_canonical(url, canonical);
-    url_hash = hash(canonical);
+    url_hash = hash_url(canonical);
     fixed = !mu__url_has_any_port(url);
     if (fixed)
         same = find_url(cluster, url_hash, url);
@@ -249,7 +249,7 @@ static int insert_into(mu_cluster *cluster, struct cluster_job *job, int index,
         return address_taken(same, address, ret_error);
 
     if (MU__ARRAY_RESERVE(&job->tasks, &job->capacity, job->count, JOB_TASKS_MIN))
-        task = new_task(job, index, address, url);
+        task = new_cluster_task(job, index, address, url);
     if (task == NULL ||
         (fixed && mu__hash_table_add(&cluster->urls, url_hash, &task->node) != 0)) {
         free(task);
@@ -307,7 +307,7 @@ static int copy_job(mu_cluster *copy, const struct cluster_job *from)
     for (; job->count < from->count; job->count++) {
         const struct cluster_task *task = from->tasks[job->count];
         const char *url = url_of(task);
-        struct cluster_task *same = new_task(job, task->index, task->text, url);
+        struct cluster_task *same = new_cluster_task(job, task->index, task->text, url);
 
         if (same == NULL)
             return -MU_ENOMEM;
@@ -321,7 +321,7 @@ static int copy_job(mu_cluster *copy, const struct cluster_job *from)
     return 0;
 }
 
-static int copy_all(mu_cluster *copy, const mu_cluster *from)
+static int copy_cluster_tasks(mu_cluster *copy, const mu_cluster *from)
 {
     int rv = 0;
 
@@ -337,7 +337,7 @@ mu_cluster *mu_cluster_copy(const mu_cluster *cluster)
 
     if (copy == NULL || cluster == NULL)
         return copy;
-    if (copy_all(copy, cluster) == 0)
+    if (copy_cluster_tasks(copy, cluster) == 0)
         return copy;
     mu_cluster_free(copy);
     return NULL;
@@ -495,14 +495,14 @@ const char *mu_cluster_address(const mu_cluster *cluster, const char *type, int 
 {
     MU__REQUIRE_OR(NULL, type);
 
-    const struct cluster_task *task = find_task(cluster, type, index);
+    const struct cluster_task *task = find_cluster_task(cluster, type, index);
 
     return task != NULL ? task->text : NULL;
 }
 
 const char *mu__cluster_url(const mu_cluster *cluster, const char *type, int index)
 {
-    const struct cluster_task *task = find_task(cluster, type, index);
+    const struct cluster_task *task = find_cluster_task(cluster, type, index);
 
     return task != NULL ? url_of(task) : NULL;
 }

@@ -67,7 +67,7 @@ static void location_of_item(const struct job_reader *r, const cJSON *item, int 
     (void)snprintf(out + used, LOCATION_BYTES - used, "[%s]", key);
 }
 
-static int read_item(const struct job_reader *r, const cJSON *item, int index)
+static int read_json_task(const struct job_reader *r, const cJSON *item, int index)
 {
     char location[LOCATION_BYTES];
     mu_error inner;
@@ -85,12 +85,12 @@ static int read_item(const struct job_reader *r, const cJSON *item, int index)
     return mu_error_set(r->error, rv, "%s: %s", location, inner.message);
 }
 
-static int read_list(const struct job_reader *r)
+static int read_json_list(const struct job_reader *r)
 {
     int index = 0;
 
     for (const cJSON *item = r->job->child; item != NULL; item = item->next) {
-        int rv = end_or_report(r, read_item(r, item, index++));
+        int rv = end_or_report(r, read_json_task(r, item, index++));
 
         if (rv != 0)
             return rv;
@@ -135,7 +135,7 @@ static int read_keys(const struct job_reader *r, struct sparse_task *entries,
 
 /* Sorted first, so that tasks come in ascending order, which costs least. An index that
  * stands twice is then refused by the cluster itself. */
-static int read_object(const struct job_reader *r)
+static int read_json_object(const struct job_reader *r)
 {
     size_t count = (size_t)cJSON_GetArraySize(r->job);
     struct sparse_task *entries = malloc((count + 1) * sizeof *entries);
@@ -147,7 +147,7 @@ static int read_object(const struct job_reader *r)
     if (rv == 0)
         qsort(entries, count, sizeof *entries, compare_entries);
     for (size_t i = 0; i < count && rv == 0; i++)
-        rv = end_or_report(r, read_item(r, entries[i].item, entries[i].index));
+        rv = end_or_report(r, read_json_task(r, entries[i].item, entries[i].index));
     free(entries);
     return rv;
 }
@@ -164,9 +164,9 @@ static int read_job(struct job_reader *r, const cJSON *job)
     if (rv != 0)
         return mu_error_set(r->error, rv, "%s: %s", r->location, inner.message);
     if (cJSON_IsArray(job))
-        return read_list(r);
+        return read_json_list(r);
     if (cJSON_IsObject(job))
-        return read_object(r);
+        return read_json_object(r);
 
     location_of_job(r, location);
     return mu__json_refuse(

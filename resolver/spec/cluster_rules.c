@@ -78,7 +78,7 @@ int mu_cluster_service_host(const mu_cluster *cluster, mu_error *ret_error,
 
 /* ---- Numbers of workers ---- */
 
-static int check_type(const char *type, mu_error *ret_error)
+static int check_type_given(const char *type, mu_error *ret_error)
 {
     if (type != NULL && type[0] != '\0')
         return 0;
@@ -91,7 +91,7 @@ static int check_type(const char *type, mu_error *ret_error)
 static int check_working(const mu_cluster *cluster, const char *type,
                          mu_error *ret_error)
 {
-    int rv = check_type(type, ret_error);
+    int rv = check_type_given(type, ret_error);
 
     if (rv == 0)
         rv = mu_cluster_validate(cluster, NULL, 0, ret_error);
@@ -152,7 +152,7 @@ int mu_cluster_job_count(const mu_cluster *cluster, const char *type, mu_error *
 {
     MU__REQUIRE(ret_error, type, ret_count);
 
-    int rv = check_type(type, ret_error);
+    int rv = check_type_given(type, ret_error);
 
     if (rv == 0)
         *ret_count = mu_cluster_task_count(cluster, type);
@@ -164,7 +164,7 @@ int mu_cluster_check_chief(const mu_cluster *cluster, const char *type, int inde
 {
     MU__REQUIRE(ret_error, type, ret_chief);
 
-    int rv = check_type(type, ret_error);
+    int rv = check_type_given(type, ret_error);
 
     if (rv == 0)
         rv = mu_cluster_validate(cluster, type, index, ret_error);

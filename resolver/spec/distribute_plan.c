@@ -12,14 +12,14 @@ enum {
 
 static const char tcp[] = "tcp://";
 
-static bool is_type(const char *type, const char *name)
+static bool is_planned_type(const char *type, const char *name)
 {
     return type != NULL && strcmp(type, name) == 0;
 }
 
-static bool trains(const char *type)
+static bool is_training_type(const char *type)
 {
-    return is_type(type, "chief") || is_type(type, "worker");
+    return is_planned_type(type, "chief") || is_planned_type(type, "worker");
 }
 
 /* ---- calls ---- */
@@ -48,8 +48,8 @@ static int add_run(struct mu__plan *plan, const char *type, int index, bool eval
 }
 
 /* A call for each task of one type, which is static. */
-static int add_job(struct mu__plan *plan, const mu_cluster *cluster, const char *type,
-                   bool evaluates, mu_error *error)
+static int add_job_runs(struct mu__plan *plan, const mu_cluster *cluster,
+                        const char *type, bool evaluates, mu_error *error)
 {
     int index;
     int rv = 0;
@@ -106,15 +106,15 @@ static int plan_client(const struct mu__plan_request *request, struct mu__plan *
         rv = add_run(plan, NULL, -1, false, error);
     } else {
         plan->barrier = MU__BARRIER_THREADS;
-        rv = add_job(plan, request->cluster, "chief", false, error);
+        rv = add_job_runs(plan, request->cluster, "chief", false, error);
         if (rv == 0)
-            rv = add_job(plan, request->cluster, "worker", false, error);
+            rv = add_job_runs(plan, request->cluster, "worker", false, error);
     }
-    return rv != 0 ? rv : add_job(plan, request->cluster, "evaluator", true, error);
+    return rv != 0 ? rv : add_job_runs(plan, request->cluster, "evaluator", true, error);
 }
 
 /* Modes in which this process has to know which task it is. */
-static int check_task(const struct mu__plan_request *request, mu_error *error)
+static int check_planned_task(const struct mu__plan_request *request, mu_error *error)
 {
     int rv;
 
@@ -123,7 +123,7 @@ static int check_task(const struct mu__plan_request *request, mu_error *error)
                             "there is no task: expected its type and its index, from "
                             "TF_CONFIG or the options");
     rv = mu_cluster_validate(request->cluster, request->type, request->index, error);
-    if (rv == 0 && is_type(request->type, "client"))
+    if (rv == 0 && is_planned_type(request->type, "client"))
         rv = mu_error_set(error, -MU_EINVALID,
                           "unexpected task type \"client\": expected chief, evaluator, "
                           "ps or worker, or the standalone mode");
@@ -146,7 +146,7 @@ static int plan_standalone(const struct mu__plan_request *request, struct mu__pl
     int rv;
 
     if (request->type == NULL || request->type[0] == '\0' ||
-        is_type(request->type, "client"))
+        is_planned_type(request->type, "client"))
         return plan_client(request, plan, error);
     rv = mu_cluster_validate(request->cluster, request->type, request->index, error);
     return rv != 0 ? rv : plan_server(plan);
@@ -156,17 +156,17 @@ static int plan_independent(const struct mu__plan_request *request, struct mu__p
                             mu_error *error)
 {
     const char *type = request->type;
-    int rv = check_task(request, error);
+    int rv = check_planned_task(request, error);
 
     if (rv != 0)
         return rv;
     plan->serves = true;
     plan->leads = is_leader(request);
-    if (is_type(type, "evaluator")) {
+    if (is_planned_type(type, "evaluator")) {
         plan->warnings = eval_warnings(request);
         return add_run(plan, type, request->index, true, error);
     }
-    if (!trains(type) || (!request->between_graph && !plan->leads))
+    if (!is_training_type(type) || (!request->between_graph && !plan->leads))
         return plan_server(plan);
     if (!request->between_graph)
         return add_run(plan, NULL, -1, false, error);
@@ -179,11 +179,11 @@ static int plan_independent(const struct mu__plan_request *request, struct mu__p
 static int plan_client_worker(const struct mu__plan_request *request,
                               struct mu__plan *plan, mu_error *error)
 {
-    int rv = check_task(request, error);
+    int rv = check_planned_task(request, error);
 
     if (rv != 0)
         return rv;
-    if (is_type(request->type, "evaluator") &&
+    if (is_planned_type(request->type, "evaluator") &&
         mu_cluster_task_count(request->cluster, "evaluator") == 0)
         return plan_independent(request, plan, error);
     if (!is_leader(request))
@@ -255,7 +255,7 @@ void mu__plan_target(const mu_cluster *cluster, const char *layer, const char *t
     const char *url;
 
     out[0] = '\0';
-    if (mu_cluster_is_empty(cluster) || is_type(type, "evaluator"))
+    if (mu_cluster_is_empty(cluster) || is_planned_type(type, "evaluator"))
         return;
     if (type == NULL) {
         if (mu_cluster_collective_leader(cluster, NULL, NULL, leader) != 0)
@@ -273,9 +273,10 @@ void mu__plan_target(const mu_cluster *cluster, const char *layer, const char *t
 }
 
 /* The tasks for which `is_member` is true, as "chief:0,worker:2". */
-static char *list_tasks(const mu_cluster *cluster,
-                        bool (*is_member)(const void *arg, const char *type, int index),
-                        const void *arg)
+static char *list_planned_tasks(const mu_cluster *cluster,
+                                bool (*is_member)(const void *arg, const char *type,
+                                                  int index),
+                                const void *arg)
 {
     size_t size = mu_cluster_task_count(cluster, NULL) * TASK_TEXT_BYTES + 1;
     char *text = calloc(1, size);
@@ -299,12 +300,12 @@ static bool needs_training(const void *arg, const char *type, int index)
 {
     (void)arg;
     (void)index;
-    return trains(type);
+    return is_training_type(type);
 }
 
 char *mu__plan_tasks(const mu_cluster *cluster)
 {
-    return list_tasks(cluster, needs_training, NULL);
+    return list_planned_tasks(cluster, needs_training, NULL);
 }
 
 struct leader {
@@ -319,14 +320,14 @@ static bool needs_joining(const void *arg, const char *type, int index)
 {
     const struct leader *leader = arg;
 
-    if (is_type(type, "client") ||
-        (is_type(type, leader->type) && index == leader->index))
+    if (is_planned_type(type, "client") ||
+        (is_planned_type(type, leader->type) && index == leader->index))
         return false;
     if (leader->plan->client)
         return true;
-    if (is_type(type, "evaluator"))
+    if (is_planned_type(type, "evaluator"))
         return false;
-    return !trains(type) || leader->plan->barrier != MU__BARRIER_SERVICE;
+    return !is_training_type(type) || leader->plan->barrier != MU__BARRIER_SERVICE;
 }
 
 char *mu__plan_joining(const struct mu__plan *plan, const mu_cluster *cluster,
@@ -334,5 +335,5 @@ char *mu__plan_joining(const struct mu__plan *plan, const mu_cluster *cluster,
 {
     const struct leader leader = {plan, type, index};
 
-    return list_tasks(cluster, needs_joining, &leader);
+    return list_planned_tasks(cluster, needs_joining, &leader);
 }

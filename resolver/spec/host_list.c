@@ -60,7 +60,7 @@ void mu__host_list_done(struct mu__host_list *list)
     *list = (struct mu__host_list){0};
 }
 
-static int grow(struct mu__host_list *list)
+static int grow_host_list(struct mu__host_list *list)
 {
     if (list->count == list->capacity && list->count >= MU_CLUSTER_TASKS_MAX)
         return -MU_EEXHAUSTED;
@@ -70,7 +70,7 @@ static int grow(struct mu__host_list *list)
 
 int mu__host_list_add(struct mu__host_list *list, const char *name)
 {
-    int rv = grow(list);
+    int rv = grow_host_list(list);
     char *copy;
 
     if (rv != 0)
@@ -112,7 +112,7 @@ size_t mu__host_list_find(const struct mu__host_list *list, const char *name,
 /* ---- Messages ---- */
 
 /* Shows the item up to and with the byte where it went wrong. */
-static int expected(const struct list_reader *reader, const char *what)
+static int refuse_host_list(const struct list_reader *reader, const char *what)
 {
     size_t end = reader->at < reader->size ? reader->at + 1 : reader->size;
     char shown[MU__QUOTE_BYTES];
@@ -123,7 +123,7 @@ static int expected(const struct list_reader *reader, const char *what)
                         reader->source, reader->at + 1, shown, what);
 }
 
-static int failed(const struct list_reader *reader, int code)
+static int fail_host_list(const struct list_reader *reader, int code)
 {
     if (code == -MU_EEXHAUSTED)
         return mu_error_set(reader->error, code, "%s: expected at most %d hosts",
@@ -133,44 +133,45 @@ static int failed(const struct list_reader *reader, int code)
 
 /* ---- Reading ---- */
 
-static char peek(const struct list_reader *reader)
+static char peek_host_list(const struct list_reader *reader)
 {
     return reader->at < reader->size ? reader->text[reader->at] : '\0';
 }
 
-static bool is_blank(char c)
+static bool is_host_blank(char c)
 {
     return c == ' ' || c == '\t' || c == '\n' || c == '\r';
 }
 
-static bool is_digit(char c)
+static bool is_host_digit(char c)
 {
     return c >= '0' && c <= '9';
 }
 
-static bool is_name(char c)
+static bool is_host_letter(char c)
 {
-    return is_digit(c) || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '.' ||
-           c == '_' || c == '-' || c == ':';
+    return is_host_digit(c) || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||
+           c == '.' || c == '_' || c == '-' || c == ':';
 }
 
-static void skip_blanks(struct list_reader *reader)
+static void skip_host_blanks(struct list_reader *reader)
 {
-    while (is_blank(peek(reader)))
+    while (is_host_blank(peek_host_list(reader)))
         reader->at++;
 }
 
-static int read_number(struct list_reader *reader, uint64_t *ret_number, int *ret_width)
+static int read_host_number(struct list_reader *reader, uint64_t *ret_number,
+                            int *ret_width)
 {
     size_t start = reader->at;
     uint64_t number = 0;
 
-    while (is_digit(peek(reader)) && reader->at - start < DIGITS_MAX)
+    while (is_host_digit(peek_host_list(reader)) && reader->at - start < DIGITS_MAX)
         number = number * 10 + (uint64_t)(reader->text[reader->at++] - '0');
     if (reader->at == start)
-        return expected(reader, "a number");
-    if (is_digit(peek(reader)))
-        return expected(reader, "a number of at most 18 digits");
+        return refuse_host_list(reader, "a number");
+    if (is_host_digit(peek_host_list(reader)))
+        return refuse_host_list(reader, "a number of at most 18 digits");
     *ret_number = number;
     *ret_width = (int)(reader->at - start);
     return 0;
@@ -180,9 +181,9 @@ static int keep_range(struct list_reader *reader, struct bracket *bracket,
                       const struct number_range *range)
 {
     if (range->high - range->low >= MU_CLUSTER_TASKS_MAX - bracket->hosts)
-        return failed(reader, -MU_EEXHAUSTED);
+        return fail_host_list(reader, -MU_EEXHAUSTED);
     if (!MU__ARRAY_RESERVE(&bracket->ranges, &bracket->capacity, bracket->count, 8))
-        return failed(reader, -MU_ENOMEM);
+        return fail_host_list(reader, -MU_ENOMEM);
     bracket->ranges[bracket->count++] = *range;
     bracket->hosts += (size_t)(range->high - range->low) + 1;
     return 0;
@@ -193,22 +194,22 @@ static int read_range(struct list_reader *reader, struct bracket *bracket)
     struct number_range range;
     size_t start;
     int width;
-    int rv = read_number(reader, &range.low, &range.width);
+    int rv = read_host_number(reader, &range.low, &range.width);
 
     if (rv != 0)
         return rv;
     range.high = range.low;
-    skip_blanks(reader);
-    if (peek(reader) == '-') {
+    skip_host_blanks(reader);
+    if (peek_host_list(reader) == '-') {
         reader->at++;
-        skip_blanks(reader);
+        skip_host_blanks(reader);
         start = reader->at;
-        rv = read_number(reader, &range.high, &width);
+        rv = read_host_number(reader, &range.high, &width);
         if (rv != 0)
             return rv;
         if (range.high < range.low) {
             reader->at = start;
-            return expected(reader, "a number that is not below the first one");
+            return refuse_host_list(reader, "a number that is not below the first one");
         }
     }
     return keep_range(reader, bracket, &range);
@@ -222,10 +223,10 @@ static int read_bracket(struct list_reader *reader, struct bracket *bracket)
     int rv;
 
     for (;;) {
-        skip_blanks(reader);
-        if (peek(reader) == '[') {
+        skip_host_blanks(reader);
+        if (peek_host_list(reader) == '[') {
             if (depth == MU__HOST_NESTING_MAX)
-                return expected(reader, "brackets of at most 8 levels");
+                return refuse_host_list(reader, "brackets of at most 8 levels");
             depth++;
             reader->at++;
             continue;
@@ -233,61 +234,62 @@ static int read_bracket(struct list_reader *reader, struct bracket *bracket)
         rv = read_range(reader, bracket);
         if (rv != 0)
             return rv;
-        skip_blanks(reader);
-        while (depth > 0 && peek(reader) == ']') {
+        skip_host_blanks(reader);
+        while (depth > 0 && peek_host_list(reader) == ']') {
             reader->at++;
             if (--depth == 0)
                 return 0;
-            skip_blanks(reader);
+            skip_host_blanks(reader);
         }
-        if (peek(reader) != ',')
-            return expected(reader, "\"]\"");
+        if (peek_host_list(reader) != ',')
+            return refuse_host_list(reader, "\"]\"");
         reader->at++;
     }
 }
 
-static size_t read_text(struct list_reader *reader)
+static size_t read_host_text(struct list_reader *reader)
 {
     size_t start = reader->at;
 
-    while (is_name(peek(reader)))
+    while (is_host_letter(peek_host_list(reader)))
         reader->at++;
     return reader->at - start;
 }
 
-static int read_item(struct list_reader *reader, struct item *item)
+static int read_host_item(struct list_reader *reader, struct item *item)
 {
     int rv = 0;
 
     reader->item_at = reader->at;
     while (rv == 0) {
         size_t start = reader->at;
-        size_t size = read_text(reader);
+        size_t size = read_host_text(reader);
 
-        if (peek(reader) != '[') {
+        if (peek_host_list(reader) != '[') {
             item->tail_at = start;
             item->tail_size = size;
             break;
         }
         if (item->count == MU__HOST_BRACKETS_MAX)
-            return expected(reader, "at most 8 brackets in a name");
+            return refuse_host_list(reader, "at most 8 brackets in a name");
         reader->at++;
         item->brackets[item->count] =
             (struct bracket){.prefix_at = start, .prefix_size = size};
         rv = read_bracket(reader, &item->brackets[item->count++]);
     }
     if (rv == 0 && reader->at == reader->item_at)
-        rv = expected(reader, "a host's name");
-    if (rv == 0 && reader->at < reader->size && peek(reader) != ',' &&
-        !is_blank(peek(reader)))
-        rv = expected(reader, "letters, digits, \".\", \"_\", \"-\", \":\" or a bracket");
+        rv = refuse_host_list(reader, "a host's name");
+    if (rv == 0 && reader->at < reader->size && peek_host_list(reader) != ',' &&
+        !is_host_blank(peek_host_list(reader)))
+        rv = refuse_host_list(reader,
+                              "letters, digits, \".\", \"_\", \"-\", \":\" or a bracket");
     return rv;
 }
 
 /* ---- Expanding ---- */
 
-static int put(struct list_reader *reader, size_t at, size_t size, char *name,
-               size_t *length)
+static int put_host_text(struct list_reader *reader, size_t at, size_t size, char *name,
+                         size_t *length)
 {
     if (size > MU__HOST_BYTES_MAX - *length)
         return mu_error_set(reader->error, -MU_EINVALID,
@@ -300,8 +302,8 @@ static int put(struct list_reader *reader, size_t at, size_t size, char *name,
     return 0;
 }
 
-static int put_number(struct list_reader *reader, const struct bracket *bracket,
-                      char *name, size_t *length)
+static int put_host_number(struct list_reader *reader, const struct bracket *bracket,
+                           char *name, size_t *length)
 {
     char digits[32];
     int size =
@@ -310,13 +312,13 @@ static int put_number(struct list_reader *reader, const struct bracket *bracket,
 
     assert(size > 0 && size <= DIGITS_MAX + 1);
     if ((size_t)size > MU__HOST_BYTES_MAX - *length)
-        return put(reader, 0, MU__HOST_BYTES_MAX + 1, name, length);
+        return put_host_text(reader, 0, MU__HOST_BYTES_MAX + 1, name, length);
     memcpy(name + *length, digits, (size_t)size + 1);
     *length += (size_t)size;
     return 0;
 }
 
-static int add_host(struct list_reader *reader, const struct item *item)
+static int add_expanded_host(struct list_reader *reader, const struct item *item)
 {
     char name[MU__HOST_BYTES_MAX + 1] = "";
     size_t length = 0;
@@ -325,20 +327,21 @@ static int add_host(struct list_reader *reader, const struct item *item)
     for (size_t i = 0; rv == 0 && i < item->count; i++) {
         const struct bracket *bracket = &item->brackets[i];
 
-        rv = put(reader, bracket->prefix_at, bracket->prefix_size, name, &length);
+        rv = put_host_text(reader, bracket->prefix_at, bracket->prefix_size, name,
+                           &length);
         if (rv == 0)
-            rv = put_number(reader, bracket, name, &length);
+            rv = put_host_number(reader, bracket, name, &length);
     }
     if (rv == 0)
-        rv = put(reader, item->tail_at, item->tail_size, name, &length);
+        rv = put_host_text(reader, item->tail_at, item->tail_size, name, &length);
     if (rv != 0)
         return rv;
     rv = mu__host_list_add(&reader->list, name);
-    return rv == 0 ? 0 : failed(reader, rv);
+    return rv == 0 ? 0 : fail_host_list(reader, rv);
 }
 
 /* Advance to the next number; false after the last one, when it is at the first again. */
-static bool count_up(struct bracket *bracket)
+static bool count_up_bracket(struct bracket *bracket)
 {
     bool more = true;
 
@@ -356,19 +359,19 @@ static bool count_up(struct bracket *bracket)
 }
 
 /* The last bracket first, then those before it from the left. */
-static bool next_host(struct item *item)
+static bool next_expanded_host(struct item *item)
 {
     if (item->count == 0)
         return false;
-    if (count_up(&item->brackets[item->count - 1]))
+    if (count_up_bracket(&item->brackets[item->count - 1]))
         return true;
     for (size_t i = 0; i + 1 < item->count; i++)
-        if (count_up(&item->brackets[i]))
+        if (count_up_bracket(&item->brackets[i]))
             return true;
     return false;
 }
 
-static int expand(struct list_reader *reader, struct item *item)
+static int expand_host_item(struct list_reader *reader, struct item *item)
 {
     size_t hosts = 1;
     int rv;
@@ -379,46 +382,46 @@ static int expand(struct list_reader *reader, struct item *item)
         bracket->value = bracket->ranges[0].low;
         hosts *= bracket->hosts;
         if (hosts > MU_CLUSTER_TASKS_MAX)
-            return failed(reader, -MU_EEXHAUSTED);
+            return fail_host_list(reader, -MU_EEXHAUSTED);
     }
     do
-        rv = add_host(reader, item);
-    while (rv == 0 && next_host(item));
+        rv = add_expanded_host(reader, item);
+    while (rv == 0 && next_expanded_host(item));
     return rv;
 }
 
 /* ---- The whole ---- */
 
-static int add_item(struct list_reader *reader)
+static int add_host_item(struct list_reader *reader)
 {
     struct item item = {.count = 0};
-    int rv = read_item(reader, &item);
+    int rv = read_host_item(reader, &item);
 
     if (rv == 0)
-        rv = expand(reader, &item);
+        rv = expand_host_item(reader, &item);
     for (size_t i = 0; i < item.count; i++)
         free(item.brackets[i].ranges);
     return rv;
 }
 
-static int read_all(struct list_reader *reader)
+static int read_host_items(struct list_reader *reader)
 {
     int rv;
 
-    skip_blanks(reader);
+    skip_host_blanks(reader);
     while (reader->at < reader->size) {
-        rv = add_item(reader);
+        rv = add_host_item(reader);
         if (rv != 0)
             return rv;
-        skip_blanks(reader);
-        if (peek(reader) != ',')
+        skip_host_blanks(reader);
+        if (peek_host_list(reader) != ',')
             continue;
         reader->at++;
-        skip_blanks(reader);
+        skip_host_blanks(reader);
         if (reader->at < reader->size)
             continue;
         reader->item_at = reader->at;
-        return expected(reader, "a host's name");
+        return refuse_host_list(reader, "a host's name");
     }
     return 0;
 }
@@ -428,7 +431,7 @@ int mu__host_list_parse(const char *text, size_t size, const char *source,
 {
     struct list_reader reader = {
         .text = text, .size = size, .source = source, .error = ret_error};
-    int rv = read_all(&reader);
+    int rv = read_host_items(&reader);
 
     if (rv != 0) {
         mu__host_list_done(&reader.list);

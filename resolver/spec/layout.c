@@ -22,7 +22,7 @@ static int bad_counts(const char *source, const char *text, const char *at,
 }
 
 /* 1 to MU_CLUSTER_TASKS_MAX; moves *at past it. */
-static bool read_count(const char **at, unsigned *ret_count)
+static bool read_layout_count(const char **at, unsigned *ret_count)
 {
     const char *start = *at;
     unsigned count = 0;
@@ -39,19 +39,20 @@ static bool read_count(const char **at, unsigned *ret_count)
 
 /* "3" or "3(x2)"; moves *at past it, or to where it went wrong: then the answer is what
  * was expected there. */
-static const char *read_group(const char **at, unsigned *ret_count, unsigned *ret_times)
+static const char *read_count_group(const char **at, unsigned *ret_count,
+                                    unsigned *ret_times)
 {
     static const char *const number = "a number from 1 to 65536";
     unsigned times = 1;
 
-    if (!read_count(at, ret_count))
+    if (!read_layout_count(at, ret_count))
         return number;
     if (**at == '(') {
         ++*at;
         if (**at != 'x')
             return "\"(xNUMBER)\"";
         ++*at;
-        if (!read_count(at, &times))
+        if (!read_layout_count(at, &times))
             return number;
         if (**at != ')')
             return "\")\"";
@@ -61,8 +62,8 @@ static const char *read_group(const char **at, unsigned *ret_count, unsigned *re
     return **at == '\0' || **at == ',' ? NULL : "\",\"";
 }
 
-static int read_counts(const char *text, const char *source, size_t nodes,
-                       mu_error *ret_error, unsigned *counts)
+static int read_layout_counts(const char *text, const char *source, size_t nodes,
+                              mu_error *ret_error, unsigned *counts)
 {
     const char *at = text;
     size_t filled = 0;
@@ -70,7 +71,7 @@ static int read_counts(const char *text, const char *source, size_t nodes,
     for (;;) {
         unsigned count = 0;
         unsigned times = 0;
-        const char *wrong = read_group(&at, &count, &times);
+        const char *wrong = read_count_group(&at, &count, &times);
 
         if (wrong != NULL)
             return bad_counts(source, text, at, wrong, ret_error);
@@ -99,7 +100,7 @@ int mu__task_counts_parse(const char *text, const char *source, size_t nodes,
 
     if (counts == NULL)
         return mu_error_set(ret_error, -MU_ENOMEM, "%s: out of memory", source);
-    rv = read_counts(text, source, nodes, ret_error, counts);
+    rv = read_layout_counts(text, source, nodes, ret_error, counts);
     if (rv == 0)
         *ret_counts = counts;
     else
@@ -129,7 +130,8 @@ static int layout_init(struct mu__layout *layout, size_t tasks)
     return -MU_ENOMEM;
 }
 
-static void put(struct mu__layout *layout, unsigned rank, size_t node, unsigned local)
+static void put_rank(struct mu__layout *layout, unsigned rank, size_t node,
+                     unsigned local)
 {
     layout->nodes[rank] = (uint32_t)node;
     layout->locals[rank] = local;
@@ -154,7 +156,7 @@ static void distribute_rounds(const unsigned *counts, size_t nodes, unsigned ste
             uint32_t node = open[i];
 
             for (unsigned j = from; j < counts[node] && j - from < step; j++)
-                put(layout, rank++, node, j);
+                put_rank(layout, rank++, node, j);
             if (counts[node] > from + step)
                 open[remaining++] = node;
         }
@@ -192,19 +194,19 @@ struct named {
     size_t position;
 };
 
-static int by_name(const void *a, const void *b)
+static int compare_named_hosts(const void *a, const void *b)
 {
     return strcmp(((const struct named *)a)->name, ((const struct named *)b)->name);
 }
 
-static struct named *sorted(const struct mu__host_list *hosts)
+static struct named *sort_host_names(const struct mu__host_list *hosts)
 {
     struct named *names = calloc(hosts->count + 1, sizeof *names);
 
     for (size_t i = 0; names != NULL && i < hosts->count; i++)
         names[i] = (struct named){hosts->names[i], i};
     if (names != NULL)
-        qsort(names, hosts->count, sizeof *names, by_name);
+        qsort(names, hosts->count, sizeof *names, compare_named_hosts);
     return names;
 }
 
@@ -215,13 +217,13 @@ static int assign_ranks(const struct mu__host_list *ranks, const struct named *n
     for (size_t i = 0; i < ranks->count; i++) {
         struct named key = {ranks->names[i], 0};
         const struct named *found =
-            bsearch(&key, names, names_count, sizeof *names, by_name);
+            bsearch(&key, names, names_count, sizeof *names, compare_named_hosts);
 
         if (found == NULL)
             return mu_error_set(ret_error, -MU_ENOTFOUND,
                                 "%s: task %zu is on \"%s\", which is none of the hosts",
                                 source, i, ranks->names[i]);
-        put(layout, (unsigned)i, found->position, counts[found->position]++);
+        put_rank(layout, (unsigned)i, found->position, counts[found->position]++);
     }
     return 0;
 }
@@ -230,7 +232,7 @@ int mu__layout_listed(const struct mu__host_list *ranks,
                       const struct mu__host_list *hosts, const char *source,
                       mu_error *ret_error, struct mu__layout *ret_layout)
 {
-    struct named *names = sorted(hosts);
+    struct named *names = sort_host_names(hosts);
     unsigned *counts = calloc(hosts->count + 1, sizeof *counts);
     struct mu__layout layout = {0};
     int rv = names == NULL || counts == NULL ? -MU_ENOMEM

@@ -129,8 +129,8 @@ static bool has_task(const mu_cluster *cluster, const char *type, int index)
     return mu_cluster_address(cluster, type, index) != NULL;
 }
 
-static void check_single(struct mu__problems *problems, const mu_cluster *cluster,
-                         const char *type)
+static void check_single_job(struct mu__problems *problems, const mu_cluster *cluster,
+                             const char *type)
 {
     size_t count = mu_cluster_task_count(cluster, type);
 
@@ -194,7 +194,7 @@ static void check_leader(struct mu__problems *problems, const mu_cluster *cluste
                          ps == 1 ? "is" : "are", ps, ps == 1 ? "" : "s");
 }
 
-static bool is_loopback(const char *address)
+static bool is_loopback_address(const char *address)
 {
     const char *colons = strstr(address, "://");
     const char *host = colons == NULL ? address : colons + 3;
@@ -203,7 +203,7 @@ static bool is_loopback(const char *address)
            strncmp(host, "[::1]", 5) == 0 || strncmp(address, "ipc:", 4) == 0;
 }
 
-static bool has_no_port(const char *address)
+static bool has_zero_port_address(const char *address)
 {
     size_t length = strlen(address);
 
@@ -220,12 +220,12 @@ static void check_addresses(struct mu__problems *problems, const mu_cluster *clu
 
     for (size_t i = 0;
          mu_cluster_task_at(cluster, i, &type, &index, &address) == 0; i++) {
-        if (has_no_port(address))
+        if (has_zero_port_address(address))
             mu__problems_add(problems, MU__PROBLEM_WARNING,
                              "/job:%s/task:%d is at %s: others learn its port only "
                              "from a resolver that tasks announce themselves to",
                              type, index, address);
-        if (is_loopback(address))
+        if (is_loopback_address(address))
             near = address;
         else
             far = address;
@@ -237,8 +237,8 @@ static void check_addresses(struct mu__problems *problems, const mu_cluster *clu
                          near, far);
 }
 
-static void check_own(struct mu__problems *problems, const mu_cluster *cluster,
-                      const char *type, int index)
+static void check_own_task(struct mu__problems *problems, const mu_cluster *cluster,
+                           const char *type, int index)
 {
     mu_error error;
 
@@ -274,8 +274,8 @@ void mu__problems_check(struct mu__problems *problems, const mu_cluster *cluster
             mu__problems_add(problems, MU__PROBLEM_ERROR, "the cluster has no task");
         return;
     }
-    check_single(problems, cluster, "chief");
-    check_single(problems, cluster, "evaluator");
+    check_single_job(problems, cluster, "chief");
+    check_single_job(problems, cluster, "evaluator");
     check_gaps(problems, cluster, "worker");
     check_gaps(problems, cluster, "ps");
     check_leader(problems, cluster);
@@ -284,5 +284,5 @@ void mu__problems_check(struct mu__problems *problems, const mu_cluster *cluster
                          "the evaluator is in the cluster: the chief dials it, and waits "
                          "for it at its end");
     check_addresses(problems, cluster);
-    check_own(problems, cluster, type, index);
+    check_own_task(problems, cluster, type, index);
 }

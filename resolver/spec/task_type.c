@@ -25,7 +25,7 @@ static const struct {
     {"parameter_server", "ps"},
 };
 
-static char lower(char c)
+static char lower_type_letter(char c)
 {
     return c >= 'A' && c <= 'Z' ? (char)(c - 'A' + 'a') : c;
 }
@@ -41,7 +41,7 @@ static bool has_role(const char *name)
 
 /* Small letters, digits and _, and a letter first: what host names, files and urls can
  * have in them. */
-static bool is_name(const char *name)
+static bool is_valid_type_name(const char *name)
 {
     size_t length = strspn(name, "abcdefghijklmnopqrstuvwxyz0123456789_");
 
@@ -51,7 +51,8 @@ static bool is_name(const char *name)
 
 bool mu__task_type_is_valid(const char *type)
 {
-    return has_role(type) || (is_name(type) && mu__task_type_suggest(type) == NULL);
+    return has_role(type) ||
+           (is_valid_type_name(type) && mu__task_type_suggest(type) == NULL);
 }
 
 bool mu__task_type_is_single(const char *type)
@@ -68,7 +69,7 @@ static bool begins_with_type(const char *name, const char *type)
 }
 
 /* The type with the least distance, when that is a third of its letters at most. */
-static const char *nearest(const char *name)
+static const char *find_nearest_type(const char *name)
 {
     const char *best = NULL;
     unsigned best_distance = NAME_BYTES_MAX;
@@ -93,7 +94,7 @@ const char *mu__task_type_suggest(const char *name)
     if (length > NAME_BYTES_MAX)
         return NULL;
     for (size_t i = 0; i <= length; i++)
-        small[i] = lower(name[i]);
+        small[i] = lower_type_letter(name[i]);
 
     for (size_t i = 0; i < sizeof synonyms / sizeof synonyms[0]; i++) {
         if (strcmp(small, synonyms[i].name) == 0)
@@ -103,7 +104,7 @@ const char *mu__task_type_suggest(const char *name)
         if (begins_with_type(small, names[type]))
             return names[type];
     }
-    return nearest(small);
+    return find_nearest_type(small);
 }
 
 int mu__task_type_check(const char *name, mu_error *ret_error)

@@ -19,8 +19,8 @@ static int wrong_type(const cJSON *item, const char *path, const char *expected,
 }
 
 /* Copy a text item into a field of `size` bytes. */
-static int read_text(const cJSON *item, const char *path, mu_error *error, char *ret_text,
-                     size_t size)
+static int read_config_text(const cJSON *item, const char *path, mu_error *error,
+                            char *ret_text, size_t size)
 {
     size_t length;
 
@@ -38,24 +38,24 @@ static int read_text(const cJSON *item, const char *path, mu_error *error, char 
 
 static int read_rpc_layer(const cJSON *item, mu_tf_config *config, mu_error *error)
 {
-    return read_text(item, "rpc_layer", error, config->rpc_layer,
-                     sizeof config->rpc_layer);
+    return read_config_text(item, "rpc_layer", error, config->rpc_layer,
+                            sizeof config->rpc_layer);
 }
 
 static int read_environment(const cJSON *item, mu_tf_config *config, mu_error *error)
 {
-    return read_text(item, "environment", error, config->environment,
-                     sizeof config->environment);
+    return read_config_text(item, "environment", error, config->environment,
+                            sizeof config->environment);
 }
 
 static int read_session_master(const cJSON *item, mu_tf_config *config, mu_error *error)
 {
-    return read_text(item, "session_master", error, config->session_master,
-                     sizeof config->session_master);
+    return read_config_text(item, "session_master", error, config->session_master,
+                            sizeof config->session_master);
 }
 
 /* A program that runs alone may get an empty object: no cluster. */
-static int read_cluster(const cJSON *item, mu_tf_config *config, mu_error *error)
+static int read_config_cluster(const cJSON *item, mu_tf_config *config, mu_error *error)
 {
     mu_error inner;
     int rv;
@@ -74,8 +74,8 @@ static int read_cluster(const cJSON *item, mu_tf_config *config, mu_error *error
 }
 
 /* The index of a task whose text gives none: that of the job's only task. */
-static int only_index(const mu_tf_config *config, const char *name, mu_error *error,
-                      int *ret_index)
+static int read_only_index(const mu_tf_config *config, const char *name, mu_error *error,
+                           int *ret_index)
 {
     size_t count = mu_cluster_task_count(config->cluster, name);
 
@@ -92,15 +92,15 @@ static int only_index(const mu_tf_config *config, const char *name, mu_error *er
     return 0;
 }
 
-static int read_index(const cJSON *item, const mu_tf_config *config, const char *type,
-                      mu_error *error, int *ret_index)
+static int read_config_index(const cJSON *item, const mu_tf_config *config,
+                             const char *type, mu_error *error, int *ret_index)
 {
     mu_error inner;
     int index;
     int rv;
 
     if (item == NULL)
-        return only_index(config, type, error, ret_index);
+        return read_only_index(config, type, error, ret_index);
     rv = mu__json_index(item, &index);
     if (rv != 0) {
         return mu__json_refuse(error, rv, item,
@@ -117,7 +117,7 @@ static int read_index(const cJSON *item, const mu_tf_config *config, const char 
     return 0;
 }
 
-static int read_type(const cJSON *item, mu_error *error, const char **ret_type)
+static int read_config_type(const cJSON *item, mu_error *error, const char **ret_type)
 {
     mu_error inner;
     int rv;
@@ -131,7 +131,7 @@ static int read_type(const cJSON *item, mu_error *error, const char **ret_type)
     return 0;
 }
 
-static int read_task(const cJSON *item, mu_tf_config *config, mu_error *error)
+static int read_config_task(const cJSON *item, mu_tf_config *config, mu_error *error)
 {
     const cJSON *type_item = cJSON_GetObjectItemCaseSensitive(item, "type");
     const cJSON *index_item = cJSON_GetObjectItemCaseSensitive(item, "index");
@@ -148,10 +148,10 @@ static int read_task(const cJSON *item, mu_tf_config *config, mu_error *error)
                             "%s: task.type is missing; expected it beside task.index",
                             source);
 
-    rv = read_type(type_item, error, &type);
+    rv = read_config_type(type_item, error, &type);
     if (rv != 0)
         return rv;
-    rv = read_index(index_item, config, type, error, &config->task_index);
+    rv = read_config_index(index_item, config, type, error, &config->task_index);
     if (rv != 0)
         return rv;
     MU__COPY_TEXT(config->task_type, type);
@@ -163,8 +163,8 @@ static const struct {
     const char *name;
     int (*read)(const cJSON *item, mu_tf_config *config, mu_error *error);
 } keys[] = {
-    {"cluster", read_cluster},
-    {"task", read_task},
+    {"cluster", read_config_cluster},
+    {"task", read_config_task},
     {"rpc_layer", read_rpc_layer},
     {"environment", read_environment},
     {"session_master", read_session_master},

@@ -30,8 +30,8 @@ static int not_a_list(const char *source, const char *text, mu_error *ret_error)
 }
 
 /* The text is a list alone; mu__json_parse reads objects only, so it is put into one. */
-static int read_list(const char *text, const char *source, mu_error *ret_error,
-                     struct mu__host_list *hosts)
+static int read_hosts_list(const char *text, const char *source, mu_error *ret_error,
+                           struct mu__host_list *hosts)
 {
     size_t size = strlen(text) + sizeof "{\"hosts\":}";
     char *whole = malloc(size);
@@ -56,8 +56,8 @@ static int read_list(const char *text, const char *source, mu_error *ret_error,
     return rv;
 }
 
-static int read_config(const char *text, size_t size, const char *source,
-                       mu_error *ret_error, struct found *found)
+static int read_hosts_config(const char *text, size_t size, const char *source,
+                             mu_error *ret_error, struct found *found)
 {
     cJSON *root = NULL;
     const cJSON *current;
@@ -92,7 +92,8 @@ static bool is_empty_list(const char *text)
     return *text == ']' && text[1 + strspn(text + 1, blanks)] == '\0';
 }
 
-static int find(struct mu__requests *requests, mu_error *ret_error, struct found *found)
+static int find_sagemaker_hosts(struct mu__requests *requests, mu_error *ret_error,
+                                struct found *found)
 {
     const char *hosts = mu__request_variable(requests, "SM_HOSTS");
     const char *config = mu__request_variable(requests, "SM_RESOURCE_CONFIG");
@@ -102,15 +103,16 @@ static int find(struct mu__requests *requests, mu_error *ret_error, struct found
     found->source = "SM_HOSTS";
     if (hosts != NULL && (current != NULL || is_empty_list(hosts))) {
         MU__COPY_TEXT(found->current, current == NULL ? "" : current);
-        return read_list(hosts, found->source, ret_error, &found->hosts);
+        return read_hosts_list(hosts, found->source, ret_error, &found->hosts);
     }
     found->source = "SM_RESOURCE_CONFIG";
     if (config != NULL)
-        return read_config(config, strlen(config), found->source, ret_error, found);
+        return read_hosts_config(config, strlen(config), found->source, ret_error, found);
     found->source = MU__SAGEMAKER_CONFIG;
     answer = mu__request_file(requests, MU__SAGEMAKER_CONFIG);
     if (answer->code == 0)
-        return read_config(answer->data, answer->size, found->source, ret_error, found);
+        return read_hosts_config(answer->data, answer->size, found->source, ret_error,
+                                 found);
     return mu_error_set(ret_error, -MU_ENOTFOUND,
                         "%s is not set, and there is neither SM_RESOURCE_CONFIG nor %s: "
                         "is this SageMaker?",
@@ -177,8 +179,8 @@ static void explain_groups(struct mu__requests *requests, const struct found *fo
 }
 
 /* All hosts are one list. */
-static int add_list(const struct mu__pass *pass, struct found *found, mu_error *ret_error,
-                    mu_resolution *resolution)
+static int add_all_hosts(const struct mu__pass *pass, struct found *found,
+                         mu_error *ret_error, mu_resolution *resolution)
 {
     struct plan plan = {.source = found->source, .hosts = &found->hosts};
     size_t count = found->hosts.count;
@@ -210,7 +212,7 @@ static int check_alone(const struct mu__pass *pass, mu_error *ret_error)
                         mu__setting_origin(pass, MU__SAGEMAKER_SET_JOBS));
 }
 
-static int compare(const void *name, const void *item)
+static int compare_host_name(const void *name, const void *item)
 {
     return strcmp(name, *(char *const *)item);
 }
@@ -218,7 +220,7 @@ static int compare(const void *name, const void *item)
 static bool is_listed(const struct mu__host_list *sorted, const char *name)
 {
     return sorted->count > 0 && bsearch(name, sorted->names, sorted->count,
-                                        sizeof *sorted->names, compare) != NULL;
+                                        sizeof *sorted->names, compare_host_name) != NULL;
 }
 
 /* Each host of a group is among the job's hosts, which are sorted, and this host is in a
@@ -248,8 +250,8 @@ static int check_groups(const struct mu__sagemaker_groups *groups,
 }
 
 /* Only groups that the setting names become tasks. */
-static int add_groups(const struct mu__pass *pass, struct found *found,
-                      mu_error *ret_error, mu_resolution *resolution)
+static int add_instance_groups(const struct mu__pass *pass, struct found *found,
+                               mu_error *ret_error, mu_resolution *resolution)
 {
     struct mu__sagemaker_groups groups = {0};
     struct mu__host_list hosts = {0};
@@ -284,13 +286,13 @@ int mu__sagemaker_resolve(const struct mu__pass *pass, mu_error *ret_error,
                           mu_resolution *ret_resolution)
 {
     struct found found = {.source = NULL};
-    int rv = find(pass->requests, ret_error, &found);
+    int rv = find_sagemaker_hosts(pass->requests, ret_error, &found);
 
     ret_resolution->alone_has_no_master = 1;
     if (rv == 0)
         rv = mu__setting(pass, MU__SAGEMAKER_SET_GROUPS) == NULL
-                 ? add_list(pass, &found, ret_error, ret_resolution)
-                 : add_groups(pass, &found, ret_error, ret_resolution);
+                 ? add_all_hosts(pass, &found, ret_error, ret_resolution)
+                 : add_instance_groups(pass, &found, ret_error, ret_resolution);
     if (rv == 0)
         rv = mu__rank_text(pass, MU__SAGEMAKER_SET_RPC_LAYER, ret_resolution->rpc_layer,
                            sizeof ret_resolution->rpc_layer, ret_error);

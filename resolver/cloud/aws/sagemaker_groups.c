@@ -38,7 +38,7 @@ int mu__sagemaker_hosts(const cJSON *list, const char *source, mu_error *ret_err
     return 0;
 }
 
-static int by_name(const void *a, const void *b)
+static int compare_hosts(const void *a, const void *b)
 {
     return strcmp(*(char *const *)a, *(char *const *)b);
 }
@@ -47,7 +47,7 @@ int mu__sagemaker_sort(struct mu__host_list *hosts, const char *source,
                        mu_error *ret_error)
 {
     if (hosts->count > 0)
-        qsort(hosts->names, hosts->count, sizeof *hosts->names, by_name);
+        qsort(hosts->names, hosts->count, sizeof *hosts->names, compare_hosts);
     for (size_t i = 1; i < hosts->count; i++)
         if (strcmp(hosts->names[i - 1], hosts->names[i]) == 0)
             return mu_error_set(ret_error, -MU_EEXISTS,
@@ -58,8 +58,8 @@ int mu__sagemaker_sort(struct mu__host_list *hosts, const char *source,
 
 /* ---- Reading ---- */
 
-static struct mu__sagemaker_group *find_group(struct mu__sagemaker_groups *groups,
-                                              const char *name, size_t size)
+static struct mu__sagemaker_group *
+find_instance_group(struct mu__sagemaker_groups *groups, const char *name, size_t size)
 {
     for (size_t i = 0; i < groups->count; i++)
         if (strlen(groups->items[i].name) == size &&
@@ -70,8 +70,8 @@ static struct mu__sagemaker_group *find_group(struct mu__sagemaker_groups *group
 
 /* {"instance_group_name": "cpu", "instance_type": "ml.c5.xlarge", "hosts": ["algo-2"]};
  * `name` is NULL where the object names the group. */
-static int read_group(const cJSON *item, const char *name, mu_error *ret_error,
-                      struct mu__sagemaker_groups *groups)
+static int read_instance_group(const cJSON *item, const char *name, mu_error *ret_error,
+                               struct mu__sagemaker_groups *groups)
 {
     const cJSON *hosts = cJSON_GetObjectItemCaseSensitive(item, "hosts");
     const cJSON *own = cJSON_GetObjectItemCaseSensitive(item, "instance_group_name");
@@ -94,7 +94,7 @@ static int read_group(const cJSON *item, const char *name, mu_error *ret_error,
                             "%s: expected \"instance_group_name\", a text", location);
     if (name == NULL)
         name = own->valuestring;
-    if (find_group(groups, name, strlen(name)) != NULL)
+    if (find_instance_group(groups, name, strlen(name)) != NULL)
         return mu_error_set(ret_error, -MU_EEXISTS, "%s: its name stands there twice",
                             location);
     group->name = name;
@@ -104,7 +104,8 @@ static int read_group(const cJSON *item, const char *name, mu_error *ret_error,
 }
 
 /* No host is in two groups. */
-static int check_hosts(const struct mu__sagemaker_groups *groups, mu_error *ret_error)
+static int check_group_hosts(const struct mu__sagemaker_groups *groups,
+                             mu_error *ret_error)
 {
     struct mu__host_list all = {0};
     int rv = 0;
@@ -131,15 +132,15 @@ static int read_groups(const cJSON *all, mu_error *ret_error,
     int rv;
 
     cJSON_ArrayForEach(item, all) {
-        rv = read_group(item, is_list ? NULL : item->string, ret_error, groups);
+        rv = read_instance_group(item, is_list ? NULL : item->string, ret_error, groups);
         if (rv != 0)
             return rv;
     }
-    return check_hosts(groups, ret_error);
+    return check_group_hosts(groups, ret_error);
 }
 
-static int read_config(const char *text, size_t size, const char *origin,
-                       mu_error *ret_error, struct mu__sagemaker_groups *groups)
+static int read_groups_config(const char *text, size_t size, const char *origin,
+                              mu_error *ret_error, struct mu__sagemaker_groups *groups)
 {
     const cJSON *list;
     int rv = mu__json_parse(text, size, groups->source, ret_error, &groups->root);
@@ -172,11 +173,11 @@ int mu__sagemaker_groups_find(struct mu__requests *requests, const char *origin,
     }
     groups->source = "SM_RESOURCE_CONFIG";
     if (config != NULL)
-        return read_config(config, strlen(config), origin, ret_error, groups);
+        return read_groups_config(config, strlen(config), origin, ret_error, groups);
     groups->source = MU__SAGEMAKER_CONFIG;
     answer = mu__request_file(requests, MU__SAGEMAKER_CONFIG);
     if (answer->code == 0)
-        return read_config(answer->data, answer->size, origin, ret_error, groups);
+        return read_groups_config(answer->data, answer->size, origin, ret_error, groups);
     return mu_error_set(ret_error, -MU_ENOTFOUND,
                         "%s: nothing says which hosts a group has: there is no %s, and "
                         "neither SM_INSTANCE_GROUPS_DICT nor SM_RESOURCE_CONFIG is set",
@@ -210,7 +211,7 @@ struct group_reader {
     size_t size;
 };
 
-static int bad(const struct group_reader *reading, mu_error *ret_error)
+static int refuse_group_part(const struct group_reader *reading, mu_error *ret_error)
 {
     return mu__refuse(ret_error, reading->text, reading->size,
                       "%s: job %zu: expected TYPE=GROUP or TYPE=GROUP:COUNT, as in "
@@ -288,8 +289,8 @@ static bool split_count(const char *text, size_t *size, size_t *ret_count)
 }
 
 /* "ps=cpu:2". */
-static int read_part(const struct group_reader *reading, mu_error *ret_error,
-                     struct part *ret_part)
+static int read_group_part(const struct group_reader *reading, mu_error *ret_error,
+                           struct part *ret_part)
 {
     const char *equals = memchr(reading->text, '=', reading->size);
     size_t before = equals == NULL ? 0 : (size_t)(equals - reading->text);
@@ -299,19 +300,19 @@ static int read_part(const struct group_reader *reading, mu_error *ret_error,
     int rv;
 
     if (size == 0 || !split_count(equals + 1, &size, &count) || size == 0)
-        return bad(reading, ret_error);
+        return refuse_group_part(reading, ret_error);
     rv = mu__task_type_read(reading->text, before, ret_error, ret_part->type,
                             "%s: job %zu", reading->origin, reading->location);
     if (rv != 0)
         return rv;
-    group = find_group(reading->groups, equals + 1, size);
+    group = find_instance_group(reading->groups, equals + 1, size);
     if (group == NULL)
         return no_group(reading, equals + 1, size, ret_error);
     return take_hosts(reading, group, count, ret_error, ret_part);
 }
 
-static int read_parts(struct group_reader *reading, mu_error *ret_error,
-                      struct part *parts, size_t *ret_count)
+static int read_group_parts(struct group_reader *reading, mu_error *ret_error,
+                            struct part *parts, size_t *ret_count)
 {
     size_t count = 0;
     int rv;
@@ -323,7 +324,7 @@ static int read_parts(struct group_reader *reading, mu_error *ret_error,
         if (count == MU__SAGEMAKER_PARTS_MAX)
             return mu_error_set(ret_error, -MU_EINVALID, "%s: expected at most %d jobs",
                                 reading->origin, (int)MU__SAGEMAKER_PARTS_MAX);
-        rv = read_part(reading, ret_error, &parts[count]);
+        rv = read_group_part(reading, ret_error, &parts[count]);
         if (rv != 0)
             return rv;
         count++;
@@ -344,7 +345,7 @@ static int add_part(const struct part *part, struct mu__host_list *hosts)
     return rv;
 }
 
-static bool is_known(const struct mu__jobs *jobs, const char *type)
+static bool has_job_type(const struct mu__jobs *jobs, const char *type)
 {
     for (unsigned i = 0; i < jobs->rows_count; i++)
         if (strcmp(jobs->rows[i].type, type) == 0)
@@ -361,7 +362,7 @@ static int add_parts(const struct part *parts, size_t count, struct mu__host_lis
     for (size_t i = 0; i < count; i++) {
         size_t before = hosts->count;
 
-        if (is_known(jobs, parts[i].type))
+        if (has_job_type(jobs, parts[i].type))
             continue;
         for (size_t j = i; rv == 0 && j < count; j++)
             if (strcmp(parts[j].type, parts[i].type) == 0)
@@ -380,7 +381,7 @@ int mu__sagemaker_groups_plan(struct mu__sagemaker_groups *groups, const char *t
     struct part parts[MU__SAGEMAKER_PARTS_MAX];
     struct mu__jobs jobs = {.rows_count = 0};
     size_t count = 0;
-    int rv = read_parts(&reading, ret_error, parts, &count);
+    int rv = read_group_parts(&reading, ret_error, parts, &count);
 
     if (rv != 0)
         return rv;

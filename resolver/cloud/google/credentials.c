@@ -13,8 +13,8 @@ enum { UNBROKEN_MAX = 24 }; /* bytes without a blank: longer words may be secret
 
 /* ---- Members ---- */
 
-static int member(const struct mu__google_file *file, const char *key,
-                      mu_error *ret_error, const char **ret_text)
+static int get_credential(const struct mu__google_file *file, const char *key,
+                              mu_error *ret_error, const char **ret_text)
 {
     const char *text = NULL;
     int rv = mu__google_text(file->root, key, file->what, ret_error, &text);
@@ -34,7 +34,7 @@ static int member_url(const struct mu__google_file *file, const char *key,
     const char *text = NULL;
     mu_error inner;
     int rv = initial == NULL
-                 ? member(file, key, ret_error, &text)
+                 ? get_credential(file, key, ret_error, &text)
                  : mu__google_text(file->root, key, file->what, ret_error, &text);
 
     if (rv != 0)
@@ -50,7 +50,7 @@ static int member_url(const struct mu__google_file *file, const char *key,
 
 /* A member of {"error": "invalid_grant", "error_description": "Invalid JWT Signature."}.
  * "" when it has a word that could be the secret that was sent. */
-static const char *described(const cJSON *root, const char *key)
+static const char *get_oauth_error_text(const cJSON *root, const char *key)
 {
     const cJSON *item = cJSON_GetObjectItemCaseSensitive(root, key);
     const char *text = cJSON_IsString(item) ? item->valuestring : "";
@@ -64,7 +64,8 @@ static const char *described(const cJSON *root, const char *key)
     return text;
 }
 
-static int refused(const struct mu__answer *answer, const char *what, mu_error *ret_error)
+static int refuse_credential(const struct mu__answer *answer, const char *what,
+                             mu_error *ret_error)
 {
     const cJSON *root = NULL;
     mu_error inner;
@@ -75,13 +76,13 @@ static int refused(const struct mu__answer *answer, const char *what, mu_error *
     return mu_error_set(ret_error, rv,
                         "%s: the token server answers with status %d: %s "
                         "%s",
-                        what, answer->status, described(root, "error"),
-                        described(root, "error_description"));
+                        what, answer->status, get_oauth_error_text(root, "error"),
+                        get_oauth_error_text(root, "error_description"));
 }
 
-static int exchange(const struct mu__google_file *file, const char *url,
-                        const struct mu__build *form, mu_error *ret_error,
-                        char **ret_token)
+static int exchange_form(const struct mu__google_file *file, const char *url,
+                             const struct mu__build *form, mu_error *ret_error,
+                             char **ret_token)
 {
     static const char *const headers[] = {
         "Content-Type: application/x-www-form-urlencoded", "Accept: application/json",
@@ -111,7 +112,7 @@ static int exchange(const struct mu__google_file *file, const char *url,
     if (answer->code != 0 || answer->status / 100 == 3)
         return mu__answer_check(answer, source, ret_error);
     if (answer->status != 200)
-        return refused(answer, file->what, ret_error);
+        return refuse_credential(answer, file->what, ret_error);
     rv = mu__google_json(answer, source, ret_error, &root);
     return rv != 0 ? rv : mu__google_token_read(root, source, ret_error, ret_token);
 }
@@ -170,8 +171,8 @@ static int build_unsigned(const struct mu__google_file *file,
 }
 
 /* Add the signature: header.claims.signature. */
-static int sign(const struct mu__google_file *file, const struct account *account,
-                mu_error *ret_error, struct mu__build *jwt)
+static int sign_jwt(const struct mu__google_file *file, const struct account *account,
+                    mu_error *ret_error, struct mu__build *jwt)
 {
     const struct mu__answer *signature = mu__requests_get(
         file->google->pass->requests, &(struct mu__request){.kind = MU__REQUEST_SIGNATURE,
@@ -201,22 +202,22 @@ static int from_service_account(const struct mu__google_file *file, mu_error *re
     int rv = member_url(file, "token_uri", TOKEN_URI, ret_error, url);
 
     if (rv == 0)
-        rv = member(file, "client_email", ret_error, &account.email);
+        rv = get_credential(file, "client_email", ret_error, &account.email);
     if (rv == 0)
-        rv = member(file, "private_key", ret_error, &account.key);
+        rv = get_credential(file, "private_key", ret_error, &account.key);
     if (rv == 0)
         rv = mu__google_text(file->root, "private_key_id", file->what, ret_error,
                              &account.key_id);
     if (rv == 0)
         rv = build_unsigned(file, &account, ret_error, &jwt);
     if (rv == 0)
-        rv = sign(file, &account, ret_error, &jwt);
+        rv = sign_jwt(file, &account, ret_error, &jwt);
     if (rv == 0) {
         mu__build_add(&form, "grant_type=urn%3Aietf%3Aparams%3Aoauth%3Agrant-type%3A"
                              "jwt-bearer&assertion=");
         mu__build_add(&form, jwt.text);
         rv = mu__build_whole(&form)
-                 ? exchange(file, url, &form, ret_error, ret_token)
+                 ? exchange_form(file, url, &form, ret_error, ret_token)
                  : mu_error_set(ret_error, -MU_ENOMEM, "out of memory");
     }
     mu__build_done(&form);
@@ -239,7 +240,7 @@ static int from_user(const struct mu__google_file *file, mu_error *ret_error,
     for (size_t i = 0; i < 3 && rv == 0; i++) {
         const char *text = NULL;
 
-        rv = member(file, keys[i], ret_error, &text);
+        rv = get_credential(file, keys[i], ret_error, &text);
         if (rv != 0)
             break;
         mu__build_format(&form, "&%s=", keys[i]);
@@ -248,7 +249,7 @@ static int from_user(const struct mu__google_file *file, mu_error *ret_error,
     if (rv == 0 && !mu__build_whole(&form))
         rv = mu_error_set(ret_error, -MU_ENOMEM, "out of memory");
     if (rv == 0)
-        rv = exchange(file, url, &form, ret_error, ret_token);
+        rv = exchange_form(file, url, &form, ret_error, ret_token);
     mu__build_done(&form);
     return rv;
 }

@@ -36,8 +36,8 @@ static int write_addresses(const struct mu__gce_location *location,
     return 0;
 }
 
-static int sort(const struct mu__pass *pass, struct mu__gce_instances *all,
-                mu_error *ret_error)
+static int sort_instances(const struct mu__pass *pass, struct mu__gce_instances *all,
+                          mu_error *ret_error)
 {
     static const char *const orders[] = {"address", "name", NULL};
     unsigned order = 0;
@@ -50,9 +50,9 @@ static int sort(const struct mu__pass *pass, struct mu__gce_instances *all,
     return rv;
 }
 
-static int fill(const struct mu__gce_location *location,
-                const struct mu__gce_instances *all, mu_error *ret_error,
-                mu_resolution *ret_resolution)
+static int add_instances(const struct mu__gce_location *location,
+                         const struct mu__gce_instances *all, mu_error *ret_error,
+                         mu_resolution *ret_resolution)
 {
     const char *type = mu__setting(location->google.pass, MU__GCE_SET_TASK_TYPE);
     const char *origin = mu__setting_origin(location->google.pass, MU__GCE_SET_TASK_TYPE);
@@ -70,9 +70,9 @@ static int fill(const struct mu__gce_location *location,
 }
 
 /* This machine's position in the group; 0, as in TensorFlow, when it is not in it. */
-static int own_index(const struct mu__gce_location *location,
-                     const struct mu__gce_instances *all, mu_error *ret_error,
-                     int *ret_index)
+static int find_own_instance(const struct mu__gce_location *location,
+                             const struct mu__gce_instances *all, mu_error *ret_error,
+                             int *ret_index)
 {
     const char *name = NULL;
     mu_error inner;
@@ -100,14 +100,14 @@ static int own_index(const struct mu__gce_location *location,
     return 0;
 }
 
-static int task_index(const struct mu__gce_location *location,
-                      const struct mu__gce_instances *all, mu_error *ret_error,
-                      int *ret_index)
+static int get_gce_task_index(const struct mu__gce_location *location,
+                              const struct mu__gce_instances *all, mu_error *ret_error,
+                              int *ret_index)
 {
     const char *text = mu__setting(location->google.pass, MU__GCE_SET_TASK_INDEX);
 
     if (strcmp(text, "auto") == 0)
-        return own_index(location, all, ret_error, ret_index);
+        return find_own_instance(location, all, ret_error, ret_index);
     if (strcmp(text, "none") == 0 || text[0] == '\0') {
         *ret_index = -1;
         return 0;
@@ -131,11 +131,11 @@ static int resolve_instances(const struct mu__gce_location *location,
     if (rv == 0)
         rv = write_addresses(location, all, port, ret_error);
     if (rv == 0)
-        rv = sort(location->google.pass, all, ret_error);
+        rv = sort_instances(location->google.pass, all, ret_error);
     if (rv == 0)
-        rv = fill(location, all, ret_error, ret_resolution);
+        rv = add_instances(location, all, ret_error, ret_resolution);
     if (rv == 0)
-        rv = task_index(location, all, ret_error, &ret_resolution->task_index);
+        rv = get_gce_task_index(location, all, ret_error, &ret_resolution->task_index);
     return rv;
 }
 

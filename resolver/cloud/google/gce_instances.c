@@ -89,8 +89,8 @@ struct paged_list {
     unsigned *refused; /* as in struct mu__google_request */
 };
 
-static int take_items(const struct paged_list *list, const cJSON *root, size_t *number,
-                      mu_error *ret_error)
+static int take_page_items(const struct paged_list *list, const cJSON *root,
+                           size_t *number, mu_error *ret_error)
 {
     const cJSON *items = cJSON_GetObjectItemCaseSensitive(root, "items");
     int rv = 0;
@@ -131,8 +131,8 @@ static int request_page(const struct mu__gce_location *location,
     return rv;
 }
 
-static int walk(const struct mu__gce_location *location, const struct paged_list *list,
-                mu_error *ret_error)
+static int walk_pages(const struct mu__gce_location *location,
+                      const struct paged_list *list, mu_error *ret_error)
 {
     const char *before = NULL;
     const char *token = NULL;
@@ -143,7 +143,7 @@ static int walk(const struct mu__gce_location *location, const struct paged_list
     for (unsigned page = 0; page < PAGES_MAX; page++) {
         rv = request_page(location, list, token, ret_error, &root);
         if (rv == 0)
-            rv = take_items(list, root, &number, ret_error);
+            rv = take_page_items(list, root, &number, ret_error);
         if (rv == 0)
             rv = mu__google_text(root, "nextPageToken", list->what, ret_error, &token);
         if (rv != 0 || token == NULL || token[0] == '\0')
@@ -239,15 +239,15 @@ static int list_members(const struct mu__gce_location *location,
                    location->base, location->project,
                    location->is_region ? "regions" : "zones", location->where,
                    location->group);
-    rv = walk(location,
-              &(struct paged_list){.url = url,
+    rv = walk_pages(location,
+                    &(struct paged_list){.url = url,
                              .method = "POST",
                              .body = "{\"instanceState\":\"RUNNING\"}",
                              .what = location->what,
                              .take = take_member,
                              .user = &members,
                              .refused = &all->refused},
-              ret_error);
+                    ret_error);
     if (rv == 0 && all->count == 0)
         return mu_error_set(ret_error, -MU_EUNAVAILABLE,
                             "%s: no instance is running there", location->what);
@@ -270,8 +270,9 @@ static bool is_empty(const char *text)
 }
 
 /* The IPv4 address, or IPv6 where the network has no IPv4. */
-static int read_address(const struct mu__gce_location *location, const cJSON *item,
-                        const char *name, mu_error *ret_error, const char **ret_address)
+static int read_instance_address(const struct mu__gce_location *location,
+                                 const cJSON *item, const char *name, mu_error *ret_error,
+                                 const char **ret_address)
 {
     static const char *const keys[] = {"networkIP", "ipv6Address"};
     const cJSON *interfaces = cJSON_GetObjectItemCaseSensitive(item, "networkInterfaces");
@@ -319,9 +320,9 @@ static int take_address(void *user, const cJSON *item, size_t number, mu_error *
         return mu_error_set(ret_error, -MU_EINVALID, "%s: name is missing", what);
     found = bsearch(&key, members->all->items, members->all->count, sizeof key,
                     by_zone);
-    return found == NULL
-               ? 0
-               : read_address(location, item, found->name, ret_error, &found->address);
+    return found == NULL ? 0
+                         : read_instance_address(location, item, found->name, ret_error,
+                                                 &found->address);
 }
 
 /* Build the filter "name eq 'a|b|c'" for the instances of one zone from index `from` on,
@@ -362,13 +363,13 @@ static int list_addresses(const struct mu__gce_location *location,
 
         i = build_filter(location, all, i, &url);
         rv = !mu__build_whole(&url) ? mu_error_set(ret_error, -MU_ENOMEM, "out of memory")
-                                    : walk(location,
-                                           &(struct paged_list){.url = url.text,
+                                    : walk_pages(location,
+                                                 &(struct paged_list){.url = url.text,
                                                           .what = location->what,
                                                           .take = take_address,
                                                           .user = &members,
                                                           .refused = &all->refused},
-                                           ret_error);
+                                                 ret_error);
         mu__build_done(&url);
         if (rv != 0)
             return rv;

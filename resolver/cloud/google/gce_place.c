@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-static bool is_set(const char *text)
+static bool is_gce_setting_set(const char *text)
 {
     return text != NULL && text[0] != '\0';
 }
@@ -74,12 +74,12 @@ static int take_group(struct mu__gce_location *location, const char *group,
 {
     int rv;
 
-    if (!is_set(group) && maker->scope[0] == '\0')
+    if (!is_gce_setting_set(group) && maker->scope[0] == '\0')
         return mu_error_set(ret_error, -MU_EPRECONDITION,
                             "resolver gce: the instance group is not known: set "
                             "\"instance_group\"; %s",
                             maker->why.message);
-    group = is_set(group) ? group : maker->group;
+    group = is_gce_setting_set(group) ? group : maker->group;
     rv = mu__google_name_check("setting instance_group", group, ret_error);
     if (rv == 0)
         MU__COPY_TEXT(location->group, group);
@@ -93,18 +93,18 @@ static int take_scope(struct mu__gce_location *location, const struct maker *mak
 {
     const char *region = mu__setting(location->google.pass, MU__GCE_SET_REGION);
     const char *zone = mu__setting(location->google.pass, MU__GCE_SET_ZONE);
-    const char *scope = is_set(region) ? "region" : "zone";
+    const char *scope = is_gce_setting_set(region) ? "region" : "zone";
     int rv = 0;
 
-    if (is_set(region) && is_set(zone))
+    if (is_gce_setting_set(region) && is_gce_setting_set(zone))
         return mu_error_set(ret_error, -MU_EINVALID,
                             "resolver gce: expected one of \"zone\" and \"region\": a "
                             "group has a zone or a region");
-    if (is_set(region)) {
+    if (is_gce_setting_set(region)) {
         rv = mu__google_name_check("setting region", region, ret_error);
         if (rv == 0)
             MU__COPY_TEXT(location->where, region);
-    } else if (!is_set(zone) && maker->scope[0] != '\0' &&
+    } else if (!is_gce_setting_set(zone) && maker->scope[0] != '\0' &&
                strcmp(location->group, maker->group) == 0) {
         scope = maker->scope;
         rv = mu__google_name_check("metadata created-by", maker->location, ret_error);
@@ -120,15 +120,16 @@ static int take_scope(struct mu__gce_location *location, const struct maker *mak
     return rv;
 }
 
-static int find_group(struct mu__gce_location *location, mu_error *ret_error)
+static int find_gce_group(struct mu__gce_location *location, mu_error *ret_error)
 {
     const char *group = mu__setting(location->google.pass, MU__GCE_SET_INSTANCE_GROUP);
-    bool is_placed = is_set(mu__setting(location->google.pass, MU__GCE_SET_ZONE)) ||
-                     is_set(mu__setting(location->google.pass, MU__GCE_SET_REGION));
+    bool is_placed =
+        is_gce_setting_set(mu__setting(location->google.pass, MU__GCE_SET_ZONE)) ||
+        is_gce_setting_set(mu__setting(location->google.pass, MU__GCE_SET_REGION));
     struct maker maker = {.group = NULL};
     int rv = 0;
 
-    if (!is_placed || !is_set(group))
+    if (!is_placed || !is_gce_setting_set(group))
         rv = request_maker(location, ret_error, &maker);
     if (rv == 0)
         rv = take_group(location, group, &maker, ret_error);
@@ -150,5 +151,5 @@ int mu__gce_find_location(const struct mu__pass *pass, mu_error *ret_error,
         rv = mu__google_project(&location->google,
                                 mu__setting(pass, MU__GCE_SET_PROJECT), ret_error,
                                 location->project);
-    return rv != 0 ? rv : find_group(location, ret_error);
+    return rv != 0 ? rv : find_gce_group(location, ret_error);
 }

@@ -37,7 +37,7 @@ void mu__google_init(const struct mu__pass *pass, unsigned first,
 
 /* ---- Metadata ---- */
 
-static int check_host(const char *host, mu_error *ret_error)
+static int check_metadata_host(const char *host, mu_error *ret_error)
 {
     if (strlen(host) < 256 && host[strspn(host, NAME_CHARACTERS "[]")] == '\0')
         return 0;
@@ -71,7 +71,7 @@ static int request_metadata(struct mu__requests *requests, const char *path, boo
     int rv;
 
     host = host == NULL ? METADATA_HOST : host;
-    rv = check_host(host, ret_error);
+    rv = check_metadata_host(host, ret_error);
     if (rv != 0)
         return rv;
     (void)snprintf(url, sizeof url, "http://%s/computeMetadata/v1/%.200s", host, path);
@@ -92,22 +92,22 @@ static int request_metadata(struct mu__requests *requests, const char *path, boo
     return rv;
 }
 
-static bool is_blank(char c)
+static bool is_metadata_blank(char c)
 {
     return c > 0 && c <= ' ';
 }
 
 /* Keep the answer's text without blanks at its ends, as what was parsed of it. */
-static int trim(const struct mu__answer *answer, mu_error *ret_error)
+static int trim_metadata(const struct mu__answer *answer, mu_error *ret_error)
 {
     const char *from = answer->data;
     size_t size;
     char *text;
 
-    while (is_blank(*from))
+    while (is_metadata_blank(*from))
         from++;
     size = strlen(from);
-    while (size > 0 && is_blank(from[size - 1]))
+    while (size > 0 && is_metadata_blank(from[size - 1]))
         size--;
     text = strndup(from, size);
     if (text != NULL)
@@ -124,7 +124,7 @@ int mu__google_metadata(struct mu__requests *requests, const char *path, bool pr
     int rv = request_metadata(requests, path, probes, 0, ret_error, &answer);
 
     if (rv == 0 && answer->parsed == NULL)
-        rv = trim(answer, ret_error);
+        rv = trim_metadata(answer, ret_error);
     if (rv == 0)
         *ret_text = answer->parsed;
     return rv;
@@ -152,8 +152,8 @@ int mu__google_name_check(const char *what, const char *name, mu_error *ret_erro
         what, MU__GOOGLE_NAME_BYTES - 1);
 }
 
-static int take_name(const char *what, const char *name, mu_error *ret_error,
-                     char *ret_name)
+static int take_google_name(const char *what, const char *name, mu_error *ret_error,
+                            char *ret_name)
 {
     int rv = mu__google_name_check(what, name, ret_error);
 
@@ -164,8 +164,9 @@ static int take_name(const char *what, const char *name, mu_error *ret_error,
 
 /* Where neither setting nor variable has a value; `name` is the setting, `path` the entry
  * of the metadata. */
-static int from_metadata(const struct mu__google *google, const char *name,
-                         const char *path, mu_error *ret_error, const char **ret_text)
+static int request_name_metadata(const struct mu__google *google, const char *name,
+                                 const char *path, mu_error *ret_error,
+                                 const char **ret_text)
 {
     mu_error inner;
     int rv = mu__google_here(google->pass->requests, &inner);
@@ -189,13 +190,14 @@ int mu__google_project(const struct mu__google *google, const char *given,
     int rv;
 
     if (name != NULL && name[0] != '\0')
-        return take_name("setting project", name, ret_error, ret_name);
+        return take_google_name("setting project", name, ret_error, ret_name);
     name = mu__request_variable(google->pass->requests, "GOOGLE_CLOUD_PROJECT");
     if (name != NULL)
-        return take_name("GOOGLE_CLOUD_PROJECT", name, ret_error, ret_name);
-    rv = from_metadata(google, "project", "project/project-id", ret_error, &name);
+        return take_google_name("GOOGLE_CLOUD_PROJECT", name, ret_error, ret_name);
+    rv = request_name_metadata(google, "project", "project/project-id", ret_error, &name);
     return rv != 0 ? rv
-                   : take_name("metadata project/project-id", name, ret_error, ret_name);
+                   : take_google_name("metadata project/project-id", name, ret_error,
+                                      ret_name);
 }
 
 /* The entry of the metadata is "projects/123/zones/europe-west4-a". */
@@ -206,12 +208,12 @@ int mu__google_zone(const struct mu__google *google, const char *given,
     int rv;
 
     if (name != NULL && name[0] != '\0')
-        return take_name("setting zone", name, ret_error, ret_name);
-    rv = from_metadata(google, "zone", "instance/zone", ret_error, &name);
+        return take_google_name("setting zone", name, ret_error, ret_name);
+    rv = request_name_metadata(google, "zone", "instance/zone", ret_error, &name);
     if (rv != 0)
         return rv;
     name = strrchr(name, '/') == NULL ? name : strrchr(name, '/') + 1;
-    return take_name("metadata instance/zone", name, ret_error, ret_name);
+    return take_google_name("metadata instance/zone", name, ret_error, ret_name);
 }
 
 /* ---- Requests ---- */
@@ -271,8 +273,8 @@ struct sent {
     char charged[MU__GOOGLE_NAME_BYTES + 32];
 };
 
-static int prepare(const struct mu__google *google, unsigned again, mu_error *ret_error,
-                   struct sent *sent)
+static int prepare_google_headers(const struct mu__google *google, unsigned again,
+                                  mu_error *ret_error, struct sent *sent)
 {
     char project[MU__GOOGLE_NAME_BYTES];
     char *token = NULL;
@@ -298,14 +300,14 @@ static int prepare(const struct mu__google *google, unsigned again, mu_error *re
 }
 
 /* One try, with the token number `again`. */
-static int request_once(const struct mu__google *google,
-                        const struct mu__google_request *request, unsigned again,
-                        mu_error *ret_error, const struct mu__answer **ret_answer)
+static int request_google_once(const struct mu__google *google,
+                               const struct mu__google_request *request, unsigned again,
+                               mu_error *ret_error, const struct mu__answer **ret_answer)
 {
     const char *headers[5] = {"Accept: application/json"};
     struct sent sent = {0};
     int count = 1;
-    int rv = prepare(google, again, ret_error, &sent);
+    int rv = prepare_google_headers(google, again, ret_error, &sent);
 
     if (sent.bearer.size > 0)
         headers[count++] = sent.bearer.text;
@@ -340,10 +342,10 @@ int mu__google_send(const struct mu__google *google,
     unsigned own = 0;
     unsigned *refused = request->refused == NULL ? &own : request->refused;
     mu_error inner;
-    int rv = request_once(google, request, *refused, &inner, &answer);
+    int rv = request_google_once(google, request, *refused, &inner, &answer);
 
     if (rv == 0 && answer->code == 0 && answer->status == 401 && *refused == 0)
-        rv = request_once(google, request, ++*refused, &inner, &answer);
+        rv = request_google_once(google, request, ++*refused, &inner, &answer);
     if (rv != 0)
         return mu_error_set(ret_error, rv, "%s: %s", request->what, inner.message);
     rv = mu__answer_check(answer, request->what, ret_error);
@@ -358,8 +360,8 @@ static void root_free(void *root)
 }
 
 /* Parse the answer. The part of the parser's message that quotes the text is cut off. */
-static int parse(const struct mu__answer *answer, const char *what, mu_error *ret_error,
-                 cJSON **ret_root)
+static int parse_google_json(const struct mu__answer *answer, const char *what,
+                             mu_error *ret_error, cJSON **ret_root)
 {
     mu_error inner;
     char *shown;
@@ -380,7 +382,7 @@ int mu__google_parse(const struct mu__answer *answer, const char *what,
     int rv;
 
     if (answer->parsed == NULL) {
-        rv = parse(answer, what, ret_error, &root);
+        rv = parse_google_json(answer, what, ret_error, &root);
         if (rv != 0)
             return rv;
         mu__answer_set_parsed(answer, root, root_free);

@@ -98,8 +98,8 @@ static int from_command(const struct mu__google *google, unsigned again,
     return rv;
 }
 
-static int from_metadata(const struct mu__google *google, unsigned again,
-                         mu_error *ret_error, char **ret_token)
+static int request_metadata_token(const struct mu__google *google, unsigned again,
+                                  mu_error *ret_error, char **ret_token)
 {
     const cJSON *root;
     mu_error inner;
@@ -185,14 +185,14 @@ static int from_credentials(const struct mu__google *google, unsigned again,
     if (rv != 0)
         return rv;
     if (found.root == NULL)
-        return from_metadata(google, again, ret_error, ret_token);
+        return request_metadata_token(google, again, ret_error, ret_token);
     return mu__google_file_token(
         &(struct mu__google_file){
             .google = google, .root = found.root, .what = found.what, .again = again},
         ret_error, ret_token);
 }
 
-static int no_token(mu_error *ret_error, char **ret_token)
+static int give_no_token(mu_error *ret_error, char **ret_token)
 {
     char *token = strdup("");
 
@@ -202,25 +202,26 @@ static int no_token(mu_error *ret_error, char **ret_token)
     return 0;
 }
 
-static bool is_set(const char *text)
+static bool is_token_setting_set(const char *text)
 {
     return text != NULL && text[0] != '\0';
 }
 
 /* A setting gives the token, or says that there is none. */
-static bool is_given(const struct mu__google *google)
+static bool is_token_given(const struct mu__google *google)
 {
-    return is_set(google->access_token) || is_set(google->access_token_file) ||
-           is_set(google->token_command) ||
+    return is_token_setting_set(google->access_token) ||
+           is_token_setting_set(google->access_token_file) ||
+           is_token_setting_set(google->token_command) ||
            (google->credentials != NULL && strcmp(google->credentials, "none") == 0);
 }
 
 int mu__google_token(const struct mu__google *google, unsigned again, mu_error *ret_error,
                      char **ret_token)
 {
-    if (!is_given(google))
+    if (!is_token_given(google))
         return from_credentials(google, again, ret_error, ret_token);
-    if (is_set(google->access_token)) {
+    if (is_token_setting_set(google->access_token)) {
         if (again > 0)
             return mu_error_set(ret_error, -MU_EUNAUTHENTICATED,
                                 "setting access_token is not accepted: it may have "
@@ -228,11 +229,11 @@ int mu__google_token(const struct mu__google *google, unsigned again, mu_error *
         return mu__google_token_take("setting access_token", google->access_token,
                                      ret_error, ret_token);
     }
-    if (is_set(google->access_token_file))
+    if (is_token_setting_set(google->access_token_file))
         return from_file(google, again, ret_error, ret_token);
-    if (is_set(google->token_command))
+    if (is_token_setting_set(google->token_command))
         return from_command(google, again, ret_error, ret_token);
-    return no_token(ret_error, ret_token);
+    return give_no_token(ret_error, ret_token);
 }
 
 int mu__google_quota_project(const struct mu__google *google, mu_error *ret_error,
@@ -244,7 +245,7 @@ int mu__google_quota_project(const struct mu__google *google, mu_error *ret_erro
     int rv = 0;
 
     ret_name[0] = '\0';
-    if (is_given(google))
+    if (is_token_given(google))
         return 0;
     name = mu__request_variable(google->pass->requests, what);
     if (name == NULL) {

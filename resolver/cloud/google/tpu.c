@@ -19,8 +19,8 @@ void mu__tpu_endpoints_done(struct mu__tpu_endpoints *endpoints)
     *endpoints = (struct mu__tpu_endpoints){0};
 }
 
-static int add(struct mu__tpu_endpoints *endpoints, const char *host, size_t size,
-               unsigned port, mu_error *ret_error)
+static int append_endpoint(struct mu__tpu_endpoints *endpoints, const char *host,
+                           size_t size, unsigned port, mu_error *ret_error)
 {
     struct mu__tpu_endpoint *endpoint;
 
@@ -36,7 +36,7 @@ static int add(struct mu__tpu_endpoints *endpoints, const char *host, size_t siz
     return 0;
 }
 
-static bool read_port(const char *text, size_t size, unsigned *ret_port)
+static bool read_endpoint_port(const char *text, size_t size, unsigned *ret_port)
 {
     int64_t port = mu__decimal(text, size, 65535);
 
@@ -45,8 +45,8 @@ static bool read_port(const char *text, size_t size, unsigned *ret_port)
 }
 
 /* Split "host:port"; an IPv6 address stands alone or in brackets. */
-static bool split(const char *text, size_t size, size_t *ret_host_size,
-                  size_t *ret_port_at)
+static bool split_endpoint(const char *text, size_t size, size_t *ret_host_size,
+                           size_t *ret_port_at)
 {
     const char *first = memchr(text, ':', size);
     const char *close;
@@ -68,7 +68,7 @@ static bool split(const char *text, size_t size, size_t *ret_host_size,
     return at == size || text[at] == ':';
 }
 
-static bool is_host(const char *text, size_t size)
+static bool is_endpoint_host(const char *text, size_t size)
 {
     if (size == 0 || size >= MU__GOOGLE_HOST_BYTES)
         return false;
@@ -91,9 +91,9 @@ int mu__tpu_endpoint_add(struct mu__tpu_endpoints *endpoints, const char *text,
         from += 7;
         left -= 7;
     }
-    if (split(from, left, &host, &port_at) && is_host(from, host) &&
-        (host == left || read_port(from + port_at, left - port_at, &port)))
-        return add(endpoints, from, host, port, ret_error);
+    if (split_endpoint(from, left, &host, &port_at) && is_endpoint_host(from, host) &&
+        (host == left || read_endpoint_port(from + port_at, left - port_at, &port)))
+        return append_endpoint(endpoints, from, host, port, ret_error);
     return mu__refuse(
         ret_error, text, size,
         "%s[%zu]: expected HOST or HOST:PORT, with or without grpc:// in front", source,
@@ -284,7 +284,7 @@ int mu__tpu_node_endpoints(const struct mu__tpu_node *node, const char *what,
 
 /* The age of {"symptomType": "OUT_OF_MEMORY", "createTime": "..."} in seconds; -1: it is
  * another symptom, or has no time. */
-static int64_t lacked_memory_s(const cJSON *symptom, int64_t now_s)
+static int64_t get_seconds_since_oom(const cJSON *symptom, int64_t now_s)
 {
     const cJSON *type = cJSON_GetObjectItemCaseSensitive(symptom, "symptomType");
     const cJSON *time = cJSON_GetObjectItemCaseSensitive(symptom, "createTime");
@@ -309,7 +309,7 @@ bool mu__tpu_node_recoverable(const struct mu__tpu_node *node, int64_t now_s,
         return false;
     }
     for (; symptom != NULL; symptom = symptom->next) {
-        int64_t ago = lacked_memory_s(symptom, now_s);
+        int64_t ago = get_seconds_since_oom(symptom, now_s);
 
         if (ago < 0 || ago >= MU__TPU_OOM_S)
             continue;
@@ -339,7 +339,7 @@ static const struct {
     {"v6e", "V6E", 1, 1},
 };
 
-static int share(size_t count, size_t parts)
+static int share_devices(size_t count, size_t parts)
 {
     return parts > 0 && count % parts == 0 ? (int)(count / parts) : -1;
 }
@@ -356,7 +356,7 @@ int mu__tpu_devices(const char *accelerator_type, size_t tasks)
 
         if (strlen(name) == (size_t)(dash - accelerator_type) &&
             strncmp(name, accelerator_type, strlen(name)) == 0)
-            return share((size_t)count, tasks * generations[i].per_device);
+            return share_devices((size_t)count, tasks * generations[i].per_device);
     }
     return -1;
 }
@@ -389,6 +389,6 @@ int mu__tpu_chip_devices(const char *chip, const char *topology, size_t tasks)
 
     for (size_t i = 0; i < sizeof generations / sizeof generations[0] && chips > 0; i++)
         if (chip[0] != '\0' && strcmp(generations[i].chip, chip) == 0)
-            return share(chips * generations[i].per_chip, tasks);
+            return share_devices(chips * generations[i].per_chip, tasks);
     return -1;
 }

@@ -22,7 +22,7 @@ struct tpu_run {
     int own;                        /* index of this task's endpoint; -1: none */
 };
 
-static const char *text_of(const struct tpu_run *found, unsigned number)
+static const char *get_tpu_setting(const struct tpu_run *found, unsigned number)
 {
     return mu__setting(found->pass, number);
 }
@@ -40,7 +40,7 @@ static int default_port(const struct tpu_run *found, unsigned initial,
 
 /* ---- Names and addresses ---- */
 
-static void take_type(struct tpu_run *found, const struct mu__tpu_node *node)
+static void take_accelerator_type(struct tpu_run *found, const struct mu__tpu_node *node)
 {
     if (found->nodes++ == 0) {
         found->accelerator_type = node->accelerator_type;
@@ -70,16 +70,16 @@ static int add_node(struct tpu_run *found, const struct mu__tpu_entry *entry,
     if (strcmp(node.health, "") != 0 && strcmp(node.health, "HEALTHY") != 0)
         mu__requests_explain(found->pass->requests, "%s: health %.40s", location.what,
                              node.health);
-    take_type(found, &node);
+    take_accelerator_type(found, &node);
     return mu__tpu_node_endpoints(&node, location.what, port, ret_error,
                                   &found->endpoints);
 }
 
 /* Which endpoint is this machine's, by its own address: a TPU's name does not say. Where
  * the metadata have no address, as in some pods, this process is no task. */
-static int find_own(struct tpu_run *found, mu_error *ret_error)
+static int find_own_endpoint(struct tpu_run *found, mu_error *ret_error)
 {
-    const char *coordinator = text_of(found, MU__TPU_SET_COORDINATOR_NAME);
+    const char *coordinator = get_tpu_setting(found, MU__TPU_SET_COORDINATOR_NAME);
     const char *address = NULL;
     mu_error why;
     int rv;
@@ -124,7 +124,7 @@ static int add_entry(struct tpu_run *found, const struct mu__tpu_entry *entry,
 
 /* The error of a node that never will be ready counts more than that of one that is not
  * ready yet. */
-static int add_list(struct tpu_run *found, mu_error *ret_error)
+static int add_tpu_list(struct tpu_run *found, mu_error *ret_error)
 {
     struct mu__tpu_entry entry = {0};
     const char *at = found->choice.text;
@@ -144,7 +144,7 @@ static int add_list(struct tpu_run *found, mu_error *ret_error)
     }
     if (not_yet.code != 0)
         return mu_error_set(ret_error, not_yet.code, "%s", not_yet.message);
-    return find_own(found, ret_error);
+    return find_own_endpoint(found, ret_error);
 }
 
 /* ---- The slice that this task is on ---- */
@@ -164,7 +164,7 @@ static int take_own(struct tpu_run *found, const char *source, const char *text,
 }
 
 /* A slice has variables and metadata of its own hosts alone: refuse several slices. */
-static int one_slice(const char *slices, mu_error *ret_error)
+static int check_single_slice(const char *slices, mu_error *ret_error)
 {
     if (slices == NULL || slices[0] == '\0' || strcmp(slices, "1") == 0)
         return 0;
@@ -174,13 +174,13 @@ static int one_slice(const char *slices, mu_error *ret_error)
                         "kubernetes_job, or set \"tpu\" to the names of all");
 }
 
-static int add_hosts(struct tpu_run *found, mu_error *ret_error)
+static int add_slice_hosts(struct tpu_run *found, mu_error *ret_error)
 {
     const char *own = mu__request_variable(found->pass->requests, "TPU_WORKER_ID");
     struct mu__tpu_entry entry = {0};
     const char *at = found->choice.text;
     unsigned port = MU__TPU_HOST_PORT;
-    int rv = one_slice(
+    int rv = check_single_slice(
         mu__request_variable(found->pass->requests, "MEGASCALE_NUM_SLICES"), ret_error);
 
     if (rv == 0)
@@ -273,7 +273,7 @@ static int add_metadata(struct tpu_run *found, mu_error *ret_error)
     }
     env_value(texts[3], "MEGASCALE_NUM_SLICES", slices, sizeof slices);
     found->accelerator_type = texts[2];
-    rv = one_slice(slices, ret_error);
+    rv = check_single_slice(slices, ret_error);
     if (rv == 0)
         rv = add_metadata_hosts(found, texts[0], ret_error);
     return rv != 0 ? rv : take_own(found, "metadata agent-worker-number", texts[1],
@@ -311,15 +311,15 @@ static int own_host(struct tpu_run *found, mu_error *ret_error, const char **ret
 static int add_coordinator(struct tpu_run *found, mu_error *ret_error,
                            mu_resolution *ret_resolution)
 {
-    const char *name = text_of(found, MU__TPU_SET_COORDINATOR_NAME);
-    const char *address = text_of(found, MU__TPU_SET_COORDINATOR_ADDRESS);
+    const char *name = get_tpu_setting(found, MU__TPU_SET_COORDINATOR_NAME);
+    const char *address = get_tpu_setting(found, MU__TPU_SET_COORDINATOR_ADDRESS);
     const char *host = NULL;
     long port = 0;
     int rv;
 
     if (name == NULL || name[0] == '\0')
         return 0;
-    if (strcmp(name, text_of(found, MU__TPU_SET_JOB_NAME)) == 0)
+    if (strcmp(name, get_tpu_setting(found, MU__TPU_SET_JOB_NAME)) == 0)
         return mu_error_set(ret_error, -MU_EINVALID,
                             "setting coordinator_name: \"%.40s\" is the job of the TPU's "
                             "hosts: expected another",
@@ -374,7 +374,7 @@ static void fill_accelerators(const struct tpu_run *found, mu_resolution *ret_re
 static int fill_job(const struct tpu_run *found, mu_error *ret_error,
                     mu_resolution *ret_resolution)
 {
-    const char *job = text_of(found, MU__TPU_SET_JOB_NAME);
+    const char *job = get_tpu_setting(found, MU__TPU_SET_JOB_NAME);
     int rv = 0;
 
     for (size_t i = 0; i < found->endpoints.count && rv == 0; i++) {
@@ -387,8 +387,8 @@ static int fill_job(const struct tpu_run *found, mu_error *ret_error,
 }
 
 /* The first host is what a session connects to. */
-static int fill(const struct tpu_run *found, mu_error *ret_error,
-                mu_resolution *ret_resolution)
+static int fill_tpu_resolution(const struct tpu_run *found, mu_error *ret_error,
+                               mu_resolution *ret_resolution)
 {
     const struct mu__tpu_endpoint *first = &found->endpoints.items[0];
     char master[MU__GOOGLE_HOST_BYTES + 32];
@@ -405,7 +405,8 @@ static int fill(const struct tpu_run *found, mu_error *ret_error,
                             found->choice.origin);
     memcpy(ret_resolution->master, master, strlen(master) + 1);
     if (found->own >= 0) {
-        MU__COPY_TEXT(ret_resolution->task_type, text_of(found, MU__TPU_SET_JOB_NAME));
+        MU__COPY_TEXT(ret_resolution->task_type,
+                      get_tpu_setting(found, MU__TPU_SET_JOB_NAME));
         ret_resolution->task_index = found->own;
     }
     fill_accelerators(found, ret_resolution);
@@ -416,14 +417,14 @@ static int resolve_cloud(struct tpu_run *found, mu_error *ret_error,
                          mu_resolution *ret_resolution)
 {
     static int (*const adders[])(struct tpu_run *, mu_error *) = {
-        [MU__TPU_LIST] = add_list,
-        [MU__TPU_HOSTS] = add_hosts,
+        [MU__TPU_LIST] = add_tpu_list,
+        [MU__TPU_HOSTS] = add_slice_hosts,
         [MU__TPU_METADATA] = add_metadata,
     };
     int rv = adders[found->choice.source](found, ret_error);
 
     if (rv == 0)
-        rv = fill(found, ret_error, ret_resolution);
+        rv = fill_tpu_resolution(found, ret_error, ret_resolution);
     return rv != 0 ? rv : add_coordinator(found, ret_error, ret_resolution);
 }
 

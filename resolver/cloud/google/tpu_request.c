@@ -12,15 +12,15 @@ enum { NEAR_MAX = 3 };          /* edit distance of a name that is suggested */
 
 /* ---- Choice of TPUs ---- */
 
-static bool starts(const char *text, const char *with)
+static bool has_prefix(const char *text, const char *with)
 {
     return strncmp(text, with, strlen(with)) == 0;
 }
 
 static bool is_noncloud(const char *tpu)
 {
-    return tpu[0] == '\0' || strcmp(tpu, "local") == 0 || starts(tpu, "localhost:") ||
-           starts(tpu, "/bns");
+    return tpu[0] == '\0' || strcmp(tpu, "local") == 0 || has_prefix(tpu, "localhost:") ||
+           has_prefix(tpu, "/bns");
 }
 
 /* An empty name has a meaning on Google's own machines outside of its cloud, and is
@@ -47,8 +47,8 @@ static int choose_by_hand(struct mu__requests *requests, const char *tpu,
 }
 
 /* {"tpu_node_name": "a", "project": "p", "zone": "z"} */
-static int read_config(const cJSON *root, mu_error *ret_error,
-                       struct mu__tpu_choice *choice)
+static int read_tpu_config(const cJSON *root, mu_error *ret_error,
+                           struct mu__tpu_choice *choice)
 {
     const struct {
         const char *key;
@@ -98,7 +98,7 @@ static int choose_by_config(struct mu__requests *requests, const char *config,
     }
     rv = mu__json_parse(config, strlen(config), "TPU_CONFIG", ret_error, &root);
     if (rv == 0)
-        rv = read_config(root, ret_error, choice);
+        rv = read_tpu_config(root, ret_error, choice);
     cJSON_Delete(root);
     return rv;
 }
@@ -219,35 +219,36 @@ int mu__tpu_full_name(const struct mu__tpu_choice *choice,
 }
 
 /* The setting, else the value beside the name in TPU_CONFIG. */
-static const char *given(const struct mu__google *google, unsigned number,
-                         const char *beside)
+static const char *get_given_setting(const struct mu__google *google, unsigned number,
+                                     const char *beside)
 {
     const char *set = mu__setting(google->pass, number);
 
     return set != NULL && set[0] != '\0' ? set : beside;
 }
 
-static int take_name(const struct mu__tpu_choice *choice,
-                     const struct mu__tpu_entry *entry, mu_error *ret_error,
-                     struct mu__tpu_location *location)
+static int take_tpu_name(const struct mu__tpu_choice *choice,
+                         const struct mu__tpu_entry *entry, mu_error *ret_error,
+                         struct mu__tpu_location *location)
 {
     const struct mu__google *google = &location->google;
     int rv =
         take_part(choice, entry, entry->text, entry->size, ret_error, location->name);
 
     if (rv == 0)
-        rv = mu__google_project(google,
-                                given(google, MU__TPU_SET_PROJECT, choice->project),
-                                ret_error, location->project);
+        rv = mu__google_project(
+            google, get_given_setting(google, MU__TPU_SET_PROJECT, choice->project),
+            ret_error, location->project);
     return rv != 0
                ? rv
-               : mu__google_zone(google, given(google, MU__TPU_SET_ZONE, choice->zone),
-                                 ret_error, location->zone);
+               : mu__google_zone(
+                     google, get_given_setting(google, MU__TPU_SET_ZONE, choice->zone),
+                     ret_error, location->zone);
 }
 
-static int find_spec(const struct mu__pass *pass, struct mu__tpu_choice *choice,
-                     const struct mu__tpu_entry *entry, mu_error *ret_error,
-                     struct mu__tpu_location *location)
+static int find_tpu_location(const struct mu__pass *pass, struct mu__tpu_choice *choice,
+                             const struct mu__tpu_entry *entry, mu_error *ret_error,
+                             struct mu__tpu_location *location)
 {
     mu_error inner;
     int rv;
@@ -256,7 +257,7 @@ static int find_spec(const struct mu__pass *pass, struct mu__tpu_choice *choice,
     if (memchr(entry->text, '/', entry->size) != NULL)
         rv = mu__tpu_full_name(choice, entry, "nodes/", &inner, location);
     else
-        rv = take_name(choice, entry, &inner, location);
+        rv = take_tpu_name(choice, entry, &inner, location);
     if (rv != 0)
         return mu_error_set(ret_error, rv, "TPU \"%.*s\": %s",
                             (int)(entry->size < 120 ? entry->size : 120), entry->text,
@@ -277,10 +278,10 @@ static void build_discovery_url(struct mu__build *url, const char *template,
     static const char api_version[] = "{apiVersion}";
 
     while (*template != '\0') {
-        if (starts(template, api)) {
+        if (has_prefix(template, api)) {
             mu__build_add(url, "tpu");
             template += sizeof api - 1;
-        } else if (starts(template, api_version)) {
+        } else if (has_prefix(template, api_version)) {
             mu__build_escaped(url, version);
             template += sizeof api_version - 1;
         } else {
@@ -375,7 +376,7 @@ static const char *last_part(const char *name)
 }
 
 /* The name in the list that is nearest to `name`; NULL: none is near. */
-static const char *nearest(const cJSON *root, const char *name)
+static const char *find_nearest_tpu(const cJSON *root, const char *name)
 {
     const cJSON *nodes = cJSON_GetObjectItemCaseSensitive(root, "nodes");
     const cJSON *node = cJSON_IsArray(nodes) ? nodes->child : NULL;
@@ -434,7 +435,7 @@ static int no_such_node(const struct mu__tpu_location *location, mu_error *error
             return queued;
     }
     if (rv == 0)
-        near = nearest(root, location->name);
+        near = find_nearest_tpu(root, location->name);
     if (near == NULL)
         return mu_error_set(error, -MU_ENOTFOUND,
                             "%s: the API knows no such TPU there: check name, project "
@@ -453,7 +454,7 @@ int mu__tpu_send(const struct mu__pass *pass, struct mu__tpu_choice *choice,
     struct mu__tpu_location location;
     const cJSON *root = NULL;
     char rest[MU__GOOGLE_NAME_BYTES + 16];
-    int rv = find_spec(pass, choice, entry, ret_error, &location);
+    int rv = find_tpu_location(pass, choice, entry, ret_error, &location);
 
     if (rv != 0)
         return rv;

@@ -20,7 +20,7 @@ static int64_t clock_s(struct mu__requests *requests)
     return now;
 }
 
-static void copy(char *out, size_t size, const char *text)
+static void copy_state_text(char *out, size_t size, const char *text)
 {
     (void)snprintf(out, size, "%.*s", (int)size - 1, text);
 }
@@ -40,16 +40,18 @@ static int describe_node(const struct mu__pass *pass, struct mu__tpu_choice *cho
 
     if (rv != 0)
         return rv;
-    copy(state.name, sizeof state.name, location.name);
-    copy(state.project, sizeof state.project, location.project);
-    copy(state.zone, sizeof state.zone, location.zone);
-    copy(state.state, sizeof state.state, node.state);
-    copy(state.health, sizeof state.health, node.health);
-    copy(state.health_description, sizeof state.health_description,
-         node.health_description);
-    copy(state.accelerator_type, sizeof state.accelerator_type, node.accelerator_type);
-    copy(state.runtime_version, sizeof state.runtime_version, node.runtime_version);
-    copy(state.topology, sizeof state.topology, node.topology);
+    copy_state_text(state.name, sizeof state.name, location.name);
+    copy_state_text(state.project, sizeof state.project, location.project);
+    copy_state_text(state.zone, sizeof state.zone, location.zone);
+    copy_state_text(state.state, sizeof state.state, node.state);
+    copy_state_text(state.health, sizeof state.health, node.health);
+    copy_state_text(state.health_description, sizeof state.health_description,
+                    node.health_description);
+    copy_state_text(state.accelerator_type, sizeof state.accelerator_type,
+                    node.accelerator_type);
+    copy_state_text(state.runtime_version, sizeof state.runtime_version,
+                    node.runtime_version);
+    copy_state_text(state.topology, sizeof state.topology, node.topology);
     state.recoverable =
         mu__tpu_node_recoverable(&node, clock_s(pass->requests), state.why);
 
@@ -96,12 +98,12 @@ static int describe_addresses(const struct mu__pass *pass,
         pass->requests,
         &(struct mu__request){.kind = MU__REQUEST_HTTP, .name = url, .tries = 1});
     *ret_state = (mu_tpu_state){.recoverable = 1, .endpoints = (int)endpoints->count};
-    copy(ret_state->name, sizeof ret_state->name, endpoints->items[0].host);
+    copy_state_text(ret_state->name, sizeof ret_state->name, endpoints->items[0].host);
     if (answer->code == 0 && answer->status == 200 &&
         mu__google_json(answer, url, &inner, &root) == 0 &&
         mu__google_text(root, "currentVersion", url, &inner, &version) == 0)
-        copy(ret_state->runtime_version, sizeof ret_state->runtime_version,
-             version == NULL ? "" : version);
+        copy_state_text(ret_state->runtime_version, sizeof ret_state->runtime_version,
+                        version == NULL ? "" : version);
     return 0;
 }
 
@@ -111,8 +113,8 @@ struct meant {
     struct mu__tpu_endpoints addresses;
 };
 
-static int choose(const struct mu__pass *pass, mu_error *ret_error,
-                  struct mu__tpu_choice *choice)
+static int choose_described_tpus(const struct mu__pass *pass, mu_error *ret_error,
+                                 struct mu__tpu_choice *choice)
 {
     int rv = mu__tpu_choose(pass, false, ret_error, choice);
 
@@ -168,7 +170,7 @@ int mu__tpu_describe(const struct mu__pass *pass, mu_error *ret_error,
                      mu_tpu_state *ret_states, size_t room, size_t *ret_count)
 {
     struct meant meant = {0};
-    int rv = choose(pass, ret_error, &meant.choice);
+    int rv = choose_described_tpus(pass, ret_error, &meant.choice);
 
     if (rv == 0)
         rv = describe_list(pass, &meant, ret_error, ret_states, room, ret_count);
@@ -232,15 +234,15 @@ static int request_from(const struct mu__pass *pass,
 }
 
 /* The endpoints of all TPUs of the handle; nodes have to be ready. */
-static int find_hosts(const struct mu__pass *pass, mu_error *ret_error,
-                      struct mu__tpu_endpoints *endpoints)
+static int find_version_hosts(const struct mu__pass *pass, mu_error *ret_error,
+                              struct mu__tpu_endpoints *endpoints)
 {
     struct mu__tpu_choice choice = {0};
     struct mu__tpu_entry entry = {0};
     struct mu__tpu_location location;
     struct mu__tpu_node node;
     const char *at;
-    int rv = choose(pass, ret_error, &choice);
+    int rv = choose_described_tpus(pass, ret_error, &choice);
 
     at = rv == 0 ? choice.text : NULL;
     while (rv == 0 && mu__tpu_next(&at, &entry)) {
@@ -259,8 +261,8 @@ static int find_hosts(const struct mu__pass *pass, mu_error *ret_error,
     return rv;
 }
 
-static int check_version(const char *version, const char *restart_type,
-                         mu_error *ret_error)
+static int check_tpu_version(const char *version, const char *restart_type,
+                             mu_error *ret_error)
 {
     int rv = mu__google_name_check("the version", version, ret_error);
 
@@ -276,10 +278,10 @@ int mu__tpu_request_version(const struct mu__pass *pass, const char *version,
 {
     struct mu__tpu_endpoints endpoints = {0};
     char rest[256];
-    int rv = check_version(version, restart_type, ret_error);
+    int rv = check_tpu_version(version, restart_type, ret_error);
 
     if (rv == 0)
-        rv = find_hosts(pass, ret_error, &endpoints);
+        rv = find_version_hosts(pass, ret_error, &endpoints);
     (void)snprintf(rest, sizeof rest, "/%.150s?restartType=%.20s", version, restart_type);
     for (size_t i = 0; i < endpoints.count && rv == 0; i++) {
         rv = request_from(pass, &endpoints.items[i], rest, version, ret_error);

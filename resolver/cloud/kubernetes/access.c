@@ -12,7 +12,7 @@
 
 enum { ACCOUNT_BYTES_MAX = 1 << 20, KUBECONFIG_BYTES_MAX = 4 << 20 };
 
-static int no_memory(mu_error *ret_error)
+static int access_no_memory(mu_error *ret_error)
 {
     return mu_error_set(ret_error, -MU_ENOMEM, "kubernetes: out of memory");
 }
@@ -20,8 +20,9 @@ static int no_memory(mu_error *ret_error)
 /* ---- Files ---- */
 
 /* Copy the content of a small text file. `what` names it in messages. */
-static int read_text(struct mu__requests *requests, const char *path, const char *what,
-                     unsigned again, mu_error *ret_error, char **ret_text)
+static int read_access_file(struct mu__requests *requests, const char *path,
+                            const char *what, unsigned again, mu_error *ret_error,
+                            char **ret_text)
 {
     const struct mu__request request = {.kind = MU__REQUEST_FILE,
                                         .name = path,
@@ -34,16 +35,17 @@ static int read_text(struct mu__requests *requests, const char *path, const char
     if (rv != 0)
         return rv;
     *ret_text = strdup(answer->data);
-    return *ret_text == NULL ? no_memory(ret_error) : 0;
+    return *ret_text == NULL ? access_no_memory(ret_error) : 0;
 }
 
 /* Load a content that is a path: its text becomes that of the file. */
-static int load(struct mu__requests *requests, struct mu__kube_content *content,
-                const char *what, mu_error *ret_error)
+static int load_access_file(struct mu__requests *requests,
+                            struct mu__kube_content *content, const char *what,
+                            mu_error *ret_error)
 {
     if (content->path == NULL || content->text != NULL)
         return 0;
-    return read_text(requests, content->path, what, 0, ret_error, &content->text);
+    return read_access_file(requests, content->path, what, 0, ret_error, &content->text);
 }
 
 /* Replace a content by a path or a text. */
@@ -53,7 +55,7 @@ static int set_content(struct mu__kube_content *content, const char *path,
     char *copy = strdup(path != NULL ? path : text);
 
     if (copy == NULL)
-        return no_memory(ret_error);
+        return access_no_memory(ret_error);
     free(content->text);
     free(content->path);
     *content = (struct mu__kube_content){path != NULL ? NULL : copy,
@@ -95,7 +97,7 @@ static int set_authorization(struct mu__kubernetes_access *access, const char *o
     size = sizeof "Authorization: Bearer " + strlen(token);
     access->authorization = malloc(size);
     if (access->authorization == NULL)
-        return no_memory(ret_error);
+        return access_no_memory(ret_error);
     (void)snprintf(access->authorization, size, "Authorization: Bearer %s", token);
     return 0;
 }
@@ -130,8 +132,8 @@ static int load_token(struct mu__requests *requests, unsigned again, mu_error *r
     if (token->path != NULL) {
         (void)snprintf(origin, sizeof origin, "token %.300s", token->path);
         access->token_is_new = true;
-        rv =
-            read_text(requests, token->path, "the token", again, ret_error, &token->text);
+        rv = read_access_file(requests, token->path, "the token", again, ret_error,
+                              &token->text);
     }
     if (rv != 0 || token->text == NULL)
         return rv;
@@ -160,7 +162,7 @@ static int service_url(struct mu__requests *requests, mu_error *ret_error,
                             "KUBERNETES_SERVICE_HOST, KUBERNETES_SERVICE_PORT: expected "
                             "an address and a port");
     *ret_server = strdup(url);
-    return *ret_server == NULL ? no_memory(ret_error) : 0;
+    return *ret_server == NULL ? access_no_memory(ret_error) : 0;
 }
 
 /* The pod's namespace. A pod may have no service account, and then has no such file. */
@@ -168,8 +170,8 @@ static int own_name_space(struct mu__requests *requests, mu_error *ret_error,
                           char **ret_name)
 {
     mu_error inner;
-    int rv =
-        read_text(requests, ACCOUNT "/namespace", "the namespace", 0, &inner, ret_name);
+    int rv = read_access_file(requests, ACCOUNT "/namespace", "the namespace", 0, &inner,
+                              ret_name);
 
     if (rv == -MU_ENOTFOUND)
         return 0;
@@ -288,7 +290,7 @@ static int kubeconfig_paths(const struct mu__pass *pass, mu_error *ret_error,
         paths = own;
     }
     *ret_paths = strdup(paths);
-    return *ret_paths == NULL ? no_memory(ret_error) : 0;
+    return *ret_paths == NULL ? access_no_memory(ret_error) : 0;
 }
 
 static int from_kubeconfig(const struct mu__pass *pass, mu_error *ret_error,
@@ -324,7 +326,7 @@ static int set_server(const char *server, mu_error *ret_error,
             "api_server: expected a url, \"https://host:port\" without user and query");
     copy = strdup(server);
     if (copy == NULL)
-        return no_memory(ret_error);
+        return access_no_memory(ret_error);
     while (size > 0 && copy[size - 1] == '/')
         copy[--size] = '\0';
     free(access->server);
@@ -333,8 +335,8 @@ static int set_server(const char *server, mu_error *ret_error,
 }
 
 /* Settings replace what was found. */
-static int apply(const struct mu__pass *pass, mu_error *ret_error,
-                 struct mu__kubernetes_access *access)
+static int apply_access_settings(const struct mu__pass *pass, mu_error *ret_error,
+                                 struct mu__kubernetes_access *access)
 {
     const char *server = mu__setting(pass, MU__KUBE_SET_API_SERVER);
     const char *ca_file = mu__setting(pass, MU__KUBE_SET_CA_FILE);
@@ -363,9 +365,11 @@ static int load_all(struct mu__requests *requests, unsigned again, mu_error *ret
                     struct mu__kubernetes_access *access)
 {
     int rvs[] = {
-        load(requests, &access->tls.ca, "the API's certificate authority", ret_error),
-        load(requests, &access->tls.certificate, "the client's certificate", ret_error),
-        load(requests, &access->tls.key, "the client's key", ret_error),
+        load_access_file(requests, &access->tls.ca, "the API's certificate authority",
+                         ret_error),
+        load_access_file(requests, &access->tls.certificate, "the client's certificate",
+                         ret_error),
+        load_access_file(requests, &access->tls.key, "the client's key", ret_error),
         load_token(requests, again, ret_error, access),
     };
 
@@ -390,7 +394,7 @@ int mu__kubernetes_access(const struct mu__pass *pass, unsigned again,
     else if (rv == 0 && mu__setting(pass, MU__KUBE_SET_API_SERVER) == NULL)
         rv = from_kubeconfig(pass, ret_error, &access);
     if (rv == 0)
-        rv = apply(pass, ret_error, &access);
+        rv = apply_access_settings(pass, ret_error, &access);
     if (rv == 0)
         rv = load_all(pass->requests, again, ret_error, &access);
     if (rv == 0)

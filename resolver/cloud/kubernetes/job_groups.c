@@ -36,8 +36,8 @@ static bool read_size(const char *text, size_t size, bool is_set,
 }
 
 /* "worker=NAME:2x4". */
-static int read_group(const struct mu__pass *pass, const char *text, size_t size,
-                      mu_error *ret_error, struct mu__kube_job_plan *plan)
+static int read_job_group(const struct mu__pass *pass, const char *text, size_t size,
+                          mu_error *ret_error, struct mu__kube_job_plan *plan)
 {
     struct mu__kube_job_group *group = &plan->groups[plan->groups_count];
     size_t type = strcspn(text, "=,");
@@ -68,7 +68,7 @@ int mu__kube_job_groups(const struct mu__pass *pass, const char *text,
                                   ret_error);
     while (*text != '\0') {
         size_t size = strcspn(text, ",");
-        int rv = read_group(pass, text, size, ret_error, plan);
+        int rv = read_job_group(pass, text, size, ret_error, plan);
 
         if (rv != 0)
             return rv;
@@ -82,7 +82,7 @@ int mu__kube_job_groups(const struct mu__pass *pass, const char *text,
 
 /* Whether the index at the end of HOSTNAME is that of the Job: a pod in the network of
  * its host has the host's name. */
-static bool is_numbered(const struct mu__pass *pass, int index)
+static bool is_own_job_index(const struct mu__pass *pass, int index)
 {
     const char *text = mu__setting(pass, MU__KUBE_JOB_INDEX);
     int known;
@@ -91,8 +91,9 @@ static bool is_numbered(const struct mu__pass *pass, int index)
 }
 
 /* The name of this pod's Job, replicated job or StatefulSet. */
-static int own_name(const struct mu__pass *pass, const struct mu__kube_job_plan *plan,
-                    mu_error *ret_error, char *ret_name)
+static int read_own_job_name(const struct mu__pass *pass,
+                             const struct mu__kube_job_plan *plan, mu_error *ret_error,
+                             char *ret_name)
 {
     unsigned number = plan->mode == MU__KUBE_MODE_JOB_SET ? MU__KUBE_JOB_REPLICATED_JOB
                                                           : MU__KUBE_JOB_NAME;
@@ -102,7 +103,7 @@ static int own_name(const struct mu__pass *pass, const struct mu__kube_job_plan 
     int index;
 
     if (name == NULL && plan->mode != MU__KUBE_MODE_JOB_SET &&
-        mu__kube_job_split(host_name, &size, &index) && is_numbered(pass, index))
+        mu__kube_job_split(host_name, &size, &index) && is_own_job_index(pass, index))
         name = host_name;
     if (name == NULL || !mu__kube_job_is_label(name, size))
         return mu__setting_refuse(
@@ -138,13 +139,14 @@ int mu__kube_job_one_group(const struct mu__pass *pass, mu_error *ret_error,
     plan->groups_count = 1;
     return plan->mode == MU__KUBE_MODE_SERVICE
                ? 0
-               : own_name(pass, plan, ret_error, group->name);
+               : read_own_job_name(pass, plan, ret_error, group->name);
 }
 
 /* ---- Who we are ---- */
 
-static int own_index(const struct mu__pass *pass, const struct mu__kube_job_plan *plan,
-                     mu_error *ret_error, unsigned *ret_index)
+static int read_own_index(const struct mu__pass *pass,
+                          const struct mu__kube_job_plan *plan, mu_error *ret_error,
+                          unsigned *ret_index)
 {
     const char *host_name = mu__kube_job_host_name(pass->requests);
     size_t size;
@@ -169,10 +171,10 @@ int mu__kube_job_own_index(const struct mu__pass *pass, mu_error *ret_error,
 {
     char name[MU__KUBE_JOB_NAME_BYTES];
     const struct mu__kube_job_group *group;
-    int rv = own_name(pass, plan, ret_error, name);
+    int rv = read_own_job_name(pass, plan, ret_error, name);
 
     if (rv == 0)
-        rv = own_index(pass, plan, ret_error, &plan->own_index);
+        rv = read_own_index(pass, plan, ret_error, &plan->own_index);
     if (rv == 0 && plan->mode == MU__KUBE_MODE_JOB_SET)
         rv = mu__kube_job_unsigned(pass, MU__KUBE_JOB_JOB_INDEX, ret_error,
                                    &plan->own_replica);

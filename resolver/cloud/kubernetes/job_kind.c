@@ -64,8 +64,8 @@ static int no_such_host(const char *host, const char *words, mu_error *ret_error
 }
 
 /* The addresses of a name; *ret_lines is owned by the requests. */
-static int look_up(struct mu__requests *requests, const char *host, mu_error *ret_error,
-                   const char **ret_lines)
+static int look_up_pod(struct mu__requests *requests, const char *host,
+                       mu_error *ret_error, const char **ret_lines)
 {
     const struct mu__request request = {.kind = MU__REQUEST_ADDRESSES,
                                         .name = host,
@@ -92,10 +92,10 @@ struct cursor {
     unsigned rank;
 };
 
-static void find_index(const struct cursor *cursor,
-                       const struct mu__kube_job_group *group,
-                       const mu_resolution *resolution, const char **ret_type,
-                       int *ret_index)
+static void find_pod_task(const struct cursor *cursor,
+                          const struct mu__kube_job_group *group,
+                          const mu_resolution *resolution, const char **ret_type,
+                          int *ret_index)
 {
     if (group->type[0] == '\0') {
         mu__jobs_at(&cursor->jobs, cursor->rank, ret_type, ret_index);
@@ -105,9 +105,11 @@ static void find_index(const struct cursor *cursor,
     *ret_index = (int)mu_cluster_task_count(resolution->cluster, group->type);
 }
 
-static int add_pod(struct mu__requests *requests, const struct mu__kube_job_plan *plan,
-                   const struct mu__kube_job_group *group, unsigned i,
-                   struct cursor *cursor, mu_error *ret_error, mu_resolution *resolution)
+static int add_job_pod(struct mu__requests *requests,
+                       const struct mu__kube_job_plan *plan,
+                       const struct mu__kube_job_group *group, unsigned i,
+                       struct cursor *cursor, mu_error *ret_error,
+                       mu_resolution *resolution)
 {
     char host[MU__KUBE_JOB_HOST_BYTES];
     char ip[64];
@@ -117,10 +119,10 @@ static int add_pod(struct mu__requests *requests, const struct mu__kube_job_plan
     int rv = make_host(plan, group, i, ret_error, host);
 
     if (rv == 0 && (plan->by_ip || cursor->rank < plan->waits_for))
-        rv = look_up(requests, host, ret_error, &lines);
+        rv = look_up_pod(requests, host, ret_error, &lines);
     if (rv != 0)
         return rv;
-    find_index(cursor, group, resolution, &type, &index);
+    find_pod_task(cursor, group, resolution, &type, &index);
     if (group == &plan->groups[plan->own_group] &&
         i == plan->own_replica * group->tasks + plan->own_index) {
         MU__COPY_TEXT(resolution->task_type, type);
@@ -146,13 +148,14 @@ static void request_ahead(struct mu__requests *requests,
 
             if (rank++ < plan->waits_for &&
                 make_host(plan, &plan->groups[k], i, NULL, host) == 0)
-                (void)look_up(requests, host, NULL, &lines);
+                (void)look_up_pod(requests, host, NULL, &lines);
         }
     }
 }
 
-static int add_groups(const struct mu__pass *pass, const struct mu__kube_job_plan *plan,
-                      mu_error *ret_error, mu_resolution *resolution)
+static int add_job_groups(const struct mu__pass *pass,
+                          const struct mu__kube_job_plan *plan, mu_error *ret_error,
+                          mu_resolution *resolution)
 {
     struct cursor cursor = {.rank = 0};
     const char *origin = mu__setting_origin(pass, MU__KUBE_JOB_JOBS);
@@ -165,8 +168,8 @@ static int add_groups(const struct mu__pass *pass, const struct mu__kube_job_pla
         request_ahead(pass->requests, plan);
     for (size_t k = 0; rv == 0 && k < plan->groups_count; k++)
         for (unsigned i = 0; rv == 0 && i < group_size(&plan->groups[k]); i++)
-            rv = add_pod(pass->requests, plan, &plan->groups[k], i, &cursor, ret_error,
-                         resolution);
+            rv = add_job_pod(pass->requests, plan, &plan->groups[k], i, &cursor,
+                             ret_error, resolution);
     return rv;
 }
 
@@ -233,7 +236,7 @@ static int add_service(const struct mu__pass *pass, const struct mu__kube_job_pl
     const char *lines = NULL;
     struct mu__jobs jobs;
     unsigned found;
-    int rv = look_up(pass->requests, plan->suffix + 1, ret_error, &lines);
+    int rv = look_up_pod(pass->requests, plan->suffix + 1, ret_error, &lines);
 
     if (rv != 0)
         return rv;
@@ -261,5 +264,5 @@ int mu__kube_job_resolve(const struct mu__pass *pass, mu_error *ret_error,
         return rv;
     if (plan.mode == MU__KUBE_MODE_SERVICE)
         return add_service(pass, &plan, ret_error, ret_resolution);
-    return add_groups(pass, &plan, ret_error, ret_resolution);
+    return add_job_groups(pass, &plan, ret_error, ret_resolution);
 }

@@ -107,8 +107,8 @@ static int read_suffix(const struct mu__pass *pass, mu_error *ret_error,
                    domain == NULL ? "" : domain);
     return 0;
 }
-static int read_addresses(const struct mu__pass *pass, mu_error *ret_error,
-                          struct mu__kube_job_plan *plan)
+static int read_address_settings(const struct mu__pass *pass, mu_error *ret_error,
+                                 struct mu__kube_job_plan *plan)
 {
     static const char *const addresses[] = {"name", "ip", NULL};
     static const char *const waits[] = {"none", "first", "all", NULL};
@@ -153,7 +153,7 @@ int mu__kube_job_read(const struct mu__pass *pass, mu_error *ret_error,
         rv = mu__setting_refuse(pass, MU__KUBE_JOB_JOBSET, "the name of the JobSet",
                                 ret_error);
     if (rv == 0)
-        rv = read_addresses(pass, ret_error, plan);
+        rv = read_address_settings(pass, ret_error, plan);
     if (rv == 0)
         rv = read_suffix(pass, ret_error, plan);
     if (rv == 0 && groups != NULL && plan->mode == MU__KUBE_MODE_SERVICE)

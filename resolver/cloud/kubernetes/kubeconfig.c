@@ -47,15 +47,15 @@ int mu__kubeconfig_parse(const char *text, size_t size, const char *path,
 
 /* ---- Reading values ---- */
 
-static int no_memory(mu_error *ret_error)
+static int kubeconfig_no_memory(mu_error *ret_error)
 {
     return mu_error_set(ret_error, -MU_ENOMEM, "kubeconfig: out of memory");
 }
 
 /* A text by its key; absent, null and "" are NULL. The error does not quote a value of
  * another type: it may be a token without quotes. */
-static int get_text(const cJSON *body, const char *where, const char *key,
-                        mu_error *ret_error, const char **ret_text)
+static int get_kubeconfig_text(const cJSON *body, const char *where, const char *key,
+                                   mu_error *ret_error, const char **ret_text)
 {
     const cJSON *item = cJSON_GetObjectItemCaseSensitive(body, key);
 
@@ -67,16 +67,16 @@ static int get_text(const cJSON *body, const char *where, const char *key,
     return 0;
 }
 
-static int copy_text(const struct named_part *part, const char *key, mu_error *ret_error,
-                     char **ret_copy)
+static int copy_part_text(const struct named_part *part, const char *key,
+                          mu_error *ret_error, char **ret_copy)
 {
     const char *text;
-    int rv = get_text(part->body, part->where, key, ret_error, &text);
+    int rv = get_kubeconfig_text(part->body, part->where, key, ret_error, &text);
 
     if (rv != 0 || text == NULL)
         return rv;
     *ret_copy = strdup(text);
-    return *ret_copy == NULL ? no_memory(ret_error) : 0;
+    return *ret_copy == NULL ? kubeconfig_no_memory(ret_error) : 0;
 }
 
 /* A path that stands in the file `path`: a relative one begins at that file's folder.
@@ -97,16 +97,16 @@ static int copy_path(const struct named_part *part, const char *key, mu_error *r
                      char **ret_copy)
 {
     const char *text;
-    int rv = get_text(part->body, part->where, key, ret_error, &text);
+    int rv = get_kubeconfig_text(part->body, part->where, key, ret_error, &text);
 
     if (rv != 0 || text == NULL)
         return rv;
     *ret_copy = path_from(part->file->path, text);
-    return *ret_copy == NULL ? no_memory(ret_error) : 0;
+    return *ret_copy == NULL ? kubeconfig_no_memory(ret_error) : 0;
 }
 
 /* Decode base64 in place, line breaks in it allowed. False: it is none, or no text. */
-static bool decode(char *text)
+static bool decode_pem(char *text)
 {
     size_t length = 0;
     size_t size;
@@ -128,12 +128,12 @@ static int get_content(const struct named_part *part, const char *key,
     int rv;
 
     (void)snprintf(data, sizeof data, "%s-data", key);
-    rv = copy_text(part, data, ret_error, &ret_content->text);
+    rv = copy_part_text(part, data, ret_error, &ret_content->text);
     if (rv != 0)
         return rv;
     if (ret_content->text == NULL)
         return copy_path(part, key, ret_error, &ret_content->path);
-    if (decode(ret_content->text))
+    if (decode_pem(ret_content->text))
         return 0;
     return mu_error_set(ret_error, -MU_EINVALID, "%s: %s: expected base64 of a PEM text",
                         part->where, data);
@@ -168,9 +168,9 @@ static int find_in(const cJSON *root, const char *list, const char *kind,
     return 0;
 }
 
-static int find_part(const struct mu__kubeconfig_file *files, size_t count,
-                     const char *list, const char *kind, const char *name,
-                     mu_error *ret_error, struct named_part *ret_part)
+static int find_named_part(const struct mu__kubeconfig_file *files, size_t count,
+                           const char *list, const char *kind, const char *name,
+                           mu_error *ret_error, struct named_part *ret_part)
 {
     char shown[MU__QUOTE_BYTES];
 
@@ -201,8 +201,8 @@ static int find_current(const struct mu__kubeconfig_file *files, size_t count,
     int rv = 0;
 
     for (size_t i = 0; i < count && context == NULL && rv == 0; i++)
-        rv = get_text(files[i].root, files[i].path, "current-context",
-                                 ret_error, &context);
+        rv = get_kubeconfig_text(files[i].root, files[i].path, "current-context",
+                                            ret_error, &context);
     if (rv != 0)
         return rv;
     if (context == NULL)
@@ -217,7 +217,7 @@ static int find_current(const struct mu__kubeconfig_file *files, size_t count,
 /* ---- Cluster and user ---- */
 
 /* "", [] and {} count as absent, as for kubectl. */
-static bool is_given(const cJSON *item)
+static bool is_kubeconfig_value(const cJSON *item)
 {
     if (item == NULL || cJSON_IsNull(item))
         return false;
@@ -228,13 +228,13 @@ static bool is_given(const cJSON *item)
 
 /* Refuse keys that are not supported: without them the request would have another user or
  * another server. */
-static int refuse(const struct named_part *part, const char *const (*rows)[2],
-                  mu_error *ret_error)
+static int refuse_unknown_keys(const struct named_part *part,
+                               const char *const (*rows)[2], mu_error *ret_error)
 {
     for (; (*rows)[0] != NULL; rows++) {
         const cJSON *item = cJSON_GetObjectItemCaseSensitive(part->body, (*rows)[0]);
 
-        if (is_given(item))
+        if (is_kubeconfig_value(item))
             return mu_error_set(ret_error, -MU_EUNIMPLEMENTED, "%s: %s: %s", part->where,
                                 (*rows)[0], (*rows)[1]);
     }
@@ -261,8 +261,8 @@ static int check_server(const struct named_part *part, mu_error *ret_error, char
         part->where);
 }
 
-static int read_cluster(const struct named_part *part, mu_error *ret_error,
-                        struct mu__kube_access *access)
+static int read_kubeconfig_cluster(const struct named_part *part, mu_error *ret_error,
+                                   struct mu__kube_access *access)
 {
     static const char *const unknown[][2] = {
         {"proxy-url",
@@ -272,14 +272,14 @@ static int read_cluster(const struct named_part *part, mu_error *ret_error,
     };
     const cJSON *insecure =
         cJSON_GetObjectItemCaseSensitive(part->body, "insecure-skip-tls-verify");
-    int rv = refuse(part, unknown, ret_error);
+    int rv = refuse_unknown_keys(part, unknown, ret_error);
 
     if (rv == 0)
-        rv = copy_text(part, "server", ret_error, &access->server);
+        rv = copy_part_text(part, "server", ret_error, &access->server);
     if (rv == 0)
         rv = check_server(part, ret_error, access->server);
     if (rv == 0)
-        rv = copy_text(part, "tls-server-name", ret_error, &access->server_name);
+        rv = copy_part_text(part, "tls-server-name", ret_error, &access->server_name);
     if (rv == 0 && access->server_name != NULL &&
         !mu__address_is_host(access->server_name))
         rv = mu_error_set(ret_error, -MU_EINVALID,
@@ -308,7 +308,7 @@ static int read_provider(const struct named_part *part, mu_error *ret_error)
     const cJSON *name = cJSON_GetObjectItemCaseSensitive(provider, "name");
     char shown[MU__QUOTE_BYTES] = "without a name";
 
-    if (!is_given(provider))
+    if (!is_kubeconfig_value(provider))
         return 0;
     if (cJSON_IsString(name))
         mu__quote(shown, sizeof shown, name->valuestring, strlen(name->valuestring));
@@ -339,20 +339,20 @@ static int read_sign_in(const struct named_part *part, mu_error *ret_error,
                  "print-access-token\""},
         {NULL, NULL},
     };
-    int rv = refuse(part, unknown, ret_error);
+    int rv = refuse_unknown_keys(part, unknown, ret_error);
 
     if (rv == 0)
         rv = copy_path(part, "tokenFile", ret_error, &access->token.path);
     if (rv == 0 && access->token.path == NULL)
-        rv = copy_text(part, "token", ret_error, &access->token.text);
+        rv = copy_part_text(part, "token", ret_error, &access->token.text);
     if (rv != 0 || access->token.path != NULL || access->token.text != NULL)
         return rv;
-    rv = refuse(part, makes_tokens, ret_error);
+    rv = refuse_unknown_keys(part, makes_tokens, ret_error);
     return rv == 0 ? read_provider(part, ret_error) : rv;
 }
 
-static int read_user(const struct named_part *part, mu_error *ret_error,
-                     struct mu__kube_access *access)
+static int read_client_certificate(const struct named_part *part, mu_error *ret_error,
+                                   struct mu__kube_access *access)
 {
     int rv = get_content(part, "client-certificate", ret_error, &access->certificate);
 
@@ -368,9 +368,9 @@ static int read_user(const struct named_part *part, mu_error *ret_error,
     return 0;
 }
 
-static int read_all(const struct mu__kubeconfig_file *files, size_t count,
-                    const char *context, bool signs_in, mu_error *ret_error,
-                    struct mu__kube_access *access)
+static int read_kubeconfig_parts(const struct mu__kubeconfig_file *files, size_t count,
+                                 const char *context, bool signs_in, mu_error *ret_error,
+                                 struct mu__kube_access *access)
 {
     const char *cluster = NULL;
     const char *user = NULL;
@@ -378,25 +378,27 @@ static int read_all(const struct mu__kubeconfig_file *files, size_t count,
     int rv = context != NULL ? 0 : find_current(files, count, ret_error, &context);
 
     if (rv == 0)
-        rv = find_part(files, count, "contexts", "context", context, ret_error, &part);
+        rv = find_named_part(files, count, "contexts", "context", context, ret_error,
+                             &part);
     if (rv == 0)
-        rv = get_text(part.body, part.where, "cluster", ret_error, &cluster);
+        rv = get_kubeconfig_text(part.body, part.where, "cluster", ret_error, &cluster);
     if (rv == 0)
-        rv = get_text(part.body, part.where, "user", ret_error, &user);
+        rv = get_kubeconfig_text(part.body, part.where, "user", ret_error, &user);
     if (rv == 0)
-        rv = copy_text(&part, "namespace", ret_error, &access->name_space);
+        rv = copy_part_text(&part, "namespace", ret_error, &access->name_space);
     if (rv == 0 && cluster == NULL)
         rv = mu_error_set(ret_error, -MU_EINVALID, "%s: cluster: expected a name",
                           part.where);
     if (rv == 0)
-        rv = find_part(files, count, "clusters", "cluster", cluster, ret_error, &part);
+        rv = find_named_part(files, count, "clusters", "cluster", cluster, ret_error,
+                             &part);
     if (rv == 0)
-        rv = read_cluster(&part, ret_error, access);
+        rv = read_kubeconfig_cluster(&part, ret_error, access);
     if (rv != 0 || user == NULL)
         return rv;
-    rv = find_part(files, count, "users", "user", user, ret_error, &part);
+    rv = find_named_part(files, count, "users", "user", user, ret_error, &part);
     if (rv == 0)
-        rv = read_user(&part, ret_error, access);
+        rv = read_client_certificate(&part, ret_error, access);
     return rv == 0 && signs_in ? read_sign_in(&part, ret_error, access) : rv;
 }
 
@@ -405,7 +407,7 @@ int mu__kubeconfig_find(const struct mu__kubeconfig_file *files, size_t count,
                         struct mu__kube_access *ret_access)
 {
     struct mu__kube_access access = {0};
-    int rv = read_all(files, count, context, signs_in, ret_error, &access);
+    int rv = read_kubeconfig_parts(files, count, context, signs_in, ret_error, &access);
 
     if (rv != 0)
         mu__kube_access_done(&access);
@@ -414,7 +416,7 @@ int mu__kubeconfig_find(const struct mu__kubeconfig_file *files, size_t count,
     return rv;
 }
 
-static void wipe(char *text)
+static void wipe_secret(char *text)
 {
     volatile char *at = text;
 
@@ -429,7 +431,7 @@ void mu__kube_access_done(struct mu__kube_access *access)
                                            &access->certificate, &access->key};
 
     for (size_t i = 0; i < sizeof contents / sizeof contents[0]; i++) {
-        wipe(contents[i]->text);
+        wipe_secret(contents[i]->text);
         free(contents[i]->path);
     }
     free(access->server);

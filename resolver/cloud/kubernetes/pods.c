@@ -14,15 +14,15 @@ enum { PODS_FIRST = 64 }; /* room for so many at first */
 
 /* ---- Reading one pod ---- */
 
-static const cJSON *get(const cJSON *object, const char *key)
+static const cJSON *get_pod_member(const cJSON *object, const char *key)
 {
     return cJSON_GetObjectItemCaseSensitive(object, key);
 }
 
 /* "" when it is absent or no text. */
-static const char *get_text(const cJSON *object, const char *key)
+static const char *get_pod_text(const cJSON *object, const char *key)
 {
-    const cJSON *item = get(object, key);
+    const cJSON *item = get_pod_member(object, key);
 
     return cJSON_IsString(item) ? item->valuestring : "";
 }
@@ -30,7 +30,7 @@ static const char *get_text(const cJSON *object, const char *key)
 /* A label that is an index; -1: it is absent, or no index. */
 static int get_index(const cJSON *labels, const char *key)
 {
-    const cJSON *item = get(labels, key);
+    const cJSON *item = get_pod_member(labels, key);
     int index;
 
     return cJSON_IsString(item) && mu__index_parse(item->valuestring, &index) == 0
@@ -38,13 +38,13 @@ static int get_index(const cJSON *labels, const char *key)
                : -1;
 }
 
-static int read_index(const cJSON *metadata)
+static int read_pod_index(const cJSON *metadata)
 {
-    const cJSON *labels = get(metadata, "labels");
+    const cJSON *labels = get_pod_member(metadata, "labels");
     int index = get_index(labels, LABEL_COMPLETION);
 
     if (index < 0) /* before Kubernetes 1.28 it was an annotation only */
-        index = get_index(get(metadata, "annotations"), LABEL_COMPLETION);
+        index = get_index(get_pod_member(metadata, "annotations"), LABEL_COMPLETION);
     return index >= 0 ? index : get_index(labels, LABEL_POD_INDEX);
 }
 
@@ -52,9 +52,9 @@ static const char *read_controller(const cJSON *metadata)
 {
     const cJSON *owner;
 
-    cJSON_ArrayForEach(owner, get(metadata, "ownerReferences")) {
-        if (cJSON_IsTrue(get(owner, "controller")))
-            return get_text(owner, "uid");
+    cJSON_ArrayForEach(owner, get_pod_member(metadata, "ownerReferences")) {
+        if (cJSON_IsTrue(get_pod_member(owner, "controller")))
+            return get_pod_text(owner, "uid");
     }
     return "";
 }
@@ -64,7 +64,8 @@ static const char *waiting_reason(const cJSON *statuses)
     const cJSON *status;
 
     cJSON_ArrayForEach(status, statuses) {
-        const char *reason = get_text(get(get(status, "state"), "waiting"), "reason");
+        const char *reason = get_pod_text(
+            get_pod_member(get_pod_member(status, "state"), "waiting"), "reason");
 
         /* A container that waits for an init container has no reason of its own. */
         if (reason[0] != '\0' && strcmp(reason, "PodInitializing") != 0)
@@ -75,12 +76,12 @@ static const char *waiting_reason(const cJSON *statuses)
 
 static const char *read_reason(const cJSON *status, const struct mu__pod *pod)
 {
-    const char *reason = get_text(status, "reason");
+    const char *reason = get_pod_text(status, "reason");
 
     if (reason[0] == '\0')
-        reason = waiting_reason(get(status, "initContainerStatuses"));
+        reason = waiting_reason(get_pod_member(status, "initContainerStatuses"));
     if (reason[0] == '\0')
-        reason = waiting_reason(get(status, "containerStatuses"));
+        reason = waiting_reason(get_pod_member(status, "containerStatuses"));
     if (reason[0] == '\0' && pod->host_ip[0] == '\0')
         reason = "it has no node yet";
     return reason;
@@ -88,7 +89,7 @@ static const char *read_reason(const cJSON *status, const struct mu__pod *pod)
 
 static unsigned get_port(const cJSON *port, const char *key)
 {
-    const cJSON *number = get(port, key);
+    const cJSON *number = get_pod_member(port, key);
 
     return cJSON_IsNumber(number) && number->valueint > 0 && number->valueint <= 65535
                ? (unsigned)number->valueint
@@ -96,9 +97,9 @@ static unsigned get_port(const cJSON *port, const char *key)
 }
 
 /* A port without a name, or with one that is too long for a setting, is not kept. */
-static int read_port(const cJSON *item, struct mu__pod *pod)
+static int read_pod_port(const cJSON *item, struct mu__pod *pod)
 {
-    const char *name = get_text(item, "name");
+    const char *name = get_pod_text(item, "name");
     struct mu__pod_port *ports;
 
     if (name[0] == '\0' || strlen(name) >= sizeof ports->name)
@@ -121,9 +122,9 @@ static int read_ports(const cJSON *containers, struct mu__pod *pod)
     int rv = 0;
 
     cJSON_ArrayForEach(container, containers) {
-        cJSON_ArrayForEach(port, get(container, "ports")) {
+        cJSON_ArrayForEach(port, get_pod_member(container, "ports")) {
             if (rv == 0)
-                rv = read_port(port, pod);
+                rv = read_pod_port(port, pod);
         }
     }
     return rv;
@@ -156,39 +157,39 @@ static int copy_texts(struct mu__pod *pod)
 
 static int read_pod(const cJSON *item, struct mu__pod *pod)
 {
-    const cJSON *metadata = get(item, "metadata");
-    const cJSON *status = get(item, "status");
-    const cJSON *spec = get(item, "spec");
+    const cJSON *metadata = get_pod_member(item, "metadata");
+    const cJSON *status = get_pod_member(item, "status");
+    const cJSON *spec = get_pod_member(item, "spec");
     int rv;
 
     *pod = (struct mu__pod){
-        .name = get_text(metadata, "name"),
-        .phase = get_text(status, "phase"),
-        .pod_ip = get_text(status, "podIP"),
-        .host_ip = get_text(status, "hostIP"),
-        .host_name = get_text(spec, "hostname"),
+        .name = get_pod_text(metadata, "name"),
+        .phase = get_pod_text(status, "phase"),
+        .pod_ip = get_pod_text(status, "podIP"),
+        .host_ip = get_pod_text(status, "hostIP"),
+        .host_name = get_pod_text(spec, "hostname"),
         .controller = read_controller(metadata),
-        .index = read_index(metadata),
-        .group = get_index(get(metadata, "labels"), LABEL_GROUP),
-        .deleted = cJSON_IsString(get(metadata, "deletionTimestamp")),
+        .index = read_pod_index(metadata),
+        .group = get_index(get_pod_member(metadata, "labels"), LABEL_GROUP),
+        .deleted = cJSON_IsString(get_pod_member(metadata, "deletionTimestamp")),
     };
     pod->group = pod->group < 0 ? 0 : pod->group;
     pod->reason = strcmp(pod->phase, "Running") == 0 ? "" : read_reason(status, pod);
     rv = copy_texts(pod);
     if (rv == 0)
-        rv = read_ports(get(spec, "containers"), pod);
-    return rv == 0 ? read_ports(get(spec, "initContainers"), pod) : rv;
+        rv = read_ports(get_pod_member(spec, "containers"), pod);
+    return rv == 0 ? read_ports(get_pod_member(spec, "initContainers"), pod) : rv;
 }
 
 /* ---- Reading a list ---- */
 
-static int no_memory(const char *source, mu_error *ret_error)
+static int pods_no_memory(const char *source, mu_error *ret_error)
 {
     return mu_error_set(ret_error, -MU_ENOMEM, "%s: out of memory", source);
 }
 
 /* Copy what is needed of an item: its tree is freed before the next item is parsed. */
-static int on_item(void *owner, const cJSON *item)
+static int on_pod_item(void *owner, const cJSON *item)
 {
     struct mu__pods *pods = owner;
 
@@ -197,13 +198,13 @@ static int on_item(void *owner, const cJSON *item)
     return read_pod(item, &pods->items[pods->count++]);
 }
 
-static int read_list(const cJSON *root, const char *source, mu_error *ret_error,
-                     struct mu__pods *pods)
+static int read_pod_list(const cJSON *root, const char *source, mu_error *ret_error,
+                         struct mu__pods *pods)
 {
-    const cJSON *items = get(root, "items");
+    const cJSON *items = get_pod_member(root, "items");
 
-    if (strcmp(get_text(root, "kind"), "PodList") != 0)
-        return mu__json_refuse(ret_error, -MU_EINVALID, get(root, "kind"),
+    if (strcmp(get_pod_text(root, "kind"), "PodList") != 0)
+        return mu__json_refuse(ret_error, -MU_EINVALID, get_pod_member(root, "kind"),
                                "%s: kind: expected \"PodList\"", source);
     if (items != NULL && !cJSON_IsArray(items) && !cJSON_IsNull(items))
         return mu_error_set(ret_error, -MU_EINVALID, "%s: items: expected a list",
@@ -213,8 +214,8 @@ static int read_list(const cJSON *root, const char *source, mu_error *ret_error,
             return mu_error_set(ret_error, -MU_EINVALID,
                                 "%s: items[%zu].metadata.name: expected a pod's name",
                                 source, i);
-    pods->next = strdup(get_text(get(root, "metadata"), "continue"));
-    return pods->next != NULL ? 0 : no_memory(source, ret_error);
+    pods->next = strdup(get_pod_text(get_pod_member(root, "metadata"), "continue"));
+    return pods->next != NULL ? 0 : pods_no_memory(source, ret_error);
 }
 
 int mu__pods_parse(const char *text, size_t size, const char *source,
@@ -225,11 +226,11 @@ int mu__pods_parse(const char *text, size_t size, const char *source,
     int rv;
 
     if (pods == NULL)
-        return no_memory(source, ret_error);
-    rv = mu__json_parse_items(text, size, source, "items", on_item, pods, ret_error,
+        return pods_no_memory(source, ret_error);
+    rv = mu__json_parse_items(text, size, source, "items", on_pod_item, pods, ret_error,
                               &root);
     if (rv == 0)
-        rv = read_list(root, source, ret_error, pods);
+        rv = read_pod_list(root, source, ret_error, pods);
     cJSON_Delete(root);
     if (rv != 0) {
         mu__pods_free(pods);

@@ -100,8 +100,9 @@ static int read_selectors(const struct mu__pass *pass, mu_error *ret_error,
 }
 
 /* "worker=4". */
-static int read_count(const char *origin, size_t position, const char *text, size_t size,
-                      mu_error *ret_error, char *ret_type, size_t *ret_count)
+static int read_pod_count(const char *origin, size_t position, const char *text,
+                          size_t size, mu_error *ret_error, char *ret_type,
+                          size_t *ret_count)
 {
     size_t type = strcspn(text, "=,");
     char digits[8] = "";
@@ -130,8 +131,8 @@ static int check_tasks(const struct mu__pass *pass, const mu_resolution *resolut
         char type[16];
         size_t expected = 0;
         size_t found;
-        int rv = read_count(origin, (size_t)(at - text) + 1, at, size, ret_error, type,
-                            &expected);
+        int rv = read_pod_count(origin, (size_t)(at - text) + 1, at, size, ret_error,
+                                type, &expected);
 
         if (rv != 0)
             return rv;
@@ -231,8 +232,8 @@ static int make_url(const struct pods_query *plan, const struct selector *select
 }
 
 /* An error for a status that is not 200, with a hint at its usual cause. */
-static int check_status(const struct selector *selector, const struct mu__answer *answer,
-                        mu_error *ret_error)
+static int check_pods_status(const struct selector *selector,
+                             const struct mu__answer *answer, mu_error *ret_error)
 {
     static const struct {
         int status;
@@ -262,11 +263,12 @@ static int check_status(const struct selector *selector, const struct mu__answer
 }
 
 /* The pods of a page; they are parsed in the first pass and kept with the answer. */
-static int read_page(const struct selector *selector, const struct mu__answer *answer,
-                     mu_error *ret_error, const struct mu__pods **ret_pods)
+static int read_pods_page(const struct selector *selector,
+                          const struct mu__answer *answer, mu_error *ret_error,
+                          const struct mu__pods **ret_pods)
 {
     struct mu__pods *pods;
-    int rv = check_status(selector, answer, ret_error);
+    int rv = check_pods_status(selector, answer, ret_error);
 
     if (rv == 0 && answer->parsed == NULL) {
         rv = mu__pods_parse(answer->data, answer->size, selector->source, ret_error,
@@ -287,8 +289,8 @@ struct pod_list {
     size_t bytes;
 };
 
-static int append(struct pod_list *list, const struct mu__pods *page, const char *source,
-                  mu_error *ret_error)
+static int append_pods(struct pod_list *list, const struct mu__pods *page,
+                       const char *source, mu_error *ret_error)
 {
     const struct mu__pod **pods =
         realloc(list->pods, (list->count + page->count + 1) * sizeof *pods);
@@ -301,7 +303,7 @@ static int append(struct pod_list *list, const struct mu__pods *page, const char
     return 0;
 }
 
-static int too_large(const struct selector *selector, mu_error *ret_error)
+static int refuse_large_pod_list(const struct selector *selector, mu_error *ret_error)
 {
     return mu_error_set(ret_error, -MU_EEXHAUSTED,
                         "%s: expected a list of at most %d pages and %d MiB; is the "
@@ -336,25 +338,27 @@ static int read_pages(struct mu__requests *requests, const struct pods_query *pl
             return rv;
         answer = mu__requests_get(requests, &request);
         *ret_status = answer->code == 0 ? answer->status : 0;
-        rv = read_page(selector, answer, ret_error, &page);
+        rv = read_pods_page(selector, answer, ret_error, &page);
         if (rv == 0)
-            rv = append(list, page, selector->source, ret_error);
+            rv = append_pods(list, page, selector->source, ret_error);
         if (rv != 0)
             return rv;
         list->bytes += answer->size;
         if (page->next[0] == '\0')
             return 0;
         if (list->bytes > LIST_BYTES_MAX)
-            return too_large(selector, ret_error);
+            return refuse_large_pod_list(selector, ret_error);
         next = page->next;
     }
-    return too_large(selector, ret_error);
+    return refuse_large_pod_list(selector, ret_error);
 }
 
 /* `token`: how often the token was read again. */
-static int read_list(struct mu__requests *requests, const struct pods_query *plan,
-                     const struct selector *selector, unsigned token, mu_error *ret_error,
-                     struct pod_list *list, int *ret_status)
+static int read_whole_pod_list(struct mu__requests *requests,
+                               const struct pods_query *plan,
+                               const struct selector *selector, unsigned token,
+                               mu_error *ret_error, struct pod_list *list,
+                               int *ret_status)
 {
     for (unsigned round = 0; round < ROUNDS_MAX; round++) {
         int rv = read_pages(requests, plan, selector, token * ROUNDS_MAX + round,
@@ -411,9 +415,9 @@ static bool find_self(const struct pods_query *plan, const struct pod_list *list
 }
 
 /* A name is unique only within its namespace, an address in the cluster. */
-static void who_am_i(struct mu__requests *requests, const struct pods_query *plan,
-                     const struct pod_list *lists, const size_t *firsts,
-                     mu_resolution *resolution)
+static void find_own_pod(struct mu__requests *requests, const struct pods_query *plan,
+                         const struct pod_list *lists, const size_t *firsts,
+                         mu_resolution *resolution)
 {
     const struct mu__request host = {.kind = MU__REQUEST_HOST_NAME};
     const struct mu__answer *answer = mu__requests_get(requests, &host);
@@ -451,9 +455,9 @@ static void explain_left_out(struct mu__requests *requests,
                              selector->source, count);
 }
 
-static int add_all(struct mu__requests *requests, const struct pods_query *plan,
-                   struct pod_list *lists, size_t *firsts, mu_error *ret_error,
-                   mu_resolution *resolution)
+static int add_pod_lists(struct mu__requests *requests, const struct pods_query *plan,
+                         struct pod_list *lists, size_t *firsts, mu_error *ret_error,
+                         mu_resolution *resolution)
 {
     for (size_t i = 0; i < plan->selectors_count; i++) {
         const struct mu__pods_rule rule = {
@@ -478,8 +482,8 @@ static int read_lists(struct mu__requests *requests, const struct pods_query *pl
 {
     for (size_t i = 0; i < plan->selectors_count; i++) {
         int status = 0;
-        int rv = read_list(requests, plan, &plan->selectors[i], token, ret_error,
-                           &lists[i], &status);
+        int rv = read_whole_pod_list(requests, plan, &plan->selectors[i], token,
+                                     ret_error, &lists[i], &status);
 
         if (rv != 0) {
             *ret_refused = status == 401;
@@ -489,7 +493,7 @@ static int read_lists(struct mu__requests *requests, const struct pods_query *pl
     return 0;
 }
 
-static void prepare(struct pods_query *plan)
+static void prepare_pods_query(struct pods_query *plan)
 {
     const struct mu__kube_access *tls = &plan->access.tls;
 
@@ -507,24 +511,24 @@ static void prepare(struct pods_query *plan)
 }
 
 /* One try with the token number `token`. *ret_refused: the API has refused it. */
-static int resolve_with(const struct mu__pass *pass, struct pods_query *plan,
-                        unsigned token, mu_error *ret_error, mu_resolution *resolution,
-                        bool *ret_refused)
+static int resolve_pods_with(const struct mu__pass *pass, struct pods_query *plan,
+                             unsigned token, mu_error *ret_error,
+                             mu_resolution *resolution, bool *ret_refused)
 {
     struct pod_list lists[SELECTORS_MAX] = {{0}};
     size_t firsts[SELECTORS_MAX] = {0};
     int rv = read_name_space(pass, ret_error, plan);
 
     if (rv == 0) {
-        prepare(plan);
+        prepare_pods_query(plan);
         rv = read_lists(pass->requests, plan, token, ret_error, lists, ret_refused);
     }
     if (rv == 0)
-        rv = add_all(pass->requests, plan, lists, firsts, ret_error, resolution);
+        rv = add_pod_lists(pass->requests, plan, lists, firsts, ret_error, resolution);
     if (rv == 0)
         rv = check_tasks(pass, resolution, ret_error);
     if (rv == 0)
-        who_am_i(pass->requests, plan, lists, firsts, resolution);
+        find_own_pod(pass->requests, plan, lists, firsts, resolution);
     for (size_t i = 0; i < plan->selectors_count; i++)
         free(lists[i].pods);
     return rv;
@@ -543,7 +547,7 @@ int mu__pods_resolve(const struct mu__pass *pass, mu_error *ret_error,
         rv = mu__kubernetes_access(pass, token, ret_error, &plan.access);
         if (rv != 0)
             return rv;
-        rv = resolve_with(pass, &plan, token, ret_error, ret_resolution, &again);
+        rv = resolve_pods_with(pass, &plan, token, ret_error, ret_resolution, &again);
         again = again && plan.access.token_is_new;
         mu__kubernetes_access_done(&plan.access);
         if (again && token == 0)

@@ -6,12 +6,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-static bool is_over(const struct mu__pod *pod)
+static bool is_pod_over(const struct mu__pod *pod)
 {
     return strcmp(pod->phase, "Failed") == 0 || strcmp(pod->phase, "Succeeded") == 0;
 }
 
-static int by_name(const void *a, const void *b)
+static int compare_pod_names(const void *a, const void *b)
 {
     const struct mu__pod *first = *(const struct mu__pod *const *)a;
     const struct mu__pod *second = *(const struct mu__pod *const *)b;
@@ -33,7 +33,7 @@ static int by_index(const void *a, const void *b)
 
 static bool is_live(const struct mu__pod *pod)
 {
-    return !is_over(pod) && !pod->deleted;
+    return !is_pod_over(pod) && !pod->deleted;
 }
 
 static int by_controller(const void *a, const void *b)
@@ -75,7 +75,8 @@ static bool is_left_over(const struct living *living, const struct mu__pod *pod)
 
 /* An Indexed Job or a StatefulSet replaces a pod by one with the same index: until that
  * is there, a task is missing. */
-static bool is_awaited(const struct living *living, const struct mu__pod *removed)
+static bool is_replacement_awaited(const struct living *living,
+                                   const struct mu__pod *removed)
 {
     return removed->index >= 0 && removed->controller[0] != '\0' &&
            strcmp(removed->phase, "Succeeded") != 0 && has_kin(living, removed) &&
@@ -96,14 +97,15 @@ static int not_running(const struct mu__pods_rule *rule, const struct mu__pod *p
                         pod->reason[0] == '\0' ? "" : ")", words);
 }
 
-static int leave_out_of(const struct mu__pod **pods, size_t *count,
-                        const struct living *living, const struct mu__pods_rule *rule,
-                        mu_error *ret_error)
+static int drop_left_over_pods(const struct mu__pod **pods, size_t *count,
+                               const struct living *living,
+                               const struct mu__pods_rule *rule, mu_error *ret_error)
 {
     size_t remaining = 0;
 
     for (size_t i = 0; i < *count; i++)
-        if (!is_live(pods[i]) && (living->count == 0 || is_awaited(living, pods[i])))
+        if (!is_live(pods[i]) &&
+            (living->count == 0 || is_replacement_awaited(living, pods[i])))
             return not_running(rule, pods[i],
                                living->count == 0 ? "" : ", or another in its place",
                                ret_error);
@@ -114,8 +116,8 @@ static int leave_out_of(const struct mu__pod **pods, size_t *count,
     return 0;
 }
 
-static int leave_out(const struct mu__pod **pods, size_t *count,
-                     const struct mu__pods_rule *rule, mu_error *ret_error)
+static int drop_ended_pods(const struct mu__pod **pods, size_t *count,
+                           const struct mu__pods_rule *rule, mu_error *ret_error)
 {
     struct living living = {calloc(*count, sizeof *pods), 0};
     int rv;
@@ -126,15 +128,15 @@ static int leave_out(const struct mu__pod **pods, size_t *count,
         if (is_live(pods[i]))
             living.pods[living.count++] = pods[i];
     qsort(living.pods, living.count, sizeof *living.pods, by_location);
-    rv = leave_out_of(pods, count, &living, rule, ret_error);
+    rv = drop_left_over_pods(pods, count, &living, rule, ret_error);
     free(living.pods);
     return rv;
 }
 
 /* ---- Order ---- */
 
-static int missing(const struct mu__pods_rule *rule, const struct mu__pod *before,
-                   mu_error *ret_error)
+static int refuse_missing_pod(const struct mu__pods_rule *rule,
+                              const struct mu__pod *before, mu_error *ret_error)
 {
     return mu_error_set(ret_error, -MU_EUNAVAILABLE,
                         "%.200s: there is no pod with index %d, behind %.100s",
@@ -142,24 +144,24 @@ static int missing(const struct mu__pods_rule *rule, const struct mu__pod *befor
 }
 
 /* By index, when all pods have different ones; else by name. */
-static int order(const struct mu__pod **pods, size_t count,
-                 const struct mu__pods_rule *rule, mu_error *ret_error)
+static int order_pods(const struct mu__pod **pods, size_t count,
+                      const struct mu__pods_rule *rule, mu_error *ret_error)
 {
     bool indexed = true;
 
     for (size_t i = 0; i < count; i++)
         indexed &= pods[i]->index >= 0;
-    qsort(pods, count, sizeof *pods, indexed ? by_index : by_name);
+    qsort(pods, count, sizeof *pods, indexed ? by_index : compare_pod_names);
     for (size_t i = 1; indexed && i < count; i++)
         indexed = by_index(&pods[i - 1], &pods[i]) != 0;
     if (!indexed) {
-        qsort(pods, count, sizeof *pods, by_name);
+        qsort(pods, count, sizeof *pods, compare_pod_names);
         return 0;
     }
     for (size_t i = 1; i < count; i++)
         if (pods[i]->group == pods[i - 1]->group &&
             pods[i]->index != pods[i - 1]->index + 1)
-            return missing(rule, pods[i - 1], ret_error);
+            return refuse_missing_pod(rule, pods[i - 1], ret_error);
     return 0;
 }
 
@@ -221,9 +223,9 @@ static int same_address(const struct mu__pod *const *pods, size_t before,
                         inner->message);
 }
 
-static int add_pod(const struct mu__pod *const *pods, size_t i, size_t index,
-                   const struct mu__pods_rule *rule, mu_error *ret_error,
-                   mu_resolution *resolution)
+static int add_pod_task(const struct mu__pod *const *pods, size_t i, size_t index,
+                        const struct mu__pods_rule *rule, mu_error *ret_error,
+                        mu_resolution *resolution)
 {
     const struct mu__pod *pod = pods[i];
     const char *host = rule->host ? pod->host_ip : pod->pod_ip;
@@ -257,11 +259,11 @@ int mu__pods_add(const struct mu__pod **pods, size_t *count,
     if (*count == 0)
         return mu_error_set(ret_error, -MU_EUNAVAILABLE, "%s: there is none yet",
                             rule->source);
-    rv = leave_out(pods, count, rule, ret_error);
+    rv = drop_ended_pods(pods, count, rule, ret_error);
     if (rv == 0)
-        rv = order(pods, *count, rule, ret_error);
+        rv = order_pods(pods, *count, rule, ret_error);
     for (size_t i = 0; rv == 0 && i < *count; i++)
-        rv = add_pod(pods, i, first + i, rule, ret_error, resolution);
+        rv = add_pod_task(pods, i, first + i, rule, ret_error, resolution);
     if (rv == 0)
         *ret_first = first;
     return rv;

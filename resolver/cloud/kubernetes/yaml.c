@@ -24,13 +24,14 @@ struct yaml_reader {
     unsigned events;
 };
 
-static int bad(struct yaml_reader *r, const yaml_mark_t *at, int code, const char *words)
+static int refuse_yaml(struct yaml_reader *r, const yaml_mark_t *at, int code,
+                       const char *words)
 {
     return mu_error_set(r->error, code, "%s: line %zu, column %zu: %s", r->source,
                         at->line + 1, at->column + 1, words);
 }
 
-static int no_memory(struct yaml_reader *r)
+static int yaml_no_memory(struct yaml_reader *r)
 {
     return mu_error_set(r->error, -MU_ENOMEM, "%s: out of memory", r->source);
 }
@@ -60,7 +61,7 @@ static int make_plain(struct yaml_reader *r, const yaml_event_t *event, cJSON **
         *ret_item = cJSON_CreateFalse();
     else
         *ret_item = cJSON_CreateString(text);
-    return *ret_item == NULL ? no_memory(r) : 0;
+    return *ret_item == NULL ? yaml_no_memory(r) : 0;
 }
 
 /* Whether a tag changes nothing: it is absent, or that of the node's own type. */
@@ -74,18 +75,18 @@ static int check_scalar(struct yaml_reader *r, const yaml_event_t *event)
     const yaml_char_t *tag = event->data.scalar.tag;
 
     if (!tag_is(tag, "!") && !tag_is(tag, YAML_STR_TAG))
-        return bad(r, &event->start_mark, -MU_EINVALID,
-                   "expected no tag but !!str, !!map or !!seq");
+        return refuse_yaml(r, &event->start_mark, -MU_EINVALID,
+                           "expected no tag but !!str, !!map or !!seq");
     if (memchr(event->data.scalar.value, '\0', event->data.scalar.length) != NULL)
-        return bad(r, &event->start_mark, -MU_EINVALID,
-                   "expected no zero byte in a text");
+        return refuse_yaml(r, &event->start_mark, -MU_EINVALID,
+                           "expected no zero byte in a text");
     return 0;
 }
 
 /* ---- The tree ---- */
 
 /* Add an item to the innermost open container. Takes it, whatever is returned. */
-static int add_item(struct yaml_reader *r, cJSON *item)
+static int add_yaml_item(struct yaml_reader *r, cJSON *item)
 {
     cJSON *container;
     cJSON_bool added;
@@ -105,7 +106,7 @@ static int add_item(struct yaml_reader *r, cJSON *item)
     if (added)
         return 0;
     cJSON_Delete(item);
-    return no_memory(r);
+    return yaml_no_memory(r);
 }
 
 /* Whether the next event is a key. */
@@ -115,7 +116,7 @@ static bool expects_key(const struct yaml_reader *r)
            r->open[r->depth - 1].key == NULL;
 }
 
-static int on_scalar(struct yaml_reader *r, const yaml_event_t *event)
+static int on_yaml_scalar(struct yaml_reader *r, const yaml_event_t *event)
 {
     const char *text = (const char *)event->data.scalar.value;
     cJSON *item = NULL;
@@ -128,7 +129,7 @@ static int on_scalar(struct yaml_reader *r, const yaml_event_t *event)
 
         r->open[r->depth - 1].key = cJSON_malloc(size);
         if (r->open[r->depth - 1].key == NULL)
-            return no_memory(r);
+            return yaml_no_memory(r);
         memcpy(r->open[r->depth - 1].key, text, size);
         return 0;
     }
@@ -136,8 +137,8 @@ static int on_scalar(struct yaml_reader *r, const yaml_event_t *event)
         event->data.scalar.tag == NULL)
         rv = make_plain(r, event, &item);
     else
-        rv = (item = cJSON_CreateString(text)) == NULL ? no_memory(r) : 0;
-    return rv == 0 ? add_item(r, item) : rv;
+        rv = (item = cJSON_CreateString(text)) == NULL ? yaml_no_memory(r) : 0;
+    return rv == 0 ? add_yaml_item(r, item) : rv;
 }
 
 static int open_container(struct yaml_reader *r, const yaml_event_t *event,
@@ -146,8 +147,8 @@ static int open_container(struct yaml_reader *r, const yaml_event_t *event,
     int rv;
 
     if (container == NULL)
-        return no_memory(r);
-    rv = add_item(r, container);
+        return yaml_no_memory(r);
+    rv = add_yaml_item(r, container);
     if (rv != 0)
         return rv;
     r->open[r->depth].container = container;
@@ -157,24 +158,25 @@ static int open_container(struct yaml_reader *r, const yaml_event_t *event,
     return 0;
 }
 
-static int on_start(struct yaml_reader *r, const yaml_event_t *event)
+static int on_yaml_start(struct yaml_reader *r, const yaml_event_t *event)
 {
     bool mapping = event->type == YAML_MAPPING_START_EVENT;
     const yaml_char_t *tag = mapping ? event->data.mapping_start.tag
                                      : event->data.sequence_start.tag;
 
     if (expects_key(r))
-        return bad(r, &event->start_mark, -MU_EINVALID, "expected a text as a key");
+        return refuse_yaml(r, &event->start_mark, -MU_EINVALID,
+                           "expected a text as a key");
     if (!tag_is(tag, mapping ? YAML_MAP_TAG : YAML_SEQ_TAG))
-        return bad(r, &event->start_mark, -MU_EINVALID,
-                   "expected no tag but !!str, !!map or !!seq");
+        return refuse_yaml(r, &event->start_mark, -MU_EINVALID,
+                           "expected no tag but !!str, !!map or !!seq");
     if (r->depth == MU__YAML_DEPTH_MAX)
-        return bad(r, &event->start_mark, -MU_EEXHAUSTED,
-                   "expected fewer mappings and sequences inside each other");
+        return refuse_yaml(r, &event->start_mark, -MU_EEXHAUSTED,
+                           "expected fewer mappings and sequences inside each other");
     return open_container(r, event, mapping ? cJSON_CreateObject() : cJSON_CreateArray());
 }
 
-static int on_end(struct yaml_reader *r, const yaml_event_t *event)
+static int on_yaml_end(struct yaml_reader *r, const yaml_event_t *event)
 {
     char where[MU__QUOTE_BYTES * 2];
     yaml_mark_t start;
@@ -189,20 +191,21 @@ static int on_end(struct yaml_reader *r, const yaml_event_t *event)
     return mu__json_check_keys(r->open[r->depth].container, where, r->error);
 }
 
-static int on_document(struct yaml_reader *r, const yaml_event_t *event)
+static int on_yaml_document(struct yaml_reader *r, const yaml_event_t *event)
 {
     if (r->documents++ == 0)
         return 0;
-    return bad(r, &event->start_mark, -MU_EINVALID, "expected one document, got another");
+    return refuse_yaml(r, &event->start_mark, -MU_EINVALID,
+                       "expected one document, got another");
 }
 
-static int on_alias(struct yaml_reader *r, const yaml_event_t *event)
+static int on_yaml_alias(struct yaml_reader *r, const yaml_event_t *event)
 {
-    return bad(r, &event->start_mark, -MU_EINVALID,
-               "expected no alias (*name); write the thing out");
+    return refuse_yaml(r, &event->start_mark, -MU_EINVALID,
+                       "expected no alias (*name); write the thing out");
 }
 
-static int on_nothing(struct yaml_reader *r, const yaml_event_t *event)
+static int on_yaml_nothing(struct yaml_reader *r, const yaml_event_t *event)
 {
     (void)r;
     (void)event;
@@ -212,17 +215,17 @@ static int on_nothing(struct yaml_reader *r, const yaml_event_t *event)
 /* ---- Events ---- */
 
 static int (*const handlers[])(struct yaml_reader *r, const yaml_event_t *event) = {
-    [YAML_NO_EVENT] = on_nothing,
-    [YAML_STREAM_START_EVENT] = on_nothing,
-    [YAML_STREAM_END_EVENT] = on_nothing,
-    [YAML_DOCUMENT_START_EVENT] = on_document,
-    [YAML_DOCUMENT_END_EVENT] = on_nothing,
-    [YAML_ALIAS_EVENT] = on_alias,
-    [YAML_SCALAR_EVENT] = on_scalar,
-    [YAML_SEQUENCE_START_EVENT] = on_start,
-    [YAML_SEQUENCE_END_EVENT] = on_end,
-    [YAML_MAPPING_START_EVENT] = on_start,
-    [YAML_MAPPING_END_EVENT] = on_end,
+    [YAML_NO_EVENT] = on_yaml_nothing,
+    [YAML_STREAM_START_EVENT] = on_yaml_nothing,
+    [YAML_STREAM_END_EVENT] = on_yaml_nothing,
+    [YAML_DOCUMENT_START_EVENT] = on_yaml_document,
+    [YAML_DOCUMENT_END_EVENT] = on_yaml_nothing,
+    [YAML_ALIAS_EVENT] = on_yaml_alias,
+    [YAML_SCALAR_EVENT] = on_yaml_scalar,
+    [YAML_SEQUENCE_START_EVENT] = on_yaml_start,
+    [YAML_SEQUENCE_END_EVENT] = on_yaml_end,
+    [YAML_MAPPING_START_EVENT] = on_yaml_start,
+    [YAML_MAPPING_END_EVENT] = on_yaml_end,
 };
 
 /* The error of libyaml's parser. */
@@ -231,7 +234,7 @@ static int parser_error(struct yaml_reader *r, const yaml_parser_t *parser)
     char words[160];
 
     if (parser->error == YAML_MEMORY_ERROR)
-        return no_memory(r);
+        return yaml_no_memory(r);
     if (parser->error == YAML_READER_ERROR)
         return mu_error_set(r->error, -MU_EINVALID, "%s: byte %zu: expected UTF-8 (%s)",
                             r->source, parser->problem_offset,
@@ -240,7 +243,7 @@ static int parser_error(struct yaml_reader *r, const yaml_parser_t *parser)
                    parser->context == NULL ? "" : parser->context,
                    parser->context == NULL ? "" : ", ",
                    parser->problem == NULL ? "" : parser->problem);
-    return bad(r, &parser->problem_mark, -MU_EINVALID, words);
+    return refuse_yaml(r, &parser->problem_mark, -MU_EINVALID, words);
 }
 
 static int read_events(struct yaml_reader *r, yaml_parser_t *parser)
@@ -254,8 +257,8 @@ static int read_events(struct yaml_reader *r, yaml_parser_t *parser)
             return parser_error(r, parser);
         type = event.type;
         if (++r->events > MU__YAML_EVENTS_MAX)
-            rv = bad(r, &event.start_mark, -MU_EEXHAUSTED,
-                     "expected fewer scalars, mappings and sequences");
+            rv = refuse_yaml(r, &event.start_mark, -MU_EEXHAUSTED,
+                             "expected fewer scalars, mappings and sequences");
         else
             rv = handlers[type](r, &event);
         yaml_event_delete(&event);
@@ -277,14 +280,14 @@ int mu__yaml_parse(const char *text, size_t size, const char *source, mu_error *
                             "%s: the text has %zu bytes; expected at most %d", source,
                             size, (int)MU__YAML_BYTES_MAX);
     if (!yaml_parser_initialize(&parser))
-        return no_memory(&r);
+        return yaml_no_memory(&r);
     yaml_parser_set_encoding(&parser, YAML_UTF8_ENCODING);
     yaml_parser_set_input_string(&parser, (const unsigned char *)text, size);
     rv = read_events(&r, &parser);
     yaml_parser_delete(&parser);
     if (rv == 0 && r.root == NULL) {
         r.root = cJSON_CreateNull();
-        rv = r.root == NULL ? no_memory(&r) : 0;
+        rv = r.root == NULL ? yaml_no_memory(&r) : 0;
     }
     if (rv != 0) {
         while (r.depth > 0)

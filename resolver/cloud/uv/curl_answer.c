@@ -60,7 +60,7 @@ static bool is_large_head(const struct mu__curl_job *job, CURLcode result)
 }
 
 /* CURLE_UNSUPPORTED_PROTOCOL may be about the URL or about an answer. */
-static int code_of(const struct mu__curl_job *job, CURLcode result)
+static int get_curl_code(const struct mu__curl_job *job, CURLcode result)
 {
     long sent = 0;
 
@@ -212,7 +212,7 @@ void mu__curl_take_answer(struct mu__curl_job *job, CURLcode result)
 {
     struct mu__http_request *request = job->request;
 
-    request->code = job->refused != 0 ? job->refused : code_of(job, result);
+    request->code = job->refused != 0 ? job->refused : get_curl_code(job, result);
     take_head(job);
     if (request->code == 0) {
         request->answer = job->answer;

@@ -36,8 +36,8 @@ static int set_body(struct mu__curl_job *job, const struct mu__http_request *req
     return rv == CURLE_OK ? 0 : -MU_ENOMEM;
 }
 
-static long limit_of(const struct mu__curl_job *job,
-                     const struct mu__http_request *request)
+static long get_curl_timeout_ms(const struct mu__curl_job *job,
+                                const struct mu__http_request *request)
 {
     if (job->request == NULL && request->timeout_ms > TIMER_MS_MAX)
         return TIMER_MS_MAX;
@@ -47,7 +47,7 @@ static long limit_of(const struct mu__curl_job *job,
 /* Options for which libcurl allocates nothing: they do not fail. */
 static void set_plain(struct mu__curl_job *job, const struct mu__http_request *request)
 {
-    long timeout_ms = limit_of(job, request);
+    long timeout_ms = get_curl_timeout_ms(job, request);
 
     (void)curl_easy_setopt(job->easy, CURLOPT_PRIVATE, job);
     (void)curl_easy_setopt(job->easy, CURLOPT_ERRORBUFFER, job->words);

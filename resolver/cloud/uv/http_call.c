@@ -4,7 +4,7 @@
 enum { TICK_MS = 50 };  /* how often it is looked whether the request is still wanted */
 
 /* Until the transfer has ended, or is not wanted any more. */
-static CURLcode transfer(CURLM *multi, const atomic_bool *cancelled)
+static CURLcode wait_for_transfer(CURLM *multi, const atomic_bool *cancelled)
 {
     int running = 1;
     int left;
@@ -29,7 +29,7 @@ void mu__curl_perform(struct mu__http_request *request, const atomic_bool *cance
         curl_multi_add_handle(multi, job.easy) != CURLM_OK) {
         mu__curl_set_words(request, -MU_ENOMEM, "out of memory");
     } else {
-        mu__curl_take_answer(&job, transfer(multi, cancelled));
+        mu__curl_take_answer(&job, wait_for_transfer(multi, cancelled));
         (void)curl_multi_remove_handle(multi, job.easy);
     }
     curl_easy_cleanup(job.easy);

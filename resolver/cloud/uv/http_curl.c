@@ -1,9 +1,9 @@
 /* libcurl in the loop.
  *
  * libcurl says which sockets it waits for (on_socket) and for how long (on_timeout); the
- * loop's handles call drive(), which lets libcurl work and then takes the transfers that
- * have ended. Requests are finished and their handles freed there, outside of libcurl's
- * callbacks.
+ * loop's handles call run_curl(), which lets libcurl work and then takes the transfers
+ * that have ended. Requests are finished and their handles freed there, outside of
+ * libcurl's callbacks.
  *
  * Memory. A request's HTTP_DONE message is made when it begins, so that its end cannot
  * fail. Where there is no memory even for that, the request waits in
@@ -58,7 +58,7 @@ struct mu__http_client {
     void *closed_arg;
 };
 
-static struct mu__http_client *from_door(struct mu__http *door)
+static struct mu__http_client *from_http_door(struct mu__http *door)
 {
     return (struct mu__http_client *)door;
 }
@@ -103,8 +103,8 @@ static void job_put_in(struct mu__http_client *http, struct mu__curl_job *job)
     http->jobs_count++;
 }
 
-static void post(struct mu__http_client *http, struct mu__http_request *request,
-                 struct mu__msg *done)
+static void post_http_done(struct mu__http_client *http, struct mu__http_request *request,
+                           struct mu__msg *done)
 {
     done->to = request->owner;
     *(void **)(void *)done->body = request;
@@ -121,7 +121,7 @@ static void job_finish(struct mu__http_client *http, struct mu__curl_job *job,
     if (request != NULL) {
         request->own = NULL;
         mu__curl_take_answer(job, result);
-        post(http, request, job->done);
+        post_http_done(http, request, job->done);
         job->done = NULL;
     }
     job_free(job);
@@ -129,10 +129,10 @@ static void job_finish(struct mu__http_client *http, struct mu__curl_job *job,
 
 /* ---- libcurl's sockets and its timer ---- */
 
-static void end_if_all_ended(struct mu__http_client *http);
+static void end_closed_client(struct mu__http_client *http);
 
 /* A pool's multi handle is unusable: none of its transfers can go on. */
-static void give_up(struct mu__curl_pool *pool)
+static void give_up_pool(struct mu__curl_pool *pool)
 {
     struct mu__http_client *http = pool->http;
     struct mu__curl_job *next;
@@ -169,7 +169,7 @@ static void note_origin(const struct mu__curl_job *job, CURLcode result)
         origin_of(job->request->url, job->pool->origin);
 }
 
-static void take_finished(struct mu__curl_pool *pool)
+static void take_finished_transfers(struct mu__curl_pool *pool)
 {
     CURLMsg *news;
     int left;
@@ -189,15 +189,15 @@ static void take_finished(struct mu__curl_pool *pool)
     }
 }
 
-static void drive(struct mu__curl_pool *pool, curl_socket_t socket, int events)
+static void run_curl(struct mu__curl_pool *pool, curl_socket_t socket, int events)
 {
     int running;
 
     if (curl_multi_socket_action(pool->multi, socket, events, &running) != CURLM_OK)
-        give_up(pool);
+        give_up_pool(pool);
     else
-        take_finished(pool);
-    end_if_all_ended(pool->http);
+        take_finished_transfers(pool);
+    end_closed_client(pool->http);
 }
 
 /* A socket with an error is reported as readable: libcurl then reads the reason, and
@@ -212,15 +212,15 @@ static void on_poll(uv_poll_t *poll, int status, int events)
         flags |= CURL_CSELECT_IN;
     if (events & UV_WRITABLE)
         flags |= CURL_CSELECT_OUT;
-    drive(watch->pool, watch->socket, flags);   /* the watch may be closing then */
+    run_curl(watch->pool, watch->socket, flags);   /* the watch may be closing then */
 }
 
-static void on_timer(uv_timer_t *timer)
+static void on_curl_timer(uv_timer_t *timer)
 {
-    drive(timer->data, CURL_SOCKET_TIMEOUT, 0);
+    run_curl(timer->data, CURL_SOCKET_TIMEOUT, 0);
 }
 
-static int on_timeout(CURLM *multi, long timeout_ms, void *owner)
+static int on_curl_timeout(CURLM *multi, long timeout_ms, void *owner)
 {
     struct mu__curl_pool *pool = owner;
 
@@ -228,7 +228,7 @@ static int on_timeout(CURLM *multi, long timeout_ms, void *owner)
     if (timeout_ms < 0)
         (void)uv_timer_stop(&pool->timer);
     else
-        (void)uv_timer_start(&pool->timer, on_timer, (uint64_t)timeout_ms, 0);
+        (void)uv_timer_start(&pool->timer, on_curl_timer, (uint64_t)timeout_ms, 0);
     return 0;
 }
 
@@ -239,7 +239,7 @@ static void on_watch_closed(uv_handle_t *handle)
 
     free(watch);
     http->handles--;
-    end_if_all_ended(http);
+    end_closed_client(http);
 }
 
 static struct watch *watch_new(struct mu__curl_pool *pool, curl_socket_t socket)
@@ -293,7 +293,7 @@ static int on_socket(CURL *easy, curl_socket_t socket, int what, void *owner,
 
 /* ---- Beginning ---- */
 
-static int out_of_memory(mu_error *ret_error)
+static int http_out_of_memory(mu_error *ret_error)
 {
     return mu_error_set(ret_error, -MU_ENOMEM, "out of memory");
 }
@@ -304,10 +304,10 @@ static int need_multi(struct mu__curl_pool *pool, mu_error *ret_error)
         return 0;
     pool->multi = curl_multi_init();
     if (pool->multi == NULL)
-        return out_of_memory(ret_error);
+        return http_out_of_memory(ret_error);
     (void)curl_multi_setopt(pool->multi, CURLMOPT_SOCKETFUNCTION, on_socket);
     (void)curl_multi_setopt(pool->multi, CURLMOPT_SOCKETDATA, pool);
-    (void)curl_multi_setopt(pool->multi, CURLMOPT_TIMERFUNCTION, on_timeout);
+    (void)curl_multi_setopt(pool->multi, CURLMOPT_TIMERFUNCTION, on_curl_timeout);
     (void)curl_multi_setopt(pool->multi, CURLMOPT_TIMERDATA, pool);
     (void)curl_multi_setopt(pool->multi, CURLMOPT_MAXCONNECTS,
                             pool == &pool->http->pools[1] ? 1L
@@ -344,9 +344,10 @@ static int set_version(struct mu__curl_job *job, const struct mu__http_request *
 }
 
 /* `http_request`: the request when its answer is waited for, else NULL. */
-static int begin(struct mu__http_client *http, const struct mu__http_request *request,
-                 struct mu__http_request *http_request, struct mu__curl_job **ret_job,
-                 mu_error *ret_error)
+static int begin_curl_transfer(struct mu__http_client *http,
+                               const struct mu__http_request *request,
+                               struct mu__http_request *http_request,
+                               struct mu__curl_job **ret_job, mu_error *ret_error)
 {
     struct mu__curl_pool *pool = &http->pools[request->http2];
     int rv = need_multi(pool, ret_error);
@@ -356,7 +357,7 @@ static int begin(struct mu__http_client *http, const struct mu__http_request *re
         return rv;
     job = calloc(1, sizeof *job);
     if (job == NULL)
-        return out_of_memory(ret_error);
+        return http_out_of_memory(ret_error);
     job->pool = pool;
     job->request = http_request;
     job->done = mu__msg_heap(http->config.done_kind, sizeof(void *));
@@ -371,7 +372,7 @@ static int begin(struct mu__http_client *http, const struct mu__http_request *re
         rv = -MU_ENOMEM;
     if (rv != 0) {
         job_free(job);
-        return out_of_memory(ret_error);
+        return http_out_of_memory(ret_error);
     }
     job_put_in(http, job);
     *ret_job = job;
@@ -382,23 +383,25 @@ static int begin(struct mu__http_client *http, const struct mu__http_request *re
 
 static void on_memory(uv_timer_t *timer);
 
-static void starve(struct mu__http_client *http, struct mu__http_request *request)
+static void defer_failed_allocation(struct mu__http_client *http,
+                                    struct mu__http_request *request)
 {
     request->own = http->failed_allocations;
     http->failed_allocations = request;
     (void)uv_timer_start(&http->memory, on_memory, MEMORY_RETRY_MS, 0);
 }
 
-static void refuse(struct mu__http_client *http, struct mu__http_request *request,
-                   int code, const char *words)
+static void refuse_http_request(struct mu__http_client *http,
+                                struct mu__http_request *request, int code,
+                                const char *words)
 {
     struct mu__msg *done = mu__msg_heap(http->config.done_kind, sizeof(void *));
 
     mu__curl_set_words(request, code, words);
     if (done == NULL)
-        starve(http, request);
+        defer_failed_allocation(http, request);
     else
-        post(http, request, done);
+        post_http_done(http, request, done);
 }
 
 static void on_memory(uv_timer_t *timer)
@@ -411,7 +414,7 @@ static void on_memory(uv_timer_t *timer)
         struct mu__http_request *next = request->own;
 
         request->own = NULL;
-        refuse(http, request, -MU_ENOMEM, "out of memory");
+        refuse_http_request(http, request, -MU_ENOMEM, "out of memory");
         request = next;
     }
 }
@@ -434,7 +437,7 @@ static bool out_of_memory_take_out(struct mu__http_client *http,
 
 static void op_send(struct mu__http *door, struct mu__http_request *request)
 {
-    struct mu__http_client *http = from_door(door);
+    struct mu__http_client *http = from_http_door(door);
     mu_error error;
     struct mu__curl_job *job;
     int rv;
@@ -449,17 +452,17 @@ static void op_send(struct mu__http *door, struct mu__http_request *request)
     request->header[0] = '\0';
     request->retry_after_ms = 0;
     rv = http->jobs_count < MU__HTTP_REQUESTS_MAX
-             ? begin(http, request, request, &job, &error)
+             ? begin_curl_transfer(http, request, request, &job, &error)
              : mu_error_set(&error, -MU_EEXHAUSTED, "too many requests are under way");
     if (rv == 0)
         request->own = job;
     else
-        refuse(http, request, rv, error.message);
+        refuse_http_request(http, request, rv, error.message);
 }
 
 static void op_cancel(struct mu__http *door, struct mu__http_request *request)
 {
-    struct mu__http_client *http = from_door(door);
+    struct mu__http_client *http = from_http_door(door);
     struct mu__curl_job *job;
 
     if (out_of_memory_take_out(http, request) || request->own == NULL)
@@ -473,12 +476,12 @@ static void op_cancel(struct mu__http *door, struct mu__http_request *request)
 
 static void op_notify(struct mu__http *door, const struct mu__http_request *request)
 {
-    struct mu__http_client *http = from_door(door);
+    struct mu__http_client *http = from_http_door(door);
     struct mu__curl_job *job;
 
     assert(!http->closing);
     if (http->jobs_count < MU__HTTP_REQUESTS_MAX)
-        (void)begin(http, request, NULL, &job, NULL);
+        (void)begin_curl_transfer(http, request, NULL, &job, NULL);
 }
 
 static const struct mu__http_ops ops = {
@@ -515,20 +518,20 @@ struct mu__http *mu__curl_door(struct mu__http_client *http)
     return &http->door;
 }
 
-static void handle_closed(struct mu__http_client *http)
+static void drop_http_handle(struct mu__http_client *http)
 {
     http->handles--;
-    end_if_all_ended(http);
+    end_closed_client(http);
 }
 
-static void on_timer_closed(uv_handle_t *handle)
+static void on_curl_timer_closed(uv_handle_t *handle)
 {
-    handle_closed(((struct mu__curl_pool *)handle->data)->http);
+    drop_http_handle(((struct mu__curl_pool *)handle->data)->http);
 }
 
 static void on_memory_closed(uv_handle_t *handle)
 {
-    handle_closed(handle->data);
+    drop_http_handle(handle->data);
 }
 
 static void close_handles(struct mu__http_client *http)
@@ -537,14 +540,14 @@ static void close_handles(struct mu__http_client *http)
         if (http->pools[i].multi != NULL)
             (void)curl_multi_cleanup(http->pools[i].multi);
         http->pools[i].multi = NULL;
-        uv_close((uv_handle_t *)&http->pools[i].timer, on_timer_closed);
+        uv_close((uv_handle_t *)&http->pools[i].timer, on_curl_timer_closed);
     }
     uv_close((uv_handle_t *)&http->memory, on_memory_closed);
 }
 
 /* After the last job has ended the handles are closed, and after the last handle the
  * client. */
-static void end_if_all_ended(struct mu__http_client *http)
+static void end_closed_client(struct mu__http_client *http)
 {
     if (!http->closing || http->jobs != NULL)
         return;
@@ -583,5 +586,5 @@ void mu__curl_close(struct mu__http_client *http, void (*closed)(void *arg), voi
         job_take_out(http, job);
         job_free(job);
     }
-    end_if_all_ended(http);
+    end_closed_client(http);
 }

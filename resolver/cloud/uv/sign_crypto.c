@@ -10,7 +10,7 @@
 #include <string.h>
 
 /* Without this callback OpenSSL asks for a passphrase on the terminal. */
-static int no_passphrase(char *out, int size, int writes, void *user)
+static int refuse_key_passphrase(char *out, int size, int writes, void *user)
 {
     (void)out;
     (void)size;
@@ -46,7 +46,7 @@ static int read_key(const char *key, mu_error *ret_error, EVP_PKEY **ret_key)
     text = BIO_new_mem_buf(key, (int)length);
     if (text == NULL)
         return mu_error_set(ret_error, -MU_ENOMEM, "out of memory");
-    read = PEM_read_bio_PrivateKey(text, NULL, no_passphrase, NULL);
+    read = PEM_read_bio_PrivateKey(text, NULL, refuse_key_passphrase, NULL);
     (void)BIO_free(text);
     if (read == NULL)
         return bad_key(key, ret_error);
@@ -59,8 +59,8 @@ static int read_key(const char *key, mu_error *ret_error, EVP_PKEY **ret_key)
     return 0;
 }
 
-static bool sign(EVP_MD_CTX *context, EVP_PKEY *key, const void *data, size_t size,
-                 unsigned char **ret_signature, size_t *ret_size)
+static bool sign_rsa(EVP_MD_CTX *context, EVP_PKEY *key, const void *data, size_t size,
+                     unsigned char **ret_signature, size_t *ret_size)
 {
     unsigned char *signature;
     size_t room = 0;
@@ -90,7 +90,8 @@ int mu__crypto_sign_rs256(const char *key, const void *data, size_t size,
 
     if (rv == 0) {
         context = EVP_MD_CTX_new();
-        if (context == NULL || !sign(context, read, data, size, ret_signature, ret_size))
+        if (context == NULL ||
+            !sign_rsa(context, read, data, size, ret_signature, ret_size))
             rv = mu_error_set(ret_error, -MU_EINTERNAL,
                               "the RSA key cannot sign: it is too small, or memory is "
                               "short");

@@ -21,13 +21,14 @@ struct address_look_up {
     struct mu__dns_records records; /* what was found */
 };
 
-static int fails(struct address_look_up *look_up, int code, const char *words)
+static int fail_address_look_up(struct address_look_up *look_up, int code,
+                                const char *words)
 {
     return mu_error_set(&look_up->work->answer.error, code, "%.260s: %s", look_up->name,
                         words);
 }
 
-static int out_of_memory(struct address_look_up *look_up)
+static int addresses_out_of_memory(struct address_look_up *look_up)
 {
     return mu__work_fail(look_up->work, -MU_ENOMEM, "out of memory");
 }
@@ -50,7 +51,7 @@ static int add_found(struct address_look_up *look_up, const struct addrinfo *fou
                 &look_up->records, MU__DNS_AAAA,
                 (const uint8_t *)&((const struct sockaddr_in6 *)address)->sin6_addr);
     }
-    return rv == 0 ? 0 : out_of_memory(look_up);
+    return rv == 0 ? 0 : addresses_out_of_memory(look_up);
 }
 
 static int get_addresses(const char *name, int flags, struct addrinfo **ret_found)
@@ -108,7 +109,7 @@ static int request_system(struct address_look_up *look_up)
     int rv = get_addresses_of_name(look_up->name, &found);
 
     if (rv != 0)
-        return fails(look_up, mu__look_up_code(rv), gai_strerror(rv));
+        return fail_address_look_up(look_up, mu__look_up_code(rv), gai_strerror(rv));
     rv = add_found(look_up, found);
     freeaddrinfo(found);
     return rv;
@@ -123,7 +124,7 @@ static int write_records(struct address_look_up *look_up)
     char *text = mu__dns_records_text(&look_up->records, &size);
 
     if (text == NULL)
-        return out_of_memory(look_up);
+        return addresses_out_of_memory(look_up);
     if (size > bytes_max) {
         free(text);
         return mu_error_set(&look_up->work->answer.error, -MU_EEXHAUSTED,
@@ -144,7 +145,8 @@ int mu__work_names(struct mu__request_work *work)
         return mu__work_fail(work, -MU_EINVALID,
                              "expected a name to look up, got none");
     if (strlen(look_up.name) > NAME_BYTES_MAX)
-        return fails(&look_up, -MU_EINVALID, "expected a name of at most 255 bytes");
+        return fail_address_look_up(&look_up, -MU_EINVALID,
+                                    "expected a name of at most 255 bytes");
     rv = request_system(&look_up);
     if (rv == 0)
         rv = write_records(&look_up);

@@ -15,7 +15,7 @@ static int no_library(const char *words, mu_error *ret_error)
                         MU__CLOUD_LIBRARY, words);
 }
 
-static int load(mu_error *ret_error, const struct mu__cloud **ret_cloud)
+static int load_cloud_library(mu_error *ret_error, const struct mu__cloud **ret_cloud)
 {
     void *library = dlopen(MU__CLOUD_LIBRARY, RTLD_NOW | RTLD_LOCAL);
     void *symbol = library == NULL ? NULL : dlsym(library, MU__CLOUD_OPEN);
@@ -38,7 +38,7 @@ int mu__cloud_load(mu_error *ret_error, const struct mu__cloud **ret_cloud)
 
     (void)pthread_mutex_lock(&lock);
     if (loaded == NULL) {
-        rv = load(ret_error, &loaded);
+        rv = load_cloud_library(ret_error, &loaded);
         if (rv == 0)
             mu__cloud_set(loaded);
     }

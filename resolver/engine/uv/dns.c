@@ -47,7 +47,7 @@ struct dns_look_up {
     struct mu__dns_records records;
 };
 
-static int fail(const struct dns_look_up *look_up, int code, const char *words)
+static int fail_dns(const struct dns_look_up *look_up, int code, const char *words)
 {
     return mu_error_set(&look_up->work->answer.error, code, "%.256s: %s",
                         look_up->work->request.name, words);
@@ -55,8 +55,8 @@ static int fail(const struct dns_look_up *look_up, int code, const char *words)
 
 /* ---- Answers ---- */
 
-static int read_addresses(const struct hostent *host, int type,
-                          struct mu__dns_records *records)
+static int read_dns_addresses(const struct hostent *host, int type,
+                              struct mu__dns_records *records)
 {
     int rv = 0;
 
@@ -77,8 +77,8 @@ static int read_services(const struct ares_srv_reply *service,
 }
 
 /* Returns a status of c-ares. */
-static int read_records(int type, const unsigned char *bytes, int size,
-                        struct mu__dns_records *records)
+static int read_dns_records(int type, const unsigned char *bytes, int size,
+                            struct mu__dns_records *records)
 {
     struct ares_srv_reply *services = NULL;
     struct hostent *host = NULL;
@@ -93,7 +93,7 @@ static int read_records(int type, const unsigned char *bytes, int size,
         status = ares_parse_aaaa_reply(bytes, size, &host, NULL, NULL);
     if (status == ARES_SUCCESS)
         rv = type == MU__DNS_SRV ? read_services(services, records)
-                                 : read_addresses(host, type, records);
+                                 : read_dns_addresses(host, type, records);
     if (services != NULL)
         ares_free_data(services);
     if (host != NULL)
@@ -108,7 +108,8 @@ static bool is_response(const unsigned char *bytes, int size)
     return bytes == NULL || (size > 2 && (bytes[2] & 0x80) != 0);
 }
 
-static void on_answer(void *arg, int status, int timeouts, unsigned char *bytes, int size)
+static void on_dns_answer(void *arg, int status, int timeouts, unsigned char *bytes,
+                          int size)
 {
     struct dns_query *query = arg;
     struct dns_look_up *look_up = query->look_up;
@@ -119,7 +120,7 @@ static void on_answer(void *arg, int status, int timeouts, unsigned char *bytes,
     if (!is_response(bytes, size))
         status = ARES_EBADRESP;
     if (status == ARES_SUCCESS)
-        status = read_records(query->type, bytes, size, &look_up->records);
+        status = read_dns_records(query->type, bytes, size, &look_up->records);
     query->status = status;
     look_up->waiting--;
 }
@@ -172,7 +173,7 @@ static int fail_status(const struct dns_look_up *look_up, int status, const char
         }
     (void)snprintf(words, sizeof words, "%s%s%s", server, what == NULL ? ": " : what,
                    what == NULL ? ares_strerror(status) : "");
-    return fail(look_up, code, words);
+    return fail_dns(look_up, code, words);
 }
 
 /* RFC 2782: a single "." says that there decidedly is no such service. */
@@ -193,10 +194,10 @@ static int fail_not_found(const struct dns_look_up *look_up, bool exists,
                    : look_up->work->request.kind == MU__REQUEST_SERVICES
                        ? "no services (SRV) of it"
                        : "no addresses of it");
-    return fail(look_up, -MU_ENOTFOUND, words);
+    return fail_dns(look_up, -MU_ENOTFOUND, words);
 }
 
-static int give_records(struct dns_look_up *look_up)
+static int take_dns_text(struct dns_look_up *look_up)
 {
     size_t bytes_max = mu__request_bytes_max(&look_up->work->request);
     size_t size = 0;
@@ -213,12 +214,12 @@ static int give_records(struct dns_look_up *look_up)
     free(text);
     (void)snprintf(words, sizeof words, "expected at most %zu bytes of records, got %zu",
                    bytes_max, size);
-    return fail(look_up, -MU_EEXHAUSTED, words);
+    return fail_dns(look_up, -MU_EEXHAUSTED, words);
 }
 
 /* All queries have ended. If there are IPv4 addresses, the AAAA query may have failed:
  * some servers fail where there is none. */
-static int conclude(struct dns_look_up *look_up)
+static int conclude_dns_look_up(struct dns_look_up *look_up)
 {
     bool exists = false;
     char server[96];
@@ -233,10 +234,10 @@ static int conclude(struct dns_look_up *look_up)
             return fail_status(look_up, status, server);
     }
     return has_none(&look_up->records) ? fail_not_found(look_up, exists, server)
-                                       : give_records(look_up);
+                                       : take_dns_text(look_up);
 }
 
-static int fail_late(const struct dns_look_up *look_up)
+static int fail_dns_deadline(const struct dns_look_up *look_up)
 {
     const struct mu__request *request = &look_up->work->request;
     char words[160];
@@ -245,7 +246,7 @@ static int fail_late(const struct dns_look_up *look_up)
                    request->dns_server == NULL ? "" : " from DNS server ",
                    request->dns_server == NULL ? "" : request->dns_server,
                    mu__request_timeout_ms(request));
-    return fail(look_up, -MU_EDEADLINE, words);
+    return fail_dns(look_up, -MU_EDEADLINE, words);
 }
 
 /* ---- Servers ---- */
@@ -283,7 +284,7 @@ static int open_system(struct dns_look_up *look_up)
 }
 
 /* "53" up to 65535; 0 for what is no port. */
-static int read_port(const char *text)
+static int read_dns_port(const char *text)
 {
     int64_t port = mu__decimal(text, strlen(text), 65535);
 
@@ -291,14 +292,14 @@ static int read_port(const char *text)
 }
 
 /* "127.0.0.1", "127.0.0.1:5353", "::1" or "[::1]:5353". */
-static bool read_server(const char *text, struct ares_addr_port_node *ret_server)
+static bool read_dns_server(const char *text, struct ares_addr_port_node *ret_server)
 {
     const char *colon = strrchr(text, ':');
     bool has_brackets = text[0] == '[';
     bool has_port =
         colon != NULL && (has_brackets ? colon[-1] == ']' : strchr(text, ':') == colon);
     size_t size = has_port ? (size_t)(colon - text) : strlen(text);
-    int port = has_port ? read_port(colon + 1) : PORT;
+    int port = has_port ? read_dns_port(colon + 1) : PORT;
     char host[64] = "";
 
     if (has_brackets && size >= 2 && text[size - 1] == ']') {
@@ -324,7 +325,7 @@ static int open_server(struct dns_look_up *look_up, struct ares_addr_port_node *
 
 /* ---- The job ---- */
 
-static void start(struct dns_look_up *look_up)
+static void start_dns_queries(struct dns_look_up *look_up)
 {
     const struct mu__request *request = &look_up->work->request;
     bool is_service = request->kind == MU__REQUEST_SERVICES;
@@ -334,13 +335,13 @@ static void start(struct dns_look_up *look_up)
     look_up->waiting = look_up->queries_count;
     for (unsigned i = 0; i < look_up->queries_count; i++) {
         look_up->queries[i] = (struct dns_query){.look_up = look_up, .type = types[i]};
-        ares_search(look_up->ares, request->name, ns_c_in, types[i], on_answer,
+        ares_search(look_up->ares, request->name, ns_c_in, types[i], on_dns_answer,
                     &look_up->queries[i]);
     }
 }
 
 /* How long c-ares may wait for its sockets, ms. */
-static int tick_ms(const struct dns_look_up *look_up)
+static int get_dns_tick_ms(const struct dns_look_up *look_up)
 {
     struct timeval most = {.tv_usec = TICK_MS * 1000};
     struct timeval left;
@@ -349,7 +350,7 @@ static int tick_ms(const struct dns_look_up *look_up)
     return wait == NULL ? TICK_MS : (int)(wait->tv_sec * 1000 + wait->tv_usec / 1000 + 1);
 }
 
-static void process(struct dns_look_up *look_up)
+static void process_dns_sockets(struct dns_look_up *look_up)
 {
     ares_socket_t sockets[ARES_GETSOCK_MAXNUM];
     struct pollfd fds[ARES_GETSOCK_MAXNUM];
@@ -364,7 +365,7 @@ static void process(struct dns_look_up *look_up)
         if (events != 0)
             fds[count++] = (struct pollfd){.fd = sockets[i], .events = (short)events};
     }
-    (void)poll(fds, count, tick_ms(look_up));
+    (void)poll(fds, count, get_dns_tick_ms(look_up));
     for (nfds_t i = 0; i < count; i++)
         if (fds[i].revents != 0)
             ares_process_fd(look_up->ares,
@@ -375,26 +376,27 @@ static void process(struct dns_look_up *look_up)
     ares_process_fd(look_up->ares, ARES_SOCKET_BAD, ARES_SOCKET_BAD);   /* timeouts */
 }
 
-static int look_up_with(struct dns_look_up *look_up)
+static int wait_for_dns(struct dns_look_up *look_up)
 {
     struct mu__request_work *work = look_up->work;
     uint64_t begin_ms = uv_hrtime() / NS_PER_MS;
     uint64_t end_ms = begin_ms + mu__request_timeout_ms(&work->request);
 
-    start(look_up);
+    start_dns_queries(look_up);
     while (look_up->waiting > 0 && uv_hrtime() / NS_PER_MS < end_ms &&
            !atomic_load(&work->is_cancelled))
-        process(look_up);
-    return look_up->waiting > 0 ? fail_late(look_up) : conclude(look_up);
+        process_dns_sockets(look_up);
+    return look_up->waiting > 0 ? fail_dns_deadline(look_up)
+                                : conclude_dns_look_up(look_up);
 }
 
-static int check(const struct mu__request *request, struct ares_addr_port_node *server,
-                 mu_error *ret_error)
+static int check_dns_request(const struct mu__request *request,
+                             struct ares_addr_port_node *server, mu_error *ret_error)
 {
     if (request->name[0] == '\0')
         return mu_error_set(ret_error, -MU_EINVALID,
                             "expected a name to look up, got none");
-    if (request->dns_server != NULL && !read_server(request->dns_server, server))
+    if (request->dns_server != NULL && !read_dns_server(request->dns_server, server))
         return mu_error_set(ret_error, -MU_EINVALID,
                             "DNS server \"%.100s\": expected ADDRESS or ADDRESS:PORT, as "
                             "in \"127.0.0.1:53\"",
@@ -407,13 +409,13 @@ int mu__work_dns(struct mu__request_work *work)
     const struct mu__request *request = &work->request;
     struct dns_look_up look_up = {.work = work};
     struct ares_addr_port_node server;
-    int rv = check(request, &server, &work->answer.error);
+    int rv = check_dns_request(request, &server, &work->answer.error);
 
     if (rv != 0)
         return rv;
     if ((request->dns_server == NULL ? open_system(&look_up)
                                      : open_server(&look_up, &server)) == ARES_SUCCESS)
-        rv = look_up_with(&look_up);
+        rv = wait_for_dns(&look_up);
     else
         rv = mu_error_set(&work->answer.error, -MU_ENOMEM, "%.256s: out of memory",
                           request->name);

@@ -16,13 +16,13 @@ static int failed_with(struct mu__request_work *work, int number)
     return mu__work_fail(work, mu__errno_code(number), strerror(number));
 }
 
-static int too_large(struct mu__request_work *work)
+static int refuse_large_file(struct mu__request_work *work)
 {
     return mu_error_set(&work->answer.error, -MU_EEXHAUSTED, "more than %zu bytes",
                         mu__request_bytes_max(&work->request));
 }
 
-static int read_all(struct mu__request_work *work, int fd)
+static int read_whole_file(struct mu__request_work *work, int fd)
 {
     int rv = mu__work_reserve(work, 0);
 
@@ -38,7 +38,7 @@ static int read_all(struct mu__request_work *work, int fd)
             break;
         work->answer.size += (size_t)count;
         if (work->answer.size > mu__request_bytes_max(&work->request))
-            return too_large(work);
+            return refuse_large_file(work);
         if (work->room - work->answer.size - 1 == 0)
             rv = mu__work_reserve(work, 2 * work->room);
     }
@@ -55,7 +55,7 @@ int mu__work_file(struct mu__request_work *work)
 
     if (fd < 0)
         return failed_with(work, errno);
-    rv = read_all(work, fd);
+    rv = read_whole_file(work, fd);
     (void)close(fd);
     return rv;
 }
@@ -68,7 +68,7 @@ static int add_line(struct mu__request_work *work, const char *name)
     int rv;
 
     if (work->answer.size + length + 1 > mu__request_bytes_max(&work->request))
-        return too_large(work);
+        return refuse_large_file(work);
     rv = mu__work_reserve(work, work->answer.size + length + 1);
     if (rv != 0)
         return rv;
@@ -78,7 +78,7 @@ static int add_line(struct mu__request_work *work, const char *name)
     return 0;
 }
 
-static int add_names(struct mu__request_work *work, DIR *folder)
+static int add_folder_names(struct mu__request_work *work, DIR *folder)
 {
     const struct dirent *entry;
     int rv = mu__work_reserve(work, 0);
@@ -117,7 +117,7 @@ static char **lines_of(struct mu__request_work *work, size_t *ret_count)
 }
 
 /* A name with a newline in it becomes several lines, which are sorted like others. */
-static int sort(struct mu__request_work *work)
+static int sort_folder_lines(struct mu__request_work *work)
 {
     char *sorted = malloc(work->answer.size + 1);
     size_t count = 0;
@@ -150,9 +150,9 @@ int mu__work_folder(struct mu__request_work *work)
 
     if (folder == NULL)
         return failed_with(work, errno);
-    rv = add_names(work, folder);
+    rv = add_folder_names(work, folder);
     (void)closedir(folder);
-    return rv == 0 ? sort(work) : rv;
+    return rv == 0 ? sort_folder_lines(work) : rv;
 }
 
 /* ---- Writing ---- */

@@ -50,14 +50,14 @@ static struct mu__sources_uv *from_base(struct mu__sources *base)
     return (struct mu__sources_uv *)base;
 }
 
-static uint64_t now_ms(void)
+static uint64_t get_sources_now_ms(void)
 {
     return uv_hrtime() / NS_PER_MS;
 }
 
 /* ---- Answers ---- */
 
-static void fail(struct mu__exchange *exchange, int code, const char *words)
+static void fail_exchange(struct mu__exchange *exchange, int code, const char *words)
 {
     char requested[WORDS_BYTES];
 
@@ -68,10 +68,10 @@ static void fail(struct mu__exchange *exchange, int code, const char *words)
 }
 
 /* Takes `data`; NULL: out of memory. */
-static void give(struct mu__exchange *exchange, char *data, size_t size)
+static void give_answer(struct mu__exchange *exchange, char *data, size_t size)
 {
     if (data == NULL) {
-        fail(exchange, -MU_ENOMEM, "out of memory");
+        fail_exchange(exchange, -MU_ENOMEM, "out of memory");
         return;
     }
     exchange->answer.data = data;
@@ -79,9 +79,9 @@ static void give(struct mu__exchange *exchange, char *data, size_t size)
     mu__exchange_answered(exchange);
 }
 
-static void give_text(struct mu__exchange *exchange, const char *text)
+static void give_text_answer(struct mu__exchange *exchange, const char *text)
 {
-    give(exchange, strdup(text), strlen(text));
+    give_answer(exchange, strdup(text), strlen(text));
 }
 
 static void answer_variable(struct mu__exchange *exchange)
@@ -89,9 +89,9 @@ static void answer_variable(struct mu__exchange *exchange)
     const char *value = getenv(exchange->request.name);
 
     if (value == NULL || value[0] == '\0')
-        fail(exchange, -MU_ENOTFOUND, "not set");
+        fail_exchange(exchange, -MU_ENOTFOUND, "not set");
     else
-        give_text(exchange, value);
+        give_text_answer(exchange, value);
 }
 
 static void answer_host_name(struct mu__exchange *exchange)
@@ -101,9 +101,9 @@ static void answer_host_name(struct mu__exchange *exchange)
     int rv = uv_os_gethostname(name, &size);
 
     if (rv == 0)
-        give_text(exchange, name);
+        give_text_answer(exchange, name);
     else
-        fail(exchange, -MU_EUNAVAILABLE, uv_strerror(rv));
+        fail_exchange(exchange, -MU_EUNAVAILABLE, uv_strerror(rv));
 }
 
 static void answer_clock(struct mu__exchange *exchange)
@@ -111,7 +111,7 @@ static void answer_clock(struct mu__exchange *exchange)
     char digits[32];
 
     (void)snprintf(digits, sizeof digits, "%lld", (long long)time(NULL));
-    give_text(exchange, digits);
+    give_text_answer(exchange, digits);
 }
 
 static void answer_library(struct mu__exchange *exchange)
@@ -121,7 +121,7 @@ static void answer_library(struct mu__exchange *exchange)
     int rv = mu__cloud_load(&error, &cloud);
 
     if (rv == 0) {
-        give_text(exchange, "");
+        give_text_answer(exchange, "");
         return;
     }
     exchange->answer.code = rv;
@@ -139,10 +139,10 @@ static void answer_signature(struct mu__exchange *exchange)
                             request->body_size, &error, &signature, &size);
 
     if (rv != 0) {
-        fail(exchange, rv, error.message);
+        fail_exchange(exchange, rv, error.message);
         return;
     }
-    give(exchange, realloc(signature, size + 1), size);
+    give_answer(exchange, realloc(signature, size + 1), size);
     if (exchange->answer.code == 0)
         exchange->answer.data[size] = '\0';
 }
@@ -156,8 +156,8 @@ static bool answer_from_cache(struct mu__sources_uv *sources,
     size_t size = 0;
 
     (void)pthread_mutex_lock(&sources->cache->lock);
-    cached =
-        mu__answer_cache_find(&sources->cache->cache, &exchange->request, now_ms());
+    cached = mu__answer_cache_find(&sources->cache->cache, &exchange->request,
+                                   get_sources_now_ms());
     if (cached != NULL) {
         size = cached->size;
         data = malloc(size + 1);
@@ -168,7 +168,7 @@ static bool answer_from_cache(struct mu__sources_uv *sources,
     if (data == NULL)
         return false;
     exchange->answer.status = exchange->request.kind == MU__REQUEST_HTTP ? 200 : 0;
-    give(exchange, data, size);
+    give_answer(exchange, data, size);
     return true;
 }
 
@@ -181,7 +181,7 @@ static void put_into_cache(struct mu__sources_uv *sources,
         return;
     (void)pthread_mutex_lock(&sources->cache->lock);
     mu__answer_cache_put(&sources->cache->cache, &exchange->request, answer->data,
-                         answer->size, now_ms());
+                         answer->size, get_sources_now_ms());
     (void)pthread_mutex_unlock(&sources->cache->lock);
 }
 
@@ -192,7 +192,7 @@ static bool answer_number(struct mu__exchange *exchange)
 
     if (!mu__answer_number(&exchange->request, &text, &size))
         return false;
-    give(exchange, text, size);
+    give_answer(exchange, text, size);
     return true;
 }
 
@@ -252,7 +252,7 @@ static const struct {
                                    .is_awaited = true}},
 };
 
-static const struct mu__work_kind *kind_of(const struct mu__request *request)
+static const struct mu__work_kind *get_work_kind(const struct mu__request *request)
 {
     bool is_of_dns =
         request->kind == MU__REQUEST_ADDRESSES && request->dns_server != NULL;
@@ -267,26 +267,26 @@ static void work_free(struct mu__request_work *work)
     free(work);
 }
 
-static void on_run(struct mu__blocking_job *job)
+static void on_request_work_run(struct mu__blocking_job *job)
 {
     struct mu__request_work *work = (struct mu__request_work *)job;
 
     work->answer.code = work->kind->run(work);
 }
 
-static void on_dropped(struct mu__blocking_job *job)
+static void on_request_work_dropped(struct mu__blocking_job *job)
 {
     work_free((struct mu__request_work *)job);
 }
 
 /* ---- Waiting ---- */
 
-static void take_answer(struct mu__request_work *work, struct mu__exchange *exchange)
+static void take_work_answer(struct mu__request_work *work, struct mu__exchange *exchange)
 {
     struct mu__answer *answer = &work->answer;
 
     if (answer->code != 0 && !work->kind->names_itself) {
-        fail(exchange, answer->code, answer->error.message);
+        fail_exchange(exchange, answer->code, answer->error.message);
         return;
     }
     put_into_cache(work->sources, exchange, answer);
@@ -299,7 +299,7 @@ static void take_answer(struct mu__request_work *work, struct mu__exchange *exch
     mu__exchange_answered(exchange);
 }
 
-static void on_done(struct mu__blocking_job *job)
+static void on_request_work_done(struct mu__blocking_job *job)
 {
     struct mu__request_work *work = (struct mu__request_work *)job;
     struct mu__sources_uv *sources = work->sources;
@@ -309,13 +309,13 @@ static void on_done(struct mu__blocking_job *job)
     } else {
         mu__list_remove(&sources->works, &work->node);
         sources->active--;
-        take_answer(work, work->exchange);
+        take_work_answer(work, work->exchange);
     }
     work_free(work);
 }
 
 /* Nobody waits for it any more. */
-static void leave(struct mu__request_work *work)
+static void leave_work(struct mu__request_work *work)
 {
     struct mu__sources_uv *sources = work->sources;
     bool has_begun = mu__blocking_job_waits_for(&work->blocking) == 0;
@@ -323,7 +323,7 @@ static void leave(struct mu__request_work *work)
     mu__list_remove(&sources->works, &work->node);
     sources->active--;
     work->exchange = NULL;
-    work->due_ms = now_ms() + END_MS;
+    work->due_ms = get_sources_now_ms() + END_MS;
     atomic_store(&work->is_cancelled, true);
     if (work->kind->is_awaited && has_begun)
         mu__list_append(&sources->left, &work->node);
@@ -332,7 +332,7 @@ static void leave(struct mu__request_work *work)
 }
 
 /* It says when other jobs have kept this one from beginning. */
-static void fail_late(struct mu__request_work *work)
+static void fail_late_work(struct mu__request_work *work)
 {
     struct mu__exchange *exchange = work->exchange;
     unsigned others = mu__blocking_job_waits_for(&work->blocking);
@@ -343,8 +343,8 @@ static void fail_late(struct mu__request_work *work)
     if (others > 0)
         (void)snprintf(words + used, sizeof words - (size_t)used,
                        ": it has not begun, since %u others have not ended", others);
-    leave(work);
-    fail(exchange, -MU_EDEADLINE, words);
+    leave_work(work);
+    fail_exchange(exchange, -MU_EDEADLINE, words);
 }
 
 static struct mu__request_work *work_new(struct mu__sources_uv *sources,
@@ -358,18 +358,19 @@ static struct mu__request_work *work_new(struct mu__sources_uv *sources,
     }
     work->sources = sources;
     work->exchange = exchange;
-    work->kind = kind_of(&exchange->request);
-    work->due_ms = now_ms() + mu__request_timeout_ms(&exchange->request) +
+    work->kind = get_work_kind(&exchange->request);
+    work->due_ms = get_sources_now_ms() + mu__request_timeout_ms(&exchange->request) +
                    (work->kind->has_timeout ? GRACE_MS : 0);
     work->blocking.pool = work->kind->pool;
-    work->blocking.run = on_run;
-    work->blocking.done = on_done;
-    work->blocking.dropped = on_dropped;
+    work->blocking.run = on_request_work_run;
+    work->blocking.done = on_request_work_done;
+    work->blocking.dropped = on_request_work_dropped;
     atomic_init(&work->is_cancelled, false);
     return work;
 }
 
-static void begin(struct mu__sources_uv *sources, struct mu__exchange *exchange)
+static void begin_request_work(struct mu__sources_uv *sources,
+                               struct mu__exchange *exchange)
 {
     struct mu__request_work *work;
 
@@ -377,21 +378,21 @@ static void begin(struct mu__sources_uv *sources, struct mu__exchange *exchange)
         return;
     work = work_new(sources, exchange);
     if (work == NULL) {
-        fail(exchange, -MU_ENOMEM, "out of memory");
+        fail_exchange(exchange, -MU_ENOMEM, "out of memory");
         return;
     }
     if (mu__blocking_start(sources->jobs, &work->blocking) != 0) {
         work_free(work);
-        fail(exchange, -MU_EUNAVAILABLE, "no thread can be started");
+        fail_exchange(exchange, -MU_EUNAVAILABLE, "no thread can be started");
         return;
     }
     mu__list_append(&sources->works, &work->node);
     sources->active++;
 }
 
-static bool has_ended(struct mu__sources_uv *sources, uint64_t end_ms)
+static bool has_batch_ended(struct mu__sources_uv *sources, uint64_t end_ms)
 {
-    return atomic_load(&sources->is_stopped) || now_ms() >= end_ms;
+    return atomic_load(&sources->is_stopped) || get_sources_now_ms() >= end_ms;
 }
 
 static void begin_if_sent(struct mu__sources_uv *sources, struct mu__exchange *exchange,
@@ -401,18 +402,18 @@ static void begin_if_sent(struct mu__sources_uv *sources, struct mu__exchange *e
         return;
     if (kinds[exchange->request.kind].at_once != NULL)
         kinds[exchange->request.kind].at_once(exchange);
-    else if (!has_ended(sources, end_ms))
-        begin(sources, exchange);
+    else if (!has_batch_ended(sources, end_ms))
+        begin_request_work(sources, exchange);
 }
 
-static struct mu__request_work *first_of(const struct mu__list *works)
+static struct mu__request_work *get_first_work(const struct mu__list *works)
 {
     return MU__LIST_FIRST(works, struct mu__request_work, node);
 }
 
-static uint64_t first_due(const struct mu__list *works, uint64_t due_ms)
+static uint64_t get_first_due(const struct mu__list *works, uint64_t due_ms)
 {
-    for (const struct mu__request_work *work = first_of(works); work != NULL;
+    for (const struct mu__request_work *work = get_first_work(works); work != NULL;
          work = MU__LIST_NEXT(work, struct mu__request_work, node))
         if (work->due_ms < due_ms)
             due_ms = work->due_ms;
@@ -420,18 +421,18 @@ static uint64_t first_due(const struct mu__list *works, uint64_t due_ms)
 }
 
 /* Those whose time is over. */
-static void expire(struct mu__sources_uv *sources, uint64_t end_ms)
+static void expire_request_works(struct mu__sources_uv *sources, uint64_t end_ms)
 {
-    bool all = has_ended(sources, end_ms);
+    bool all = has_batch_ended(sources, end_ms);
     struct mu__request_work *next;
 
-    for (struct mu__request_work *work = first_of(&sources->works); work != NULL;
+    for (struct mu__request_work *work = get_first_work(&sources->works); work != NULL;
          work = next) {
         next = MU__LIST_NEXT(work, struct mu__request_work, node);
         if (all)
-            leave(work);
-        else if (work->due_ms <= now_ms())
-            fail_late(work);
+            leave_work(work);
+        else if (work->due_ms <= get_sources_now_ms())
+            fail_late_work(work);
     }
 }
 
@@ -446,8 +447,8 @@ static void op_answer(struct mu__sources *base, struct mu__exchange *const *batc
             begin_if_sent(sources, batch[next++], end_ms);
         if (sources->active == 0)
             continue;
-        mu__blocking_wait(sources->jobs, first_due(&sources->works, end_ms));
-        expire(sources, end_ms);
+        mu__blocking_wait(sources->jobs, get_first_due(&sources->works, end_ms));
+        expire_request_works(sources, end_ms);
     }
 }
 
@@ -460,19 +461,19 @@ static enum mu__pause op_pause(struct mu__sources *base, uint64_t due_ms, bool m
             return MU__PAUSE_STOPPED;
         if (may_hurry && atomic_exchange(&sources->is_hurried, false))
             return MU__PAUSE_HURRIED;
-        if (now_ms() >= due_ms)
+        if (get_sources_now_ms() >= due_ms)
             return MU__PAUSE_OVER;
         mu__blocking_wait(sources->jobs, due_ms);
     }
 }
 
-static uint64_t op_now_ms(struct mu__sources *base)
+static uint64_t op_sources_now_ms(struct mu__sources *base)
 {
     (void)base;
-    return now_ms();
+    return get_sources_now_ms();
 }
 
-static uint64_t op_random(struct mu__sources *base)
+static uint64_t op_sources_random(struct mu__sources *base)
 {
     uint64_t bits;
 
@@ -506,7 +507,8 @@ void mu__sources_uv_hurry(struct mu__sources_uv *sources)
 int mu__sources_uv_new(struct mu__sources_uv *cache_of,
                        struct mu__sources_uv **ret_sources)
 {
-    static const struct mu__sources_ops ops = {op_answer, op_pause, op_now_ms, op_random};
+    static const struct mu__sources_ops ops = {op_answer, op_pause, op_sources_now_ms,
+                                               op_sources_random};
     struct mu__sources_uv *sources = calloc(1, sizeof *sources);
 
     if (sources == NULL || mu__blocking_open(NULL, &sources->jobs) != 0) {
@@ -547,17 +549,17 @@ void mu__sources_uv_wait_for_left(struct mu__sources_uv *sources, uint64_t calls
                                   void (*left)(void *owner, const char *line),
                                   void *owner)
 {
-    uint64_t calls_due_ms = now_ms() + calls_ms;
+    uint64_t calls_due_ms = get_sources_now_ms() + calls_ms;
     struct mu__request_work *work;
     char line[WORDS_BYTES];
 
-    for (work = first_of(&sources->left); work != NULL;
+    for (work = get_first_work(&sources->left); work != NULL;
          work = MU__LIST_NEXT(work, struct mu__request_work, node))
         if (is_call(work))
             work->due_ms = calls_due_ms;
-    while ((work = first_of(&sources->left)) != NULL) {
+    while ((work = get_first_work(&sources->left)) != NULL) {
         mu__blocking_wait(sources->jobs, work->due_ms);
-        if (first_of(&sources->left) != work || now_ms() < work->due_ms)
+        if (get_first_work(&sources->left) != work || get_sources_now_ms() < work->due_ms)
             continue;
         (void)snprintf(line, sizeof line,
                        "resolver %.64s: its function has not returned within %u ms of "
@@ -576,7 +578,7 @@ void mu__sources_uv_free(struct mu__sources_uv *sources)
     assert(sources->active == 0);
     mu__blocking_wait(sources->jobs, 0);    /* those that have run meanwhile */
     while (mu__sources_uv_has_left(sources))
-        drop_left(sources, first_of(&sources->left));
+        drop_left(sources, get_first_work(&sources->left));
     mu__blocking_close(sources->jobs, NULL, NULL);
     mu__answer_cache_done(&sources->own.cache);
     (void)pthread_mutex_destroy(&sources->own.lock);

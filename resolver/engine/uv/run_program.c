@@ -49,7 +49,7 @@ struct program {
     mu_error *words;
 };
 
-static int fail(struct program *p, int code, const char *words)
+static int fail_program(struct program *p, int code, const char *words)
 {
     return mu_error_set(p->words, code, "%s", words);
 }
@@ -57,7 +57,7 @@ static int fail(struct program *p, int code, const char *words)
 /* ---- Arguments and variables ---- */
 
 /* Collect the words that begin with `letter`, without it: "get-token" of "aget-token". */
-static void pick(const char *words, size_t size, char letter, char **out)
+static void pick_words(const char *words, size_t size, char letter, char **out)
 {
     for (size_t i = 0; i < size; i += strlen(words + i) + 1)
         if (words[i] == letter)
@@ -74,7 +74,7 @@ static size_t count_words(const char *words, size_t size)
 }
 
 /* Whether `words` have another value for a variable of this process. */
-static bool is_replaced(const char *variable, const char *words, size_t size)
+static bool is_variable_replaced(const char *variable, const char *words, size_t size)
 {
     size_t name = strcspn(variable, "=") + 1;
 
@@ -84,18 +84,18 @@ static bool is_replaced(const char *variable, const char *words, size_t size)
     return false;
 }
 
-static char **make_arguments(const char *program, const char *words, size_t size)
+static char **make_program_arguments(const char *program, const char *words, size_t size)
 {
     char **arguments = calloc(count_words(words, size) + 2, sizeof *arguments);
 
     if (arguments == NULL)
         return NULL;
     arguments[0] = (char *)(uintptr_t)program;
-    pick(words, size, 'a', arguments + 1);
+    pick_words(words, size, 'a', arguments + 1);
     return arguments;
 }
 
-static char **make_environment(const char *words, size_t size)
+static char **make_program_environment(const char *words, size_t size)
 {
     size_t there = 0;
     size_t used = 0;
@@ -107,9 +107,9 @@ static char **make_environment(const char *words, size_t size)
     if (all == NULL)
         return NULL;
     for (size_t i = 0; i < there; i++)
-        if (!is_replaced(environ[i], words, size))
+        if (!is_variable_replaced(environ[i], words, size))
             all[used++] = environ[i];
-    pick(words, size, 'v', all + used);
+    pick_words(words, size, 'v', all + used);
     return all;
 }
 
@@ -157,8 +157,8 @@ static int set_actions(posix_spawn_file_actions_t *actions, int out, int error)
 }
 
 /* Returns a number of errno. */
-static int spawn(struct program *p, char **arguments, char **environment, int out,
-                 int error)
+static int spawn_program(struct program *p, char **arguments, char **environment, int out,
+                         int error)
 {
     posix_spawn_file_actions_t actions;
     posix_spawnattr_t attributes;
@@ -181,7 +181,7 @@ static int spawn(struct program *p, char **arguments, char **environment, int ou
 }
 
 /* The ends that we read do not block, and no other child of this process gets them. */
-static int begin(struct program *p, char **arguments, char **environment)
+static int begin_program(struct program *p, char **arguments, char **environment)
 {
     int out[2];
     int error[2];
@@ -195,7 +195,7 @@ static int begin(struct program *p, char **arguments, char **environment)
         (void)close(out[1]);
         return rv;
     }
-    rv = spawn(p, arguments, environment, out[1], error[1]);
+    rv = spawn_program(p, arguments, environment, out[1], error[1]);
     (void)close(out[1]);
     (void)close(error[1]);
     p->out = out[0];
@@ -211,7 +211,7 @@ static bool is_for_now(ssize_t count)
 }
 
 /* Read what there is now. */
-static int read_out(struct program *p)
+static int read_program_output(struct program *p)
 {
     while (p->out >= 0) {
         ssize_t count;
@@ -221,7 +221,7 @@ static int read_out(struct program *p)
             char *data = realloc(p->data, room);
 
             if (data == NULL)
-                return fail(p, -MU_ENOMEM, "out of memory");
+                return fail_program(p, -MU_ENOMEM, "out of memory");
             p->data = data;
             p->room = room;
         }
@@ -255,7 +255,7 @@ static void store_last(struct program *p, const char *bytes, size_t size)
     p->last_size += size - drop;
 }
 
-static void read_error(struct program *p)
+static void read_program_error(struct program *p)
 {
     char bytes[1024];
 
@@ -273,16 +273,16 @@ static void read_error(struct program *p)
     }
 }
 
-static int read_both(struct program *p)
+static int read_program_streams(struct program *p)
 {
-    read_error(p);
-    return read_out(p);
+    read_program_error(p);
+    return read_program_output(p);
 }
 
 /* ---- Its end ---- */
 
 /* True: it has ended. *ret_status stays as it is when the host has reaped it. */
-static bool has_ended(struct program *p, int *ret_status)
+static bool has_program_ended(struct program *p, int *ret_status)
 {
     pid_t rv = waitpid(p->pid, ret_status, WNOHANG);
 
@@ -293,7 +293,7 @@ static bool has_ended(struct program *p, int *ret_status)
 }
 
 /* Kill it, with all that it has started in its group. */
-static void end(struct program *p)
+static void kill_program(struct program *p)
 {
     if (p->pid == 0)
         return;
@@ -345,7 +345,7 @@ static void last_line(const struct program *p, char *out)
     hide_long_words(out);
 }
 
-static int judge(struct program *p, int status)
+static int judge_program(struct program *p, int status)
 {
     char line[LINE_BYTES];
 
@@ -360,7 +360,7 @@ static int judge(struct program *p, int status)
 
 /* Wait for the program's end, reading what it prints. What a child of it may still
  * print is not waited for. */
-static int attend(struct program *p, const atomic_bool *cancelled)
+static int attend_program(struct program *p, const atomic_bool *cancelled)
 {
     int status = 0;
 
@@ -371,19 +371,19 @@ static int attend(struct program *p, const atomic_bool *cancelled)
         int rv;
 
         (void)poll(ends, 2, TICK_MS);
-        ended = has_ended(p, &status);
-        rv = read_both(p);
+        ended = has_program_ended(p, &status);
+        rv = read_program_streams(p);
         if (rv != 0)
             return rv;
         if (ended)
-            return judge(p, status);
+            return judge_program(p, status);
     }
-    return fail(p, -MU_ECANCELLED, "it was cancelled");
+    return fail_program(p, -MU_ECANCELLED, "it was cancelled");
 }
 
 static void program_done(struct program *p)
 {
-    end(p);
+    kill_program(p);
     if (p->out >= 0)
         (void)close(p->out);
     if (p->error >= 0)
@@ -397,20 +397,20 @@ int mu__run_program(const char *program, const void *words, size_t words_size,
 {
     struct program p = {.out = -1, .error = -1, .bytes_max = bytes_max,
                         .words = ret_error};
-    char **arguments = make_arguments(program, words, words_size);
-    char **environment = make_environment(words, words_size);
+    char **arguments = make_program_arguments(program, words, words_size);
+    char **environment = make_program_environment(words, words_size);
     int rv = ENOMEM;
 
     if (atomic_load(cancelled))
         rv = ECANCELED;
     else if (arguments != NULL && environment != NULL)
-        rv = begin(&p, arguments, environment);
+        rv = begin_program(&p, arguments, environment);
     free(arguments);
     free(environment);
     if (rv != 0)
-        rv = fail(&p, mu__errno_code(rv), strerror(rv));
+        rv = fail_program(&p, mu__errno_code(rv), strerror(rv));
     else
-        rv = attend(&p, cancelled);
+        rv = attend_program(&p, cancelled);
     if (rv == 0) {
         p.data[p.size] = '\0';
         *ret_data = p.data;

@@ -35,7 +35,8 @@ int mu__work_reserve(struct mu__request_work *work, size_t size)
 
 /* ---- HTTP ---- */
 
-static int take_answer(struct mu__request_work *work, const struct mu__http_request *http)
+static int take_http_answer(struct mu__request_work *work,
+                            const struct mu__http_request *http)
 {
     const struct mu__buf *content = http->answer;
     size_t size = content == NULL ? 0 : content->size;
@@ -88,7 +89,7 @@ int mu__work_http(struct mu__request_work *work)
     if (rv != 0)
         return rv;
     cloud->http_perform(&http, &work->is_cancelled);
-    rv = http.code != 0 ? fail_http(work, &http) : take_answer(work, &http);
+    rv = http.code != 0 ? fail_http(work, &http) : take_http_answer(work, &http);
     mu__buf_unref(http.answer);
     return rv;
 }

@@ -35,7 +35,7 @@ int mu__errno_code(int number)
     return -MU_EUNAVAILABLE;
 }
 
-static int failed(const char *path, const char *what, mu_error *ret_error)
+static int fail_file_write(const char *path, const char *what, mu_error *ret_error)
 {
     int number = errno;
 
@@ -43,7 +43,7 @@ static int failed(const char *path, const char *what, mu_error *ret_error)
                         path, what, strerror(number));
 }
 
-static bool write_all(int fd, const char *bytes, size_t size)
+static bool write_file_bytes(int fd, const char *bytes, size_t size)
 {
     while (size > 0) {
         ssize_t count = write(fd, bytes, size);
@@ -59,9 +59,10 @@ static bool write_all(int fd, const char *bytes, size_t size)
 }
 
 /* Write the content, and sync it to the disk. */
-static bool fill(int fd, const void *bytes, size_t size)
+static bool fill_file(int fd, const void *bytes, size_t size)
 {
-    bool whole = fchmod(fd, 0644) == 0 && write_all(fd, bytes, size) && fsync(fd) == 0;
+    bool whole =
+        fchmod(fd, 0644) == 0 && write_file_bytes(fd, bytes, size) && fsync(fd) == 0;
     int number = errno;
 
     if (close(fd) != 0 && whole)
@@ -87,7 +88,7 @@ static char *other_name(const char *path)
     return name;
 }
 
-static bool take_slot(const char *other, const char *path, bool new_only)
+static bool replace_file(const char *other, const char *path, bool new_only)
 {
     if (!new_only)
         return rename(other, path) == 0;
@@ -108,9 +109,9 @@ int mu__file_write(const char *path, const void *bytes, size_t size, bool new_on
         return mu_error_set(ret_error, -MU_ENOMEM, "no memory to write \"%.200s\"", path);
     fd = open(other, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
     if (fd < 0) {
-        rv = failed(path, "written", ret_error);
-    } else if (!fill(fd, bytes, size) || !take_slot(other, path, new_only)) {
-        rv = failed(path, "written", ret_error);
+        rv = fail_file_write(path, "written", ret_error);
+    } else if (!fill_file(fd, bytes, size) || !replace_file(other, path, new_only)) {
+        rv = fail_file_write(path, "written", ret_error);
         (void)unlink(other);
     }
     free(other);
@@ -119,5 +120,5 @@ int mu__file_write(const char *path, const void *bytes, size_t size, bool new_on
 
 int mu__file_remove(const char *path, mu_error *ret_error)
 {
-    return unlink(path) == 0 ? 0 : failed(path, "removed", ret_error);
+    return unlink(path) == 0 ? 0 : fail_file_write(path, "removed", ret_error);
 }
