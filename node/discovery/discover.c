@@ -37,7 +37,7 @@ static struct search *search_new(const mu_node_options *options,
 
 /* ---- What the discovery calls ---- */
 
-static void name_task(const struct search *search, char *out, size_t size)
+static void name_searching_task(const struct search *search, char *out, size_t size)
 {
     const mu_node_options *o = search->options;
 
@@ -49,7 +49,7 @@ static void name_task(const struct search *search, char *out, size_t size)
         mu__task_name(out, size, o->task_type, o->task_index);
 }
 
-static void on_log(void *owner, int level, const char *line)
+static void on_search_log(void *owner, int level, const char *line)
 {
     struct search *search = owner;
     const mu_node_options *o = search->options;
@@ -57,43 +57,44 @@ static void on_log(void *owner, int level, const char *line)
 
     if (level > o->log_level)
         return;
-    name_task(search, task, sizeof task);
+    name_searching_task(search, task, sizeof task);
     (o->log == NULL ? mu__log_text : o->log)(o->log_user, level, task, "resolver", line);
 }
 
-static void on_closed(void *arg)
+static void on_search_closed(void *arg)
 {
     (void)arg;
 }
 
-static void end(struct search *search, bool withdraws)
+static void end_search(struct search *search, bool withdraws)
 {
     search->has_ended = true;
     search->found->index = mu__discovery_index(search->discovery);
-    mu__discovery_close(search->discovery, withdraws, WITHDRAW_MS, on_closed, NULL);
+    mu__discovery_close(search->discovery, withdraws, WITHDRAW_MS, on_search_closed,
+                        NULL);
 }
 
-static void on_found(void *owner, mu_resolution *resolution)
+static void on_search_found(void *owner, mu_resolution *resolution)
 {
     struct search *search = owner;
 
     search->resolution = *resolution;
-    end(search, false);
+    end_search(search, false);
 }
 
-static void on_failed(void *owner, const mu_error *error)
+static void on_search_failed(void *owner, const mu_error *error)
 {
     struct search *search = owner;
 
     search->error = *error;
-    end(search, true);
+    end_search(search, true);
     search->found->address[0] = '\0';
 }
 
-static void log_line(struct search *search, const char *line)
+static void log_search_warning(struct search *search, const char *line)
 {
     if (line != NULL)
-        on_log(search, MU_LOG_WARN, line);
+        on_search_log(search, MU_LOG_WARN, line);
 }
 
 static void set_announces(struct search *search)
@@ -106,7 +107,7 @@ static void set_announces(struct search *search)
 }
 
 /* Without a bind_address, at this machine's own address alone, not at any. */
-static int on_listen(void *owner, mu_error *ret_error, char *ret_address)
+static int on_search_listen(void *owner, mu_error *ret_error, char *ret_address)
 {
     struct search *search = owner;
     const mu_node_options *o = search->options;
@@ -116,7 +117,7 @@ static int on_listen(void *owner, mu_error *ret_error, char *ret_address)
     int rv;
 
     if (o->bind_address == NULL) {
-        log_line(search, mu__own_host(host));
+        log_search_warning(search, mu__own_host(host));
         (void)snprintf(url, sizeof url,
                        strchr(host, ':') == NULL ? "tcp://%s:0" : "tcp://[%s]:0", host);
     }
@@ -125,8 +126,8 @@ static int on_listen(void *owner, mu_error *ret_error, char *ret_address)
     if (rv != 0)
         return rv;
     set_announces(search);
-    log_line(search,
-             mu__advertised(found->listening.text, o->advertise_address, found->address));
+    log_search_warning(search, mu__advertised(found->listening.text, o->advertise_address,
+                                              found->address));
     (void)snprintf(ret_address, MU__OWN_ADDRESS_BYTES, "%s",
                    mu__discovered_announcement(found, o).address);
     return 0;
@@ -158,18 +159,19 @@ mu_announcement mu__discovered_announcement(const struct mu__discovered *found,
 
 /* ---- Ending it from another thread ---- */
 
-static void on_stopped(uv_async_t *stopped)
+static void on_search_stopped(uv_async_t *stopped)
 {
     struct search *search = stopped->data;
     const mu_error error = {.code = -MU_ECANCELLED, .message = "the search was ended"};
 
     if (!search->has_ended)
-        on_failed(search, &error);
+        on_search_failed(search, &error);
 }
 
-static void be_stopped_by(struct search *search, struct mu__discover_stop *stop)
+static void attach_stop(struct search *search, struct mu__discover_stop *stop)
 {
-    if (stop == NULL || uv_async_init(&search->loop, &search->stopped, on_stopped) != 0)
+    if (stop == NULL ||
+        uv_async_init(&search->loop, &search->stopped, on_search_stopped) != 0)
         return;
     search->stopped.data = search;
     search->stop = stop;
@@ -178,7 +180,7 @@ static void be_stopped_by(struct search *search, struct mu__discover_stop *stop)
     pthread_mutex_unlock(&stop->lock);
 }
 
-static void be_stopped_no_more(struct search *search)
+static void detach_stop(struct search *search)
 {
     if (search->stop == NULL)
         return;
@@ -205,7 +207,7 @@ bool mu__discover_stop(struct mu__discover_stop *stop)
 
 /* The discovery may still be withdrawing its announcement, which has a timeout; its
  * threads end at once. */
-static void leave(struct search *search)
+static void finish_search(struct search *search)
 {
     (void)uv_run(&search->loop, UV_RUN_DEFAULT);
     (void)uv_loop_close(&search->loop);
@@ -213,8 +215,8 @@ static void leave(struct search *search)
 }
 
 /* Takes `search`. */
-static int run(struct search *search, struct mu__discover_stop *stop, mu_error *ret_error,
-               mu_resolution *ret_resolution)
+static int run_search(struct search *search, struct mu__discover_stop *stop,
+                      mu_error *ret_error, mu_resolution *ret_resolution)
 {
     const mu_announcement announcement =
         mu__discovered_announcement(search->found, search->options);
@@ -223,10 +225,10 @@ static int run(struct search *search, struct mu__discover_stop *stop, mu_error *
         .resolver = search->options->resolver,
         .announcement = &announcement,
         .timeout_ms = search->options->resolve_ms,
-        .found = on_found,
-        .failed = on_failed,
-        .listen = on_listen,
-        .log = on_log,
+        .found = on_search_found,
+        .failed = on_search_failed,
+        .listen = on_search_listen,
+        .log = on_search_log,
         .owner = search,
     };
     int rv;
@@ -235,11 +237,11 @@ static int run(struct search *search, struct mu__discover_stop *stop, mu_error *
         free(search);
         return mu_error_set(ret_error, -MU_ENOMEM, "no loop can be made");
     }
-    be_stopped_by(search, stop);
+    attach_stop(search, stop);
     rv = mu__discovery_open(&config, ret_error, &search->discovery);
     while (rv == 0 && !search->has_ended)
         (void)uv_run(&search->loop, UV_RUN_ONCE);
-    be_stopped_no_more(search);
+    detach_stop(search);
     if (rv == 0 && search->error.code != 0) {
         rv = search->error.code;
         if (ret_error != NULL)
@@ -247,13 +249,13 @@ static int run(struct search *search, struct mu__discover_stop *stop, mu_error *
     }
     if (rv == 0)
         *ret_resolution = search->resolution;
-    leave(search);
+    finish_search(search);
     return rv;
 }
 
 /* The index of a task which is the only one of its type, or the first that joins; -1: it
  * may be several. */
-static int only_index(const mu_node_options *options)
+static int get_only_index(const mu_node_options *options)
 {
     const char *address;
     const char *type;
@@ -271,8 +273,8 @@ static int only_index(const mu_node_options *options)
 }
 
 /* Type and index of the options win over the resolver's. */
-static void take_task(const mu_resolution *resolution, struct mu__discovered *found,
-                      mu_node_options *options)
+static void take_resolved_task(const mu_resolution *resolution,
+                               struct mu__discovered *found, mu_node_options *options)
 {
     if (options->task_type == NULL && resolution->task_type[0] != '\0') {
         (void)snprintf(found->type, sizeof found->type, "%s", resolution->task_type);
@@ -287,11 +289,12 @@ static void take_task(const mu_resolution *resolution, struct mu__discovered *fo
         strcmp(resolution->task_type, options->task_type) == 0)
         options->task_index = resolution->task_index;
     if (options->task_index < 0)
-        options->task_index = only_index(options);
+        options->task_index = get_only_index(options);
 }
 
-static int take(const mu_resolution *resolution, struct mu__discovered *found,
-                mu_node_options *options, mu_error *ret_error)
+static int take_discovered_resolution(const mu_resolution *resolution,
+                                      struct mu__discovered *found,
+                                      mu_node_options *options, mu_error *ret_error)
 {
     found->resolution = *resolution;
     found->resolution.cluster = NULL;
@@ -310,7 +313,7 @@ static int take(const mu_resolution *resolution, struct mu__discovered *found,
         options->advertise_address = found->address;
     options->cluster = found->cluster;
     mu__options_name_cluster(options, found->resolution.cluster_name);
-    take_task(resolution, found, options);
+    take_resolved_task(resolution, found, options);
     return 0;
 }
 
@@ -339,11 +342,14 @@ int mu__discover_any(mu_node_options *options, struct mu__discover_stop *stop,
     search = search_new(options, ret_found);
     if (search == NULL)
         return mu_error_set(ret_error, -MU_ENOMEM, "no memory to ask the resolver");
-    rv = run(search, stop, ret_error, &resolution);
-    return rv != 0 ? rv : take(&resolution, ret_found, options, ret_error);
+    rv = run_search(search, stop, ret_error, &resolution);
+    return rv != 0
+               ? rv
+               : take_discovered_resolution(&resolution, ret_found, options, ret_error);
 }
 
-static void withdraw(struct mu__discovered *found, const mu_node_options *options)
+static void withdraw_discovered(struct mu__discovered *found,
+                                const mu_node_options *options)
 {
     const mu_announcement announcement = mu__discovered_announcement(found, options);
     struct search *search = search_new(options, found);
@@ -351,7 +357,7 @@ static void withdraw(struct mu__discovered *found, const mu_node_options *option
         .resolver = options->resolver,
         .announcement = &announcement,
         .is_known = true,
-        .log = on_log,
+        .log = on_search_log,
         .owner = search,
         .loop = search == NULL ? NULL : &search->loop,
     };
@@ -361,8 +367,8 @@ static void withdraw(struct mu__discovered *found, const mu_node_options *option
         return;
     }
     if (mu__discovery_open(&config, NULL, &search->discovery) == 0)
-        end(search, true);
-    leave(search);
+        end_search(search, true);
+    finish_search(search);
 }
 
 int mu__discover(mu_node_options *options, struct mu__discover_stop *stop,
@@ -391,7 +397,7 @@ void mu__discovered_done(struct mu__discovered *found, const mu_node_options *op
                          bool withdraws)
 {
     if (withdraws && found->address[0] != '\0')
-        withdraw(found, options);
+        withdraw_discovered(found, options);
     mu__listening_close(&found->listening);
     mu_cluster_free(found->cluster);
     found->cluster = NULL;

@@ -6,14 +6,14 @@
 
 enum { WITHDRAW_MS = 2000 };
 
-static void on_log(void *owner, int level, const char *line)
+static void log_node_discovery(void *owner, int level, const char *line)
 {
     mu__node_log(owner, level, "resolver", "%s", line);
 }
 
 /* A change that cannot be taken is logged once: the same cluster is found again and
  * again. Changes that a running job refuses are in the log already, task by task. */
-static void on_found(void *owner, mu_resolution *resolution)
+static void on_node_cluster_found(void *owner, mu_resolution *resolution)
 {
     mu_node *node = owner;
     mu_error error = {0};
@@ -25,7 +25,7 @@ static void on_found(void *owner, mu_resolution *resolution)
         (void)snprintf(node->discovery.refused_change,
                        sizeof node->discovery.refused_change, "%s",
                        error.message);
-        on_log(node, MU_LOG_WARN, error.message);
+        log_node_discovery(node, MU_LOG_WARN, error.message);
     }
     if (error.code == 0)
         node->discovery.refused_change[0] = '\0';
@@ -41,8 +41,8 @@ int mu__node_start_discovery(mu_node *node, const mu_node_options *options,
         .resolver = options->resolver,
         .announcement = &announcement,
         .is_known = true,
-        .found = on_found,
-        .log = on_log,
+        .found = on_node_cluster_found,
+        .log = log_node_discovery,
         .owner = node,
     };
 
@@ -51,7 +51,7 @@ int mu__node_start_discovery(mu_node *node, const mu_node_options *options,
     return mu__discovery_open(&config, ret_error, &node->discovery.handle);
 }
 
-static void on_closed(void *arg)
+static void on_node_discovery_closed(void *arg)
 {
     mu_node *node = arg;
 
@@ -65,5 +65,6 @@ void mu__node_stop_discovery(mu_node *node)
     if (node->discovery.handle == NULL || node->discovery.stops)
         return;
     node->discovery.stops = true;
-    mu__discovery_close(node->discovery.handle, true, WITHDRAW_MS, on_closed, node);
+    mu__discovery_close(node->discovery.handle, true, WITHDRAW_MS,
+                        on_node_discovery_closed, node);
 }

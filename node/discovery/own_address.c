@@ -13,7 +13,7 @@ static const char late[] =
 /* ---- the address for all others ---- */
 
 /* How good an address is for others; 0: none. */
-static unsigned rank_of(const uv_interface_address_t *interface)
+static unsigned rank_interface(const uv_interface_address_t *interface)
 {
     const struct sockaddr_in6 *v6 = &interface->address.address6;
     bool is_v6 = v6->sin6_family == AF_INET6;
@@ -25,7 +25,8 @@ static unsigned rank_of(const uv_interface_address_t *interface)
     return 4;
 }
 
-static bool is_same(const uv_interface_address_t *interface, const struct sockaddr *other)
+static bool is_interface_address(const uv_interface_address_t *interface,
+                                 const struct sockaddr *other)
 {
     const struct sockaddr_in *v4 = &interface->address.address4;
     const struct sockaddr_in6 *v6 = &interface->address.address6;
@@ -55,7 +56,8 @@ static const char *prefer_named(const uv_interface_address_t *all, int count,
         return rv == -MU_EDEADLINE ? late : NULL;
     for (unsigned at = 0; at < named.count; at++)
         for (int i = 0; i < count; i++)
-            if (ranks[i] >= 3 && ranks[i] < 8 && is_same(&all[i], &named.items[at].any))
+            if (ranks[i] >= 3 && ranks[i] < 8 &&
+                is_interface_address(&all[i], &named.items[at].any))
                 ranks[i] += 8;
     return NULL;
 }
@@ -68,7 +70,7 @@ static const char *write_best(const uv_interface_address_t *all, int count, char
 
     count = count > 64 ? 64 : count;
     for (int i = 0; i < count; i++)
-        ranks[i] = rank_of(&all[i]);
+        ranks[i] = rank_interface(&all[i]);
     words = prefer_named(all, count, ranks);
     for (int i = 0; i < count; i++)
         if (ranks[i] > 0 && (best < 0 || ranks[i] > ranks[best]))
@@ -116,7 +118,7 @@ static const char *port_of(const char *address)
     return colon == NULL || (bracket != NULL && colon < bracket) ? NULL : colon + 1;
 }
 
-static bool is_any(const char *host, size_t size)
+static bool is_any_host(const char *host, size_t size)
 {
     static const char *const any[] = {"0.0.0.0", "[::]", "*"};
 
@@ -148,7 +150,7 @@ const char *mu__advertised(const char *url, const char *advertise, char *out)
     (void)snprintf(out, MU__OWN_ADDRESS_BYTES, "%s", advertise == NULL ? url : advertise);
     if (has_no_host(url) || has_no_host(advertised) || port == NULL)
         return NULL;
-    if (advertise == NULL && is_any(advertised, size)) {
+    if (advertise == NULL && is_any_host(advertised, size)) {
         words = mu__own_host(host);
         size = strlen(host);
         if (strchr(host, ':') != NULL) {

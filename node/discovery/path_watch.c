@@ -26,7 +26,7 @@ static bool is_of_folder(uv_fs_event_t *event, const char *name)
     return strcmp(name, slash == NULL ? path : slash + 1) == 0;
 }
 
-static void on_change(uv_fs_event_t *event, const char *name, int events, int status)
+static void on_path_event(uv_fs_event_t *event, const char *name, int events, int status)
 {
     struct mu__path_watch *watch = (struct mu__path_watch *)event;
     bool is_other;
@@ -65,7 +65,7 @@ void mu__path_watch_start(struct mu__path_watch *watch, const char *path)
                        slash == NULL ? 1 : (int)(slash - path) + 1,
                        slash == NULL ? "." : path);
     }
-    watch->is_on = uv_fs_event_start(&watch->event, on_change, folder, 0) == 0;
+    watch->is_on = uv_fs_event_start(&watch->event, on_path_event, folder, 0) == 0;
 }
 
 void mu__path_watch_stop(struct mu__path_watch *watch)

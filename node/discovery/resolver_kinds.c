@@ -70,7 +70,7 @@ size_t mu__own_kinds_all(struct mu__own_kind **ret_kinds)
     return count;
 }
 
-static bool is_name(const char *name)
+static bool is_kind_name(const char *name)
 {
     static const char letters[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
                                   "0123456789_-";
@@ -80,7 +80,7 @@ static bool is_name(const char *name)
            strspn(name, letters) == length;
 }
 
-static bool is_ours(const char *name)
+static bool is_built_in_kind(const char *name)
 {
     static const char *const names[] = {"auto", "static", "union"};
 
@@ -90,14 +90,14 @@ static bool is_ours(const char *name)
     return mu__resolver_kind_find(name) != NULL;
 }
 
-static int check(const mu_resolver_kind *kind, mu_error *ret_error)
+static int check_own_kind(const mu_resolver_kind *kind, mu_error *ret_error)
 {
     char shown[MU__QUOTE_BYTES] = "NULL";
 
     if (kind == NULL || kind->resolve == NULL)
         return mu_error_set(ret_error, -MU_EINVALID,
                             "a resolver: expected a function `resolve`, got NULL");
-    if (is_name(kind->name))
+    if (is_kind_name(kind->name))
         return 0;
     if (kind->name != NULL)
         mu__quote(shown, sizeof shown, kind->name, strlen(kind->name));
@@ -109,7 +109,7 @@ static int check(const mu_resolver_kind *kind, mu_error *ret_error)
 
 static int add_locked(struct mu__own_kind *own, mu_error *ret_error)
 {
-    if (is_ours(own->name) || find_locked(own->name) < kinds_count)
+    if (is_built_in_kind(own->name) || find_locked(own->name) < kinds_count)
         return mu_error_set(ret_error, -MU_EEXISTS,
                             "a resolver with the name %s is there already", own->name);
     if (kinds_count == MU_RESOLVER_KINDS_MAX)
@@ -122,7 +122,7 @@ static int add_locked(struct mu__own_kind *own, mu_error *ret_error)
 
 int mu_resolver_register(const mu_resolver_kind *kind, mu_error *ret_error)
 {
-    int rv = check(kind, ret_error);
+    int rv = check_own_kind(kind, ret_error);
     struct mu__own_kind *own;
 
     if (rv != 0)

@@ -44,14 +44,14 @@ static int run_once(void *owner, struct mu__requests *requests, mu_error *ret_er
     return mu__resolver_run_detect(resolver, requests, ret_error);
 }
 
-static void on_left_behind(void *owner, const char *line)
+static void report_left_call(void *owner, const char *line)
 {
     const struct running *r = owner;
 
     r->config.progress(r->config.owner, line);
 }
 
-static void run(struct running *r)
+static void perform_query(struct running *r)
 {
     const struct mu__query_config query = {
         .sources = mu__sources_uv_base(r->config.sources),
@@ -65,7 +65,7 @@ static void run(struct running *r)
     if (r->config.what == MU__QUERY_LEAVE) {
         mu__sources_uv_wait_for_left(r->config.sources,
                                      (uint64_t)r->config.limits.timeout_ms,
-                                     r->config.limits.timeout_ms > 0 ? on_left_behind
+                                     r->config.limits.timeout_ms > 0 ? report_left_call
                                                                      : NULL,
                                      r);
         return;
@@ -94,14 +94,14 @@ static bool is_look(const struct mu__run_query_config *config)
                                         config->what == MU__QUERY_DETECT);
 }
 
-static int begin(struct running *r, const struct mu__run_query_config *config)
+static int begin_query(struct running *r, const struct mu__run_query_config *config)
 {
     *r = (struct running){.config = *config};
     mu_resolution_init(&r->resolved.resolution);
     return is_look(config) ? offer_own(config->resolver) : 0;
 }
 
-static void finish(struct running *r)
+static void finish_query(struct running *r)
 {
     mu_resolver *resolver = r->config.resolver;
 
@@ -139,11 +139,11 @@ static void on_thread_line(void *owner, const char *line)
 }
 
 /* The loop joins the thread before it closes `news`. */
-static void *work(void *arg)
+static void *run_query_thread(void *arg)
 {
     struct query_thread *t = arg;
 
-    run(&t->running);
+    perform_query(&t->running);
     (void)pthread_mutex_lock(&t->lock);
     t->has_ended = true;
     (void)uv_async_send(&t->news);
@@ -151,7 +151,7 @@ static void *work(void *arg)
     return NULL;
 }
 
-static void on_closed(uv_handle_t *handle)
+static void on_query_thread_closed(uv_handle_t *handle)
 {
     struct query_thread *t = (struct query_thread *)handle;
 
@@ -176,20 +176,21 @@ static void on_news(uv_async_t *news)
     if (!has_ended)
         return;
     (void)pthread_join(t->thread, NULL);
-    finish(&t->running);
-    uv_close((uv_handle_t *)news, on_closed);
+    finish_query(&t->running);
+    uv_close((uv_handle_t *)news, on_query_thread_closed);
     t->running.config.done(t->owner, &t->running.resolved);
 }
 
-static int start(struct query_thread *t, const struct mu__run_query_config *config)
+static int start_query_thread(struct query_thread *t,
+                              const struct mu__run_query_config *config)
 {
     t->progress = config->progress;
     t->owner = config->owner;
-    if (begin(&t->running, config) != 0)
+    if (begin_query(&t->running, config) != 0)
         return -MU_ENOMEM;
     t->running.config.progress = on_thread_line;
     t->running.config.owner = t;
-    return mu__thread_start(work, t, &t->thread) == 0 ? 0 : -MU_ENOMEM;
+    return mu__thread_start(run_query_thread, t, &t->thread) == 0 ? 0 : -MU_ENOMEM;
 }
 
 int mu__run_query_start(const struct mu__run_query_config *config)
@@ -205,9 +206,9 @@ int mu__run_query_start(const struct mu__run_query_config *config)
         return -MU_ENOMEM;
     }
     mu__sources_uv_restart(config->sources);
-    if (start(t, config) == 0)
+    if (start_query_thread(t, config) == 0)
         return 0;
-    uv_close((uv_handle_t *)&t->news, on_closed);
+    uv_close((uv_handle_t *)&t->news, on_query_thread_closed);
     return -MU_ENOMEM;
 }
 
@@ -226,14 +227,14 @@ int mu__run_query(const struct mu__run_query_config *config, mu_error *ret_error
 
     if (rv != 0)
         return rv;
-    if (begin(&r, config) != 0 || mu__sources_uv_new(NULL, &r.config.sources) != 0)
+    if (begin_query(&r, config) != 0 || mu__sources_uv_new(NULL, &r.config.sources) != 0)
         return mu_error_set(ret_error, -MU_ENOMEM, "out of memory");
     if (config->progress == NULL && config->resolver != NULL) {
         r.config.progress = on_own_line;
         r.config.owner = config->resolver;
     }
-    run(&r);
-    finish(&r);
+    perform_query(&r);
+    finish_query(&r);
     mu__sources_uv_wait_for_left(r.config.sources, 0, NULL, NULL);
     mu__sources_uv_free(r.config.sources);
     if (r.resolved.code == 0)

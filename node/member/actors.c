@@ -43,8 +43,9 @@ static void each_peer(void *owner, mu__peer_fn visit, void *user)
 
 /* ---- the actors ---- */
 
-static int spawn(struct mu__member *member, const struct mu__behavior *behavior,
-                 uint32_t number, const void *arg)
+static int spawn_member_actor(struct mu__member *member,
+                              const struct mu__behavior *behavior, uint32_t number,
+                              const void *arg)
 {
     return mu__spawn(member->kernel, behavior, number, arg, NULL);
 }
@@ -66,7 +67,7 @@ static int spawn_job(struct mu__member *member, const struct mu__member_config *
         .hosts = &member->hosts,
     };
 
-    return spawn(member, &mu__job, MU__JOB, &job);
+    return spawn_member_actor(member, &mu__job, MU__JOB, &job);
 }
 
 static int spawn_variables(struct mu__member *member,
@@ -88,12 +89,12 @@ static int spawn_variables(struct mu__member *member,
         return -MU_ENOMEM;
     for (size_t i = 0; i < count; i++)
         addresses[i] = mu__cluster_url(config->options->cluster, "ps", (int)i);
-    rv = spawn(member, &mu__variables, MU__VARIABLES, &options);
+    rv = spawn_member_actor(member, &mu__variables, MU__VARIABLES, &options);
     free(addresses);
     return rv;
 }
 
-static uint32_t third(uint32_t ms)
+static uint32_t get_third_ms(uint32_t ms)
 {
     return ms < 3 ? 1 : ms / 3;
 }
@@ -115,7 +116,7 @@ static int spawn_agent(struct mu__member *member, const struct mu__member_config
         .index = member->index,
         .incarnation = member->incarnation,
         .devices = config->devices,
-        .heartbeat_ms = third(config->coordination.suspect_ms),
+        .heartbeat_ms = get_third_ms(config->coordination.suspect_ms),
         .dead_ms = config->coordination.dead_ms,
         .registers_at_once = hosts->count > 0,
         .shared = &member->agent,
@@ -123,7 +124,7 @@ static int spawn_agent(struct mu__member *member, const struct mu__member_config
         .own_run = &member->own_run,
     };
 
-    return spawn(member, &mu__agent, MU__AGENT, &agent);
+    return spawn_member_actor(member, &mu__agent, MU__AGENT, &agent);
 }
 
 static int spawn_coordination(struct mu__member *member,
@@ -139,7 +140,8 @@ static int spawn_coordination(struct mu__member *member,
     coordination.run = config->options->run;
     coordination.own_run = &member->own_run;
     if (rv == 0 && mu__task_set_has(hosts, member->type, member->index))
-        rv = spawn(member, &mu__coordination, MU__COORDINATION, &coordination);
+        rv = spawn_member_actor(member, &mu__coordination, MU__COORDINATION,
+                                &coordination);
     return rv;
 }
 
@@ -213,19 +215,19 @@ int mu__member_spawn(struct mu__member *member, const struct mu__member_config *
     int rv = 0;
 
     if (is_chief)
-        rv = spawn(member, &mu__supervisor, MU__SUPERVISOR, &supervisor);
+        rv = spawn_member_actor(member, &mu__supervisor, MU__SUPERVISOR, &supervisor);
     if (rv == 0)
-        rv = spawn(member, &mu__worker, MU__WORKER, &worker);
+        rv = spawn_member_actor(member, &mu__worker, MU__WORKER, &worker);
     if (rv == 0 && strcmp(member->type, "ps") == 0)
-        rv = spawn(member, &mu__ps, MU__PS, NULL);
+        rv = spawn_member_actor(member, &mu__ps, MU__PS, NULL);
     if (rv == 0)
-        rv = spawn(member, &mu__client, MU__CLIENT, &client);
+        rv = spawn_member_actor(member, &mu__client, MU__CLIENT, &client);
     if (rv == 0)
         rv = spawn_variables(member, config);
     if (rv == 0)
         rv = spawn_job(member, config);
     if (rv == 0)
-        rv = spawn(member, &mu__peers, MU__PEERS, &peers);
+        rv = spawn_member_actor(member, &mu__peers, MU__PEERS, &peers);
     if (rv == 0)
         rv = spawn_coordination(member, config, &member->hosts);
     return rv;

@@ -103,8 +103,9 @@ static int notify_actors(struct mu__member *member, const struct mu__change *cha
     return rv;
 }
 
-static void say(const struct mu__member *member, enum mu__log_level level,
-                const struct mu__change *change, const char *what, const char *more)
+static void log_cluster_change(const struct mu__member *member, enum mu__log_level level,
+                               const struct mu__change *change, const char *what,
+                               const char *more)
 {
     char line[768];
 
@@ -115,17 +116,21 @@ static void say(const struct mu__member *member, enum mu__log_level level,
 
 /* Log a change of this task itself. Nothing else is done about it here: a worker's job
  * actor lets it finish what it has and end. */
-static void say_own(const struct mu__member *member, const struct mu__change *change)
+static void log_own_change(const struct mu__member *member,
+                           const struct mu__change *change)
 {
     bool is_worker = mu__worker_types_has(&member->worker_types, member->type);
 
     if (change->kind == MU__CHANGE_REMOVED)
-        say(member, MU__LOG_WARN, change, "is this task, which the cluster has no more: ",
-            is_worker ? "it finishes what it has and ends" : "it goes on");
+        log_cluster_change(member, MU__LOG_WARN, change,
+                           "is this task, which the cluster has no more: ",
+                           is_worker ? "it finishes what it has and ends" : "it goes on");
     else if (change->kind == MU__CHANGE_MOVED &&
              strcmp(change->url, member->address) != 0)
-        say(member, MU__LOG_WARN, change, "is what the cluster calls this task, which is "
-            "at ", member->address);
+        log_cluster_change(member, MU__LOG_WARN, change,
+                           "is what the cluster calls this task, which is "
+                           "at ",
+                           member->address);
 }
 
 /* Clients need not be in a cluster: one that leaves it keeps its link. */
@@ -158,20 +163,21 @@ static int take_change(struct mu__member *member, const struct mu__change *chang
     int rv;
 
     /* Actors get the change before the news that the link is down. */
-    say(member, MU__LOG_INFO, change, words[change->kind], "");
+    log_cluster_change(member, MU__LOG_INFO, change, words[change->kind], "");
     rv = notify_actors(member, change);
     if (rv != 0)
         return mu_error_set(ret_error, rv, "/job:%s/task:%d: the node's actors cannot be "
                             "told of a change", change->type, change->index);
     if (mu__member_is(member, change->type, (uint32_t)change->index))
-        say_own(member, change);
+        log_own_change(member, change);
     rv = change_links(member, change);
     if (rv == -MU_ENOMEM)
         return mu__member_cannot_dial(rv, change->type, (uint32_t)change->index,
                                       change->url, ret_error);
     /* A task that cannot be dialled does not stop the changes behind it. */
     if (rv != 0)
-        say(member, MU__LOG_ERROR, change, "cannot be dialled: ", mu_strerror(rv));
+        log_cluster_change(member, MU__LOG_ERROR, change,
+                           "cannot be dialled: ", mu_strerror(rv));
     return 0;
 }
 
@@ -194,8 +200,8 @@ static uint32_t hash_refused(const struct mu__changes *changes)
 
 /* Log the refused changes, once: the same cluster is found again and again. Returns the
  * first as an error. */
-static int complain(struct mu__member *member, const struct mu__changes *changes,
-                    mu_error *ret_error)
+static int log_refused_changes(struct mu__member *member,
+                               const struct mu__changes *changes, mu_error *ret_error)
 {
     uint32_t hash = hash_refused(changes);
     bool is_news = hash != member->refused;
@@ -212,7 +218,8 @@ static int complain(struct mu__member *member, const struct mu__changes *changes
         if (change->refused == NULL)
             continue;
         if (is_news)
-            say(member, MU__LOG_WARN, change, words[change->kind], change->refused);
+            log_cluster_change(member, MU__LOG_WARN, change, words[change->kind],
+                               change->refused);
         first = first == NULL ? change : first;
     }
     member->refused = hash;
@@ -311,14 +318,15 @@ static int begin_taking(struct mu__member *member, mu_cluster *after, mu_error *
 }
 
 /* Takes `after`, whatever is returned. */
-static int take_cluster(struct mu__member *member, mu_cluster *after, mu_error *ret_error)
+static int apply_cluster(struct mu__member *member, mu_cluster *after,
+                         mu_error *ret_error)
 {
     int rv = begin_taking(member, after, ret_error);
     int refused;
 
     if (rv != 0)
         return rv;
-    refused = complain(member, &member->taking.changes, ret_error);
+    refused = log_refused_changes(member, &member->taking.changes, ret_error);
     rv = take_some(member, CHANGES_A_TURN, ret_error);
     return rv != 0 ? rv : refused;
 }
@@ -328,7 +336,7 @@ static int take_awaited(struct mu__member *member, mu_error *ret_error)
     mu_cluster *after = member->awaited;
 
     member->awaited = NULL;
-    return take_cluster(member, after, ret_error);
+    return apply_cluster(member, after, ret_error);
 }
 
 /* Mailboxes are bounded: the messages of the last changes are handled first, but a node
@@ -370,7 +378,7 @@ int mu__member_set_cluster(struct mu__member *member, const mu_cluster *cluster,
     if (after == NULL)
         return mu_error_set(ret_error, -MU_ENOMEM, "no memory for a cluster");
     if (!is_taking(member) && member->awaited == NULL)
-        return take_cluster(member, after, ret_error);
+        return apply_cluster(member, after, ret_error);
     mu_cluster_free(member->awaited);
     member->awaited = after;
     return 0;

@@ -33,7 +33,7 @@ static void count_vote(void *user, const struct mu__link_view *view)
 /* The task that ends the job (the chief) decides which process is a task. About that task
  * itself, or without its vote, the majority of the peers decides, so that of two
  * processes that both have links, not both end. */
-static bool is_taken(const struct mu__member *member)
+static bool is_task_taken(const struct mu__member *member)
 {
     struct votes votes = {
         .arbiter = mu__member_ends_job(member->cluster, member->type, (int)member->index)
@@ -51,7 +51,7 @@ void mu__member_on_taken(void *owner, const char *type, uint32_t index,
     struct mu__member *member = owner;
     char words[768];
 
-    if (member->is_taken || !is_taken(member))
+    if (member->is_taken || !is_task_taken(member))
         return;
     member->is_taken = true;
     (void)snprintf(words, sizeof words,

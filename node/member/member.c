@@ -44,7 +44,7 @@ static bool is_unlisted_worker(const struct mu__worker_types *types,
                            config->options->task_index) == NULL;
 }
 
-static bool dials(const char *type, const char *other)
+static bool does_type_dial(const char *type, const char *other)
 {
     for (size_t i = 0; i < sizeof roles / sizeof roles[0]; i++) {
         if (strcmp(roles[i].type, type) != 0)
@@ -82,8 +82,8 @@ static const char *role_of(const mu_cluster *cluster,
 bool mu__member_dials(const mu_cluster *cluster, const struct mu__worker_types *types,
                       const char *type, int index, const char *other)
 {
-    return dials(role_of(cluster, types, type, (uint32_t)index),
-                 role_name(types, other));
+    return does_type_dial(role_of(cluster, types, type, (uint32_t)index),
+                          role_name(types, other));
 }
 
 bool mu__member_ends_job(const mu_cluster *cluster, const char *type, int index)
@@ -93,7 +93,7 @@ bool mu__member_ends_job(const mu_cluster *cluster, const char *type, int index)
 
 /* ---- turns ---- */
 
-static void turn(void *owner)
+static void on_member_turn(void *owner)
 {
     struct mu__member *member = owner;
     uint64_t now_ms = member->world->ops->now_ms(member->world);
@@ -110,14 +110,14 @@ static void turn(void *owner)
     member->world->ops->wake_at(member->world, member->tick_ms);
 }
 
-static void deliver(void *owner, struct mu__msg *msg)
+static void on_member_deliver(void *owner, struct mu__msg *msg)
 {
     struct mu__member *member = owner;
 
     (void)mu__kernel_deliver(member->kernel, msg);
 }
 
-static int transmit(void *owner, struct mu__msg *msg)
+static int on_member_transmit(void *owner, struct mu__msg *msg)
 {
     struct mu__member *member = owner;
 
@@ -128,30 +128,30 @@ struct mu__world_hooks mu__member_hooks(struct mu__member *member)
 {
     return (struct mu__world_hooks){
         .owner = member,
-        .deliver = deliver,
-        .turn = turn,
-        .transmit = transmit,
+        .deliver = on_member_deliver,
+        .turn = on_member_turn,
+        .transmit = on_member_transmit,
     };
 }
 
 /* ---- events of the wire ---- */
 
-static void up(void *owner, uint32_t connection)
+static void on_member_wire_up(void *owner, uint32_t connection)
 {
     mu__links_connected(((struct mu__member *)owner)->links, connection);
 }
 
-static void down(void *owner, uint32_t connection, const char *reason)
+static void on_member_wire_down(void *owner, uint32_t connection, const char *reason)
 {
     mu__links_disconnected(((struct mu__member *)owner)->links, connection, reason);
 }
 
-static void writable(void *owner, uint32_t connection)
+static void on_member_writable(void *owner, uint32_t connection)
 {
     mu__links_writable(((struct mu__member *)owner)->links, connection);
 }
 
-static bool frame(void *owner, uint32_t connection, struct mu__buf *buf)
+static bool on_member_frame(void *owner, uint32_t connection, struct mu__buf *buf)
 {
     struct mu__member *member = owner;
     struct mu__kernel_counters counters;
@@ -161,30 +161,30 @@ static bool frame(void *owner, uint32_t connection, struct mu__buf *buf)
     return counters.queued < MU__QUEUED_PAUSE;
 }
 
-static void refused(void *owner, const char *address, const char *reason)
+static void on_member_refused(void *owner, const char *address, const char *reason)
 {
     mu__links_refused(((struct mu__member *)owner)->links, address, reason);
 }
 
-static void short_of(void *owner, const char *words)
+static void on_member_short_of(void *owner, const char *words)
 {
     mu__links_short_of(((struct mu__member *)owner)->links, words);
 }
 
 const struct mu__wire_events mu__member_events = {
-    .up = up,
-    .down = down,
-    .writable = writable,
-    .frame = frame,
-    .burst_end = turn,
-    .refused = refused,
-    .short_of = short_of,
+    .up = on_member_wire_up,
+    .down = on_member_wire_down,
+    .writable = on_member_writable,
+    .frame = on_member_frame,
+    .burst_end = on_member_turn,
+    .refused = on_member_refused,
+    .short_of = on_member_short_of,
 };
 
 /* ---- news of the links ---- */
 
-static void link_up(void *owner, uint32_t node, const char *type, uint32_t index,
-                    uint64_t incarnation, const char *address)
+static void on_member_link_up(void *owner, uint32_t node, const char *type,
+                              uint32_t index, uint64_t incarnation, const char *address)
 {
     struct mu__member *member = owner;
     struct mu__process process;
@@ -227,8 +227,9 @@ static uint64_t incarnation_of(struct mu__world *world)
     return number == 0 ? 1 : number;
 }
 
-static int make_links(struct mu__member *member, const struct mu__member_config *config,
-                      struct mu__wire *wire)
+static int make_member_links(struct mu__member *member,
+                             const struct mu__member_config *config,
+                             struct mu__wire *wire)
 {
     const struct mu__links_config links = {
         .cluster_name = config->options->cluster_name,
@@ -250,11 +251,11 @@ static int make_links(struct mu__member *member, const struct mu__member_config 
     };
     const struct mu__links_upcalls upcalls = {
         .owner = member,
-        .up = link_up,
+        .up = on_member_link_up,
         .down = link_down,
         .trouble = link_trouble,
         .refused = link_refused,
-        .deliver = deliver,
+        .deliver = on_member_deliver,
         .behind = link_behind,
         .taken = mu__member_on_taken,
     };
@@ -296,7 +297,7 @@ bool mu__member_needs_link(const struct mu__member *member, const char *type,
     const char *role = role_of(member->cluster, types, type, index);
 
     return !mu__member_is(member, type, index) &&
-           (dials(own, role_name(types, type)) || dials(own, role) ||
+           (does_type_dial(own, role_name(types, type)) || does_type_dial(own, role) ||
             mu__task_set_has(&member->hosts, type, index) ||
             (member->is_unlisted_worker && strcmp(type, "chief") == 0));
 }
@@ -387,7 +388,7 @@ static int take_config(struct mu__member *member, const struct mu__member_config
 }
 
 /* Log it when a worker, or a task of a program's own type, runs no closures. */
-static void say_if_it_runs_none(const struct mu__member *member)
+static void log_no_closures(const struct mu__member *member)
 {
     struct mu__worker_types own;
     char types[MU__WORKER_TYPES_TEXT_MAX];
@@ -428,7 +429,7 @@ int mu__member_start(struct mu__member *member, const struct mu__member_config *
     }
     rv = mu__kernel_new(world, &mu__messages, &member->kernel);
     if (rv == 0)
-        rv = make_links(member, config, wire);
+        rv = make_member_links(member, config, wire);
     if (rv == 0)
         name_process(member, config);
     if (rv == 0)
@@ -443,7 +444,7 @@ int mu__member_start(struct mu__member *member, const struct mu__member_config *
         return rv;
     }
     if (!config->takes_offer)
-        say_if_it_runs_none(member);
+        log_no_closures(member);
     world->ops->wake_at(world, world->ops->now_ms(world));
     return 0;
 }
@@ -463,7 +464,7 @@ void mu__member_stop(struct mu__member *member)
 
 /* Send the coordination service the agent's goodbye: this task has left, and is not
  * lost. */
-static void say_goodbye(struct mu__member *member)
+static void leave_links(struct mu__member *member)
 {
     void *agent = mu__actor_state(member->kernel, (mu__pid){MU__NODE_SELF, MU__AGENT});
     struct mu__msg *msg =
@@ -477,7 +478,7 @@ void mu__member_leave(struct mu__member *member, const char *reason)
 {
     mu__member_forget_changes(member);
     if (!member->fails)
-        say_goodbye(member);
+        leave_links(member);
     mu__links_leave(member->links, reason);
     mu__links_flush(member->links);
 }

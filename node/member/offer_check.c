@@ -35,12 +35,12 @@ bool mu__cluster_same(const mu_cluster *one, const mu_cluster *two)
     return true;
 }
 
-static bool is_name(const char *host)
+static bool is_host_name(const char *host)
 {
     return strchr(host, ':') == NULL && strspn(host, "0123456789.") < strlen(host);
 }
 
-static bool is_any(const char *host)
+static bool is_unspecified_host(const char *host)
 {
     return strcmp(host, "0.0.0.0") == 0 || strcmp(host, "::") == 0;
 }
@@ -55,8 +55,8 @@ static bool is_same_url(const struct mu__url *task, const char *text)
     if (own.host[0] == '\0')
         return strcmp(own.path, task->path) == 0;
     return own.port == task->port &&
-           (strcmp(own.host, task->host) == 0 || is_any(own.host) || is_name(own.host) ||
-            is_name(task->host));
+           (strcmp(own.host, task->host) == 0 || is_unspecified_host(own.host) ||
+            is_host_name(own.host) || is_host_name(task->host));
 }
 
 bool mu__offer_is_at(const char *url, const struct mu__offer_urls *urls)
@@ -70,8 +70,8 @@ bool mu__offer_is_at(const char *url, const struct mu__offer_urls *urls)
 
 /* ---- the checks ---- */
 
-static int validate(const mu_cluster *cluster, const struct mu__offer *offer,
-                    mu_error *ret_error)
+static int validate_offer(const mu_cluster *cluster, const struct mu__offer *offer,
+                          mu_error *ret_error)
 {
     char type[16];
 
@@ -91,7 +91,7 @@ static int read_offer(const struct mu__offer *offer, mu_error *ret_error,
                               &cluster);
 
     if (rv == 0)
-        rv = validate(cluster, offer, &error);
+        rv = validate_offer(cluster, offer, &error);
     if (rv != 0) {
         mu_cluster_free(cluster);
         return mu_error_set(ret_error, rv == -MU_ENOMEM ? rv : -MU_EINVALID,

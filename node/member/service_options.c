@@ -9,8 +9,8 @@
 #include <string.h>
 
 /* The canonical text of a set, which is freed. */
-static int finish(struct mu__task_set *set, const char *option, mu_error *error,
-                  char **ret_text)
+static int finish_task_set(struct mu__task_set *set, const char *option, mu_error *error,
+                           char **ret_text)
 {
     char *text = mu__task_set_text(set);
 
@@ -55,8 +55,8 @@ static int add_default(const mu_cluster *cluster, struct mu__task_set *set)
     return 0;
 }
 
-static int check_hosts(const mu_cluster *cluster, const struct mu__task_set *set,
-                       mu_error *error)
+static int check_service_hosts(const mu_cluster *cluster, const struct mu__task_set *set,
+                               mu_error *error)
 {
     for (uint32_t i = 0; i < set->count; i++) {
         const struct mu__task_range *range = &set->ranges[i];
@@ -71,8 +71,8 @@ static int check_hosts(const mu_cluster *cluster, const struct mu__task_set *set
     return 0;
 }
 
-static int read_hosts(const mu_cluster *cluster, const char *text, mu_error *error,
-                      struct mu__task_set *ret_set)
+static int read_host_set(const mu_cluster *cluster, const char *text, mu_error *error,
+                         struct mu__task_set *ret_set)
 {
     mu_error inner;
     int rv = mu__task_set_parse(mu__view_str(text), &inner, ret_set);
@@ -84,7 +84,7 @@ static int read_hosts(const mu_cluster *cluster, const char *text, mu_error *err
                             "option service_hosts is \"%.40s\", expected a set of tasks, "
                             "as chief:0 or ps:0-1, or none",
                             text);
-    return check_hosts(cluster, ret_set, error);
+    return check_service_hosts(cluster, ret_set, error);
 }
 
 int mu__service_hosts(const mu_cluster *cluster, const char *text, mu_error *ret_error,
@@ -96,12 +96,12 @@ int mu__service_hosts(const mu_cluster *cluster, const char *text, mu_error *ret
     if (text == NULL)
         rv = add_default(cluster, &set);
     else if (strcmp(text, "none") != 0)
-        rv = read_hosts(cluster, text, ret_error, &set);
+        rv = read_host_set(cluster, text, ret_error, &set);
     if (rv != 0) {
         mu__task_set_done(&set);
         return rv == -MU_ENOMEM ? mu_error_set(ret_error, rv, "out of memory") : rv;
     }
-    return finish(&set, "service_hosts", ret_error, ret_hosts);
+    return finish_task_set(&set, "service_hosts", ret_error, ret_hosts);
 }
 
 bool mu__service_is_host(const char *hosts, const char *type, int index)
@@ -152,8 +152,8 @@ static void insert_type(struct types *types, const char *name)
 }
 
 /* One type; spaces around it do not count. */
-static int read_type(const char *option, const char *at, size_t length, mu_error *error,
-                     struct types *types)
+static int read_filter_type(const char *option, const char *at, size_t length,
+                            mu_error *error, struct types *types)
 {
     char name[32];
     mu_error inner;
@@ -184,7 +184,7 @@ static int read_types(const char *option, const char *text, mu_error *error,
     *ret_types = (struct types){.count = 0};
     while (text != NULL) {
         size_t length = strcspn(text, ",");
-        int rv = read_type(option, text, length, error, ret_types);
+        int rv = read_filter_type(option, text, length, error, ret_types);
 
         if (rv != 0)
             return rv;
@@ -213,7 +213,7 @@ int mu__service_tasks(const mu_cluster *cluster, const char *jobs, mu_error *ret
         mu__task_set_done(&set);
         return mu_error_set(ret_error, rv, "out of memory");
     }
-    return finish(&set, "coordinated_jobs", ret_error, ret_tasks);
+    return finish_task_set(&set, "coordinated_jobs", ret_error, ret_tasks);
 }
 
 int mu__service_recoverable(const char *text, mu_error *ret_error, char *out)

@@ -96,7 +96,7 @@ void mu__session_config_done(mu_session_config *config)
     mu_session_config_init(config);
 }
 
-static int reserve(mu_session_config *config, size_t count)
+static int reserve_device_filters(mu_session_config *config, size_t count)
 {
     char **filters = count == 0 ? NULL : calloc(count, sizeof *filters);
 
@@ -105,7 +105,7 @@ static int reserve(mu_session_config *config, size_t count)
     return count > 0 && filters == NULL ? -MU_ENOMEM : 0;
 }
 
-static int add(mu_session_config *config, const char *filter)
+static int add_device_filter(mu_session_config *config, const char *filter)
 {
     char *copy = strdup(filter);
 
@@ -119,10 +119,10 @@ int mu__session_config_copy(const mu_session_config *config,
                             mu_session_config *ret_config)
 {
     mu_session_config copy = *config;
-    int rv = reserve(&copy, config->device_filters_count);
+    int rv = reserve_device_filters(&copy, config->device_filters_count);
 
     for (size_t i = 0; rv == 0 && i < config->device_filters_count; i++)
-        rv = add(&copy, config->device_filters[i]);
+        rv = add_device_filter(&copy, config->device_filters[i]);
     if (rv == 0)
         *ret_config = copy;
     else
@@ -169,8 +169,8 @@ mu_value *mu__session_config_value(const mu_session_config *config)
     return NULL;
 }
 
-static int read_number(const mu_value *map, const char *key, mu_error *ret_error,
-                       unsigned *ret_number)
+static int read_config_number(const mu_value *map, const char *key, mu_error *ret_error,
+                              unsigned *ret_number)
 {
     const mu_value *item = mu_value_find(map, key);
     int64_t number = 0;
@@ -197,13 +197,13 @@ static int read_filters(const mu_value *list, mu_error *ret_error,
         return mu_error_set(ret_error, -MU_EINVALID,
                             "session config: more than %d device_filters",
                             MU__SESSION_FILTERS_MAX);
-    rv = reserve(config, count);
+    rv = reserve_device_filters(config, count);
     for (size_t i = 0; rv == 0 && i < count; i++) {
         const char *text = "";
         size_t size;
 
         (void)mu_value_get_string(mu_value_at(list, i), &text, &size);
-        rv = add(config, text);
+        rv = add_device_filter(config, text);
     }
     return rv == 0 ? 0 : mu_error_set(ret_error, rv, "no memory for a session config");
 }
@@ -219,10 +219,11 @@ int mu__session_config_read(const mu_value *value, mu_error *ret_error,
         mu_value_type(value) != MU_VALUE_MAP)
         return mu_error_set(ret_error, -MU_EINVALID, "session config: expected a map");
     if (value != NULL && mu_value_type(value) == MU_VALUE_MAP) {
-        rv = read_number(value, "inter_op_threads", ret_error, &config.inter_op_threads);
+        rv = read_config_number(value, "inter_op_threads", ret_error,
+                                &config.inter_op_threads);
         if (rv == 0)
-            rv = read_number(value, "intra_op_threads", ret_error,
-                             &config.intra_op_threads);
+            rv = read_config_number(value, "intra_op_threads", ret_error,
+                                    &config.intra_op_threads);
         if (rv == 0)
             rv = read_filters(mu_value_find(value, "device_filters"), ret_error, &config);
         if (rv == 0)
