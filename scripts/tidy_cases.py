@@ -27,6 +27,11 @@ TREE_CASES = [
                       "node/b.h": "struct x {\n    int a;\n};\n"}),
     (None, {"actors/a.c": "struct x {\n    int a;\n};\n", "node/b.h": "struct x;\n",
             "tests/c.c": "struct x {\n    int a;\n};\n"}),
+    ("static-names", {"resolver/a.c": "static int f(int a,\n             int b)\n{\n}\n",
+                      "transport/b.h": "static inline bool f(void)\n{\n}\n"}),
+    (None, {"resolver/a.c": "static int f(void);\n\nstatic int f(void)\n{\n}\n",
+            "transport/b.c": "static int f;\nint g(void)\n{\n    f();\n}\n",
+            "tests/c.c": "static int f(void)\n{\n}\n"}),
     ("include-rings",
      {f"node/{a}.{end}": f'#include "node/{b}.h"\n'
       for a, b, end in (("a", "b", "h"), ("b", "c", "c"), ("c", "d", "h"),

@@ -72,6 +72,10 @@ RETIRED_WHOLE = {"limit_ms": "timeout_ms"}
 RETIRED_EXCEPT = re.compile(
     r"^((uv|ares|curl|CURL\w*|half_life|as_usual)_\w+|\w+_in_place)$")
 
+# Folders whose static functions have names of their own: no two files of them share one.
+STATIC_NAMES_UNIQUE = ("node/discovery", "node/member", "resolver", "runtime/base",
+                       "runtime/document", "runtime/message", "runtime/uv", "transport")
+
 # Files in such a folder may touch the loop, sockets or HTTP; all others are pure.
 OUTER = re.compile(r"/(uv|nng|tls)/[^/]*$")
 PURE_FOLDERS = ("actors", "runtime", "transport", "resolver")
@@ -433,6 +437,24 @@ def tree_struct_names(sources):
             first.setdefault(name, source.path)
 
 
+STATIC_FUNCTION = re.compile(r"^static [^;{}=()]*\b(\w+)\([^;{}]*\)\n\{", re.MULTILINE)
+
+
+def tree_static_names(sources):
+    first = {}
+    folders = tuple(folder + "/" for folder in STATIC_NAMES_UNIQUE)
+    for source in library_files(sources):
+        if not source.path.startswith(folders):
+            continue
+        code = "\n".join(source.code)
+        for match in STATIC_FUNCTION.finditer(code):
+            name, line = match.group(1), code.count("\n", 0, match.start()) + 1
+            if first.get(name, source.path) != source.path:
+                yield source.path, line, (f"{name}() is in {first[name]}, too: say in "
+                                          "its name what it does, and to what")
+            first.setdefault(name, source.path)
+
+
 def rings(edges):
     """The strongly connected components with several nodes (Tarjan)."""
     index, low, stack, found = {}, {}, [], []
@@ -481,6 +503,7 @@ def tree_include_rings(sources):
 TREE_RULES = {
     "file-names": tree_file_names,
     "struct-names": tree_struct_names,
+    "static-names": tree_static_names,
     "include-rings": tree_include_rings,
 }
 
