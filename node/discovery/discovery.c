@@ -313,7 +313,7 @@ static void announce_anew(struct mu__discovery *d, mu_resolution *found)
 {
     mu_cluster_free(found->cluster);
     (void)mu_error_set(&d->last, -MU_EUNAVAILABLE,
-                       "this task is not there any more, and is told anew");
+                       "this task's announcement has expired, and is made again");
     if (d->phase == WATCHING)
         mu__failure_log_note(&d->failures, MU__LOOK_FAILURE, &d->last);
     else
@@ -652,7 +652,7 @@ static void on_announce_timeout(uv_timer_t *timer)
 
     log_discovery(
         d, MU_LOG_WARN,
-        "what was told last is not taken back, since nothing was answered to it: "
+        "the last announcement is not withdrawn, since it was not answered: "
         "others may look for this task for a while");
     stop_query_slot(&d->announcing);
 }

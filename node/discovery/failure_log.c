@@ -24,8 +24,8 @@ void mu__failure_log_note(struct mu__failure_log *failures,
                           enum mu__discovery_failure which, const mu_error *error)
 {
     static const char *const words[] = {
-        "the cluster cannot be looked at, the last one known stands",
-        "the others cannot be told where this task is",
+        "the cluster cannot be resolved: the last one that was known stays",
+        "this task cannot be announced",
     };
     char line[640];
 
@@ -41,8 +41,8 @@ void mu__failure_log_note(struct mu__failure_log *failures,
 void mu__failure_log_recovered(struct mu__failure_log *failures,
                                enum mu__discovery_failure which)
 {
-    static const char *const words[] = {"the cluster can be looked at again",
-                                        "the others can be told again"};
+    static const char *const words[] = {"the cluster can be resolved again",
+                                        "this task can be announced again"};
 
     if (failures->last[which][0] == '\0')
         return;

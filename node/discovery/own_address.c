@@ -8,7 +8,7 @@
 
 static const char late[] =
     "this machine's own name is not looked up, since the name servers do not answer: "
-    "others are told the address of its first interface";
+    "the address of its first interface is announced";
 
 /* ---- the address for all others ---- */
 

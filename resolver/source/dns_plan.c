@@ -133,8 +133,7 @@ static int read_dns_count(const char *source, unsigned position, const char *tex
                             source, position, name);
     if (plan->tasks[type] != MU__DNS_ANY)
         return mu_error_set(ret_error, -MU_EEXISTS,
-                            "%s: item %u: \"%s\" stands there "
-                            "twice",
+                            "%s: item %u: \"%s\" appears twice",
                             source, position, name);
     plan->tasks[type] = count;
     return 0;

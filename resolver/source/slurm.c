@@ -281,7 +281,7 @@ static int compare_slurm_rank(const struct slurm_step *step, const char *variabl
     return mu_error_set(
         step->error, -MU_EPRECONDITION,
         "%s is %u, but rank %u would have %u by %s and the distribution "
-        "(%s): the addresses of the tasks cannot be told; start srun with "
+        "(%s): the addresses of the tasks are not known; start srun with "
         "--distribution=block, or set tasks_per_node",
         variable, exported, step->rank, mine, step->names.counts,
         mu__request_variable(step->requests, "SLURM_DISTRIBUTION") == NULL

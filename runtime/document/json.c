@@ -204,7 +204,7 @@ static int parse_value(const struct document *d, const char **at, cJSON **ret_va
                                 : refuse_json(d, *at, "JSON");
 }
 
-/* What follows the object at the end of the text, and what cJSON takes that we refuse. */
+/* Refuse text behind the object, and what cJSON takes that we do not. */
 static int check_json_end(const struct document *d, const char *at)
 {
     int rv;
@@ -296,7 +296,7 @@ static bool skip_token(struct items_parser *p, char token)
     return true;
 }
 
-/* What stands between commas, up to `end`. */
+/* The text between commas, up to `end`. */
 static int parse_each(struct items_parser *p, char end,
                       int (*parse_one)(struct items_parser *p))
 {
@@ -436,7 +436,7 @@ int mu__json_check_keys(const cJSON *object, const char *path, mu_error *ret_err
 
     mu__quote(shown, sizeof shown, twice, strlen(twice));
     return mu_error_set(ret_error, -MU_EEXISTS,
-                        "%s: the key %s stands twice; expected it once", path, shown);
+                        "%s: the key %s appears twice; expected it once", path, shown);
 }
 
 void mu__json_describe(const cJSON *item, char *out, size_t size)

@@ -210,7 +210,7 @@ static int unpack_entry(struct unpacking *in, struct mu__container *map)
     if (rv != -MU_EEXISTS)
         return rv;
     in->head.at = begin;
-    return refuse_value(in, "key \"%.*s\" stands twice in a map",
+    return refuse_value(in, "key \"%.*s\" appears twice in a map",
                         size > 32 ? 32 : (int)size, (const char *)key);
 }
 

@@ -51,7 +51,7 @@ int mu__sagemaker_sort(struct mu__host_list *hosts, const char *source,
     for (size_t i = 1; i < hosts->count; i++)
         if (strcmp(hosts->names[i - 1], hosts->names[i]) == 0)
             return mu_error_set(ret_error, -MU_EEXISTS,
-                                "%s: \"%.80s\" stands there twice", source,
+                                "%s: \"%.80s\" appears twice", source,
                                 hosts->names[i]);
     return 0;
 }
@@ -95,7 +95,7 @@ static int read_instance_group(const cJSON *item, const char *name, mu_error *re
     if (name == NULL)
         name = own->valuestring;
     if (find_instance_group(groups, name, strlen(name)) != NULL)
-        return mu_error_set(ret_error, -MU_EEXISTS, "%s: its name stands there twice",
+        return mu_error_set(ret_error, -MU_EEXISTS, "%s: its name appears twice",
                             location);
     group->name = name;
     groups->count++;

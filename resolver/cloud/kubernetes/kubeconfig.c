@@ -120,7 +120,7 @@ static bool decode_pem(char *text)
     return memchr(text, '\0', size) == NULL;
 }
 
-/* Of "certificate-authority": its "-data", else the file of that name. */
+/* The content of "certificate-authority": its "-data", else the file of that name. */
 static int get_content(const struct named_part *part, const char *key,
                        mu_error *ret_error, struct mu__kube_content *ret_content)
 {
@@ -180,7 +180,7 @@ static int find_named_part(const struct mu__kubeconfig_file *files, size_t count
 
         if (find_in(files[i].root, list, kind, name, &body) != 0)
             return mu_error_set(ret_error, -MU_EEXISTS,
-                                "%.200s: %s %s stands there twice", files[i].path, kind,
+                                "%.200s: %s %s appears twice", files[i].path, kind,
                                 shown);
         if (body == NULL)
             continue;

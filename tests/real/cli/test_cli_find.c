@@ -128,7 +128,7 @@ static void test_not_answered(void **state)
     assert_int_equal(poll(&readable, 1, CLI_SOON_MS), 1);
     cli_kill(&cli, SIGINT);
     cli_expect_code(&cli, 128 + SIGINT);
-    (void)cli_expect(&cli, NULL, "what was told last is not taken back");
+    (void)cli_expect(&cli, NULL, "the last announcement is not withdrawn");
     (void)close(readable.fd);
 }
 

@@ -113,7 +113,7 @@ static void test_withdrawal_is_cut_short(void **state)
     open_desk();
     assert_in_range(close_desk(true), 0, SOON_MS);
     assert_int_equal(told.withdrawn, 1);
-    if (!desk_has_logged(&desk, "cannot be told where this task is: silent: "))
+    if (!desk_has_logged(&desk, "this task cannot be announced: silent: "))
         fail_msg("%s", desk.log.text);
 }
 

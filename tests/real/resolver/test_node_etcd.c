@@ -84,12 +84,12 @@ static void test_down_for_a_while(void **state)
 
     coordinator = nodes_coordinator(find_open_all(f));
     etcd_kill(&server);
-    nodes_wait_log(&f->nodes, "the last one known stands");
-    nodes_wait_log(&f->nodes, "cannot be told where this task is");
+    nodes_wait_log(&f->nodes, "the last one that was known stays");
+    nodes_wait_log(&f->nodes, "this task cannot be announced");
     assert_int_equal(find_run_on(f, coordinator, 0), getpid());
     etcd_start(&server);
-    nodes_wait_log(&f->nodes, "the others can be told again");
-    nodes_wait_log(&f->nodes, "the cluster can be looked at again");
+    nodes_wait_log(&f->nodes, "this task can be announced again");
+    nodes_wait_log(&f->nodes, "the cluster can be resolved again");
     assert_int_equal(find_run_on(f, coordinator, 1), f->worker);
     mu_coordinator_close(coordinator);
 }
@@ -153,11 +153,11 @@ static void test_stopped(void **state)
 
     coordinator = nodes_coordinator(find_open_all(f));
     assert_int_equal(kill(server.pid, SIGSTOP), 0);
-    nodes_wait_log(&f->nodes, "cannot be told where this task is");
-    nodes_wait_log(&f->nodes, "the last one known stands");
+    nodes_wait_log(&f->nodes, "this task cannot be announced");
+    nodes_wait_log(&f->nodes, "the last one that was known stays");
     assert_int_equal(find_run_on(f, coordinator, 0), getpid());
     assert_int_equal(kill(server.pid, SIGCONT), 0);
-    nodes_wait_log(&f->nodes, "the others can be told again");
+    nodes_wait_log(&f->nodes, "this task can be announced again");
     for (int i = 0; i < SOON_MS / 100 && count_there(f) != 4; i++)
         for (int k = 0; k < 100; k++)
             nodes_pause();

@@ -43,7 +43,7 @@ static void test_changes(void **state)
     find_wait_workers(chief->node, 2);
 
     files_replace(path, "{\"chief\": oops");
-    nodes_wait_log(&f->nodes, "the last one known stands");
+    nodes_wait_log(&f->nodes, "the last one that was known stays");
     assert_int_equal(mu_node_task_count(chief->node, "worker"), 2);
 }
 

@@ -35,7 +35,7 @@ static void test_any_index(void **state)
  * not take itself for one that was taken out. */
 static void test_forgotten(void **state)
 {
-    static const char gone[] = "this task is not there any more, and is told anew";
+    static const char gone[] = "this task's announcement has expired, and is made again";
     struct find *f = *state;
     mu_node *chief = find_open_all(f);
     mu_coordinator *coordinator = nodes_coordinator(chief);
@@ -54,7 +54,7 @@ static void test_forgotten(void **state)
         nodes_pause();
     assert_int_equal(access(path, F_OK), 0);
     assert_int_equal(find_run_on(f, coordinator, 2), getpid());
-    nodes_wait_log(&f->nodes, "the cluster can be looked at again");
+    nodes_wait_log(&f->nodes, "the cluster can be resolved again");
     assert_false(nodes_has_logged(&f->nodes, "which the cluster has no more"));
     mu_coordinator_close(coordinator);
 }

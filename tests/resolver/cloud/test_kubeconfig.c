@@ -252,7 +252,7 @@ static void test_refused(void **state)
          "as-user-extra: to be somebody else"},
         {CONTEXT("k", "u") "users: [{name: u, user: {}}]\nclusters: [{name: k, cluster: "
                            "{server: 'https://k'}}, {name: k, cluster: {}}]\n",
-         NULL, -MU_EEXISTS, "/k/config: cluster \"k\" stands there twice"},
+         NULL, -MU_EEXISTS, "/k/config: cluster \"k\" appears twice"},
         {USER("token: true"), NULL, -MU_EINVALID, "token: expected a text"},
         {USER("client-key: a"), NULL, -MU_EINVALID,
          "user \"u\": expected client-certificate and client-key together"},

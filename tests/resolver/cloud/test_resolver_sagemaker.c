@@ -113,7 +113,7 @@ static void test_refused(void **state)
         {"[\"a\", \"b c\"]",
          "SM_HOSTS[1]: expected the name of a host, got text \"b c\""},
         {"[\"b c\", \"d\"]", "SM_HOSTS[0]: expected the name of a host"},
-        {"[\"a\", \"a\"]", "SM_HOSTS: \"a\" stands there twice"},
+        {"[\"a\", \"a\"]", "SM_HOSTS: \"a\" appears twice"},
     };
 
     (void)state;
@@ -326,9 +326,9 @@ static void test_groups_refused(void **state)
          "bytes, got number 7"},
         {WITH("{\"g\": {\"hosts\": []}}"), -MU_ERANGE, "no host is left of the group"},
         {WITH("{\"g\": {\"hosts\": [\"a\", \"a\"]}}"), -MU_EEXISTS,
-         "SM_INSTANCE_GROUPS_DICT: \"a\" stands there twice"},
+         "SM_INSTANCE_GROUPS_DICT: \"a\" appears twice"},
         {WITH("{\"g\": {\"hosts\": [\"a\"]}, \"h\": {\"hosts\": [\"a\"]}}"), -MU_EEXISTS,
-         "SM_INSTANCE_GROUPS_DICT: \"a\" stands there twice"},
+         "SM_INSTANCE_GROUPS_DICT: \"a\" appears twice"},
         {WITH("{\"g\": {\"hosts\": [\"b c\"]}}"), -MU_EINVALID,
          "SM_INSTANCE_GROUPS_DICT: "},
         {WITH("{\"g\": {\"hosts\": [\"a\", \"b\"]}}"), -MU_EINVALID,
@@ -342,7 +342,7 @@ static void test_groups_refused(void **state)
                        "of the 1 groups"},
         {{V("SM_HOSTS", "[\"a\", \"a\"]"), V("SM_CURRENT_HOST", "a"),
           V("SM_INSTANCE_GROUPS_DICT", "{\"g\": {\"hosts\": [\"a\"]}}"), SCRIPT_END},
-         -MU_EEXISTS, "SM_HOSTS: \"a\" stands there twice"},
+         -MU_EEXISTS, "SM_HOSTS: \"a\" appears twice"},
         {{V("SM_RESOURCE_CONFIG", "{\"current_host\": \"a\", \"hosts\": [\"a\"]}"),
           SCRIPT_END}, -MU_ENOTFOUND,
          "SM_RESOURCE_CONFIG: it has no \"instance_groups\", which the setting groups of "

@@ -90,7 +90,7 @@ static void test_refused(void **state)
          "x.yaml: line 2, column 1: expected one document, got another"},
         {"a: &x b\nc: *x\n", -MU_EINVALID, "line 2, column 4: expected no alias"},
         {"a: 1\nb: 2\na: 3\n", -MU_EEXISTS,
-         "x.yaml: line 1, column 1: the key \"a\" stands twice"},
+         "x.yaml: line 1, column 1: the key \"a\" appears twice"},
         {"a: !own b\n", -MU_EINVALID, "line 1, column 4: expected no tag but"},
         {"a: !!int 5\n", -MU_EINVALID, "expected no tag but"},
         {"a: !own [b]\n", -MU_EINVALID, "expected no tag but"},

@@ -70,7 +70,7 @@ static void test_bad(void **state)
         {"worker=-1", 1, -MU_EINVALID, "J: job 1: expected TYPE=COUNT"},
         {"worker=1,", 1, -MU_EINVALID, "J: job 2: expected TYPE=COUNT"},
         {"worker=99999999999999999999", 1, -MU_EINVALID, "expected TYPE=COUNT"},
-        {"worker=1,worker=1", 2, -MU_EEXISTS, "J: job 2: \"worker\" stands there twice"},
+        {"worker=1,worker=1", 2, -MU_EEXISTS, "J: job 2: \"worker\" appears twice"},
         {"wroker=1", 1, -MU_EINVALID, "J: job 1: "},
         {"=1", 1, -MU_EINVALID, "J: job 1: "},
         {"ps=*,worker=*", 2, -MU_EINVALID, "expected one job with \"*\", got several"},

@@ -143,7 +143,7 @@ static const struct {
      "item 1: the setting names has no name for job ps"},
     {{"names=worker=a:1", "tasks=worker=1,worker=2"},
      -MU_EEXISTS,
-     "item 2: \"worker\" stands there twice"},
+     "item 2: \"worker\" appears twice"},
     {{"names=worker=a:1", "family=5"},
      -MU_EINVALID,
      "setting family of resolver dns: expected 4, 6, all or auto, got \"5\""},

@@ -287,7 +287,7 @@ static void test_tasks_per_node_refused(void **state)
         {"tasks_per_node=n1=3", -MU_EINVALID,
          "it does not say how many tasks \"n2\" has"},
         {"tasks_per_node=n1=1,m=2", -MU_ENOTFOUND, "\"m\" is none of the 2 hosts"},
-        {"tasks_per_node=n1=1,n[1-2]=2", -MU_EEXISTS, "\"n1\" stands there twice"},
+        {"tasks_per_node=n1=1,n[1-2]=2", -MU_EEXISTS, "\"n1\" appears twice"},
         {"tasks_per_node=n1=0,n2=3", -MU_EINVALID, "expected a number, or HOST=NUMBER"},
         {"tasks_per_node=n1", -MU_EINVALID, "expected a number, or HOST=NUMBER"},
         {"tasks_per_node=n[=1", -MU_EINVALID, "expected a number"},

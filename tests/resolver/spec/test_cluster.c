@@ -378,7 +378,7 @@ static const struct {
     {"job twice",
      "{\"ps\":[],\"worker\":[],\"ps\":[]}",
      -MU_EEXISTS,
-     {"spec: the key \"ps\" stands twice"}},
+     {"spec: the key \"ps\" appears twice"}},
     {"ps_hosts",
      "{\"ps_hosts\":[\"a:1\"]}",
      -MU_EINVALID,
@@ -527,7 +527,7 @@ static void test_text_is_bounded(void **state)
     free(text);
 }
 
-/* Ten thousand tasks: all there, and one address that stands twice is found. */
+/* Ten thousand tasks: all there, and one address that appears twice is found. */
 static void test_many_tasks(void **state)
 {
     enum { TASKS = 10000 };

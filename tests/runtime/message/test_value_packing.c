@@ -374,7 +374,7 @@ static const struct bad_row bad_rows[] = {
     {"key not UTF-8", "81 a1ff 01", "", "byte 1: a key of 1 bytes that is not UTF-8"},
     {"key with a zero", "81 a3610062 01", "",
      "byte 1: a key of 3 bytes that is not UTF-8 without zeros"},
-    {"key twice", "82 a161 01 a161 01", "", "byte 4: key \"a\" stands twice in a map"},
+    {"key twice", "82 a161 01 a161 01", "", "byte 4: key \"a\" appears twice in a map"},
     {"deep", "91919191919191919191919191919191 91919191919191919191919191919191 91 c0",
      "", "byte 33: lists and maps are more than 32 deep"},
 
