@@ -35,7 +35,7 @@ static struct search *search_new(const mu_node_options *options,
     return search;
 }
 
-/* ---- What the discovery calls ---- */
+/* ---- Callbacks of the discovery ---- */
 
 static void name_searching_task(const struct search *search, char *out, size_t size)
 {

@@ -9,7 +9,7 @@
 
 #include <pthread.h>
 
-/* What a search has found, and what this task has announced. Options of a node point into
+/* The result of a search, and what this task has announced. Options of a node point into
  * it. */
 struct mu__discovered {
     mu_resolution resolution;       /* the source's, without its cluster */

@@ -1,4 +1,4 @@
-/* What a discovery logs of its failures: each kind once, until it works again. */
+/* The log of a discovery's failures: each kind once, until it works again. */
 #ifndef MU_NODE_DISCOVERY_FAILURE_LOG_H
 #define MU_NODE_DISCOVERY_FAILURE_LOG_H
 

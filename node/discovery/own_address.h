@@ -17,11 +17,11 @@ enum {
  * NULL, or a line for the log: the lookup took too long, and the name does not count. */
 const char *mu__own_host(char ret_host[MU__OWN_HOST_BYTES]);
 
-/* Where peers reach a socket that listens at `url` ("tcp://0.0.0.0:40123"), if
- * `advertise` (may be NULL) says so: "host" and "host:0" are that host with the socket's
- * port, another text stands as it is; without one it is the url, with this machine's
- * address in place of "any". `out` has MU__OWN_ADDRESS_BYTES. Returns what
- * mu__own_host does. */
+/* The address at which peers reach a socket that listens at `url`
+ * ("tcp://0.0.0.0:40123"), if `advertise` (may be NULL) says so: "host" and "host:0"
+ * are that host with the socket's port, another text stands as it is; without one it is
+ * the url, with this machine's address in place of "any". `out` has
+ * MU__OWN_ADDRESS_BYTES. Returns what mu__own_host does. */
 const char *mu__advertised(const char *url, const char *advertise, char *out);
 
 #endif

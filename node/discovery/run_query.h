@@ -20,7 +20,7 @@ enum mu__query_operation {
                            timeout; `progress` gets the names of others */
 };
 
-/* What came of it. */
+/* The outcome of a query. */
 struct mu__query_result {
     int code;                   /* 0, or the error */
     mu_error error;

@@ -23,7 +23,7 @@ enum {
 
 #define NOT_IN_CLUSTER "the task is not in the cluster any more"
 
-/* Which actor gets which changes. The supervisor is on the chief, the service on
+/* The changes that each actor gets. The supervisor is on the chief, the service on
  * hosts. */
 static const struct {
     uint32_t actor;

@@ -1,4 +1,4 @@
-/* What a member does when peers say that another process plays its task. */
+/* A member's reaction when peers say that another process plays its task. */
 #include "node/member/internal.h"
 
 #include <stdio.h>

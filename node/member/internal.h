@@ -1,4 +1,4 @@
-/* What the files of a member share. */
+/* Shared by the files of a member. */
 #ifndef MU_NODE_MEMBER_INTERNAL_H
 #define MU_NODE_MEMBER_INTERNAL_H
 

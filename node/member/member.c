@@ -12,7 +12,7 @@
 /* Stands for any type but "worker" whose tasks run closures. */
 #define OWN_TYPE "(own)"
 
-/* Which types a task dials. One of two is enough, since a connection goes both ways; a
+/* The types that a task dials. One of two is enough, since a connection goes both ways; a
  * task dials those without which it cannot do its work. A task of a type of its own dials
  * the chief, which may not know that the type runs closures, and says so then. */
 static const struct {
@@ -56,7 +56,7 @@ static bool does_type_dial(const char *type, const char *other)
     return false;
 }
 
-/* Where there is no chief, worker 0 plays its part: it ends the job. */
+/* Without a chief worker 0 plays its part: it ends the job. */
 static const char *job_owner_type(const mu_cluster *cluster)
 {
     return mu__cluster_url(cluster, "chief", 0) == NULL &&
@@ -360,7 +360,7 @@ static int take_worker_types(struct mu__member *member,
     return rv;
 }
 
-/* What outlives the config. */
+/* The parts of the config that outlive it. */
 static int take_config(struct mu__member *member, const struct mu__member_config *config,
                        mu_error *ret_error)
 {

@@ -119,7 +119,7 @@ struct mu__member {
                                    upcalled */
 };
 
-/* What to open the world and the wire with; their owner is the member. */
+/* The hooks that open the world and the wire; their owner is the member. */
 struct mu__world_hooks mu__member_hooks(struct mu__member *member);
 extern const struct mu__wire_events mu__member_events;
 

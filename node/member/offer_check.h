@@ -7,7 +7,7 @@
 
 #include "muster/cluster.h"
 
-/* Of a server that has its cluster: only the same one fits. Borrowed. */
+/* For a server that has its cluster: only the same one fits. Borrowed. */
 struct mu__offer_own {
     const mu_cluster *cluster;
     const char *type;
@@ -16,7 +16,7 @@ struct mu__offer_own {
 
 int mu__offer_check_own(void *owner, const struct mu__offer *offer, mu_error *ret_error);
 
-/* Of a server that waits: where it is. Borrowed. */
+/* For a server that waits: where it is. Borrowed. */
 struct mu__offer_urls {
     const char *listens;    /* url */
     const char *advertised; /* url; NULL: no other one */

@@ -10,7 +10,7 @@ enum { NAME_BYTES_MAX = 253, LABEL_BYTES_MAX = 63 };
 
 /* ---- Names ---- */
 
-/* What host names and names of services are made of, as a small letter; 0 for others. */
+/* A letter of host names and names of services, as a small one; 0 for others. */
 static char letter_of(char byte)
 {
     if (byte >= 'A' && byte <= 'Z')

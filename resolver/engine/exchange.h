@@ -21,7 +21,7 @@ struct mu__exchange {
     const char *who;           /* the resolver that requested it first; static */
 };
 
-/* Who settles requests: the query, which tries them again. */
+/* The one that settles requests: the query, which tries them again. */
 struct mu__settler {
     /* Send the exchanges of the batch, and settle all of them. */
     void (*settle)(struct mu__settler *settler, struct mu__exchange *const *batch,

@@ -27,7 +27,7 @@ struct mu__resolver_kind {
     int (*resolve)(const struct mu__pass *pass, mu_error *ret_error,
                    mu_resolution *ret_resolution);
 
-    /* Of registries (etcd, directory): make known where this task is, or that it still
+    /* For registries (etcd, directory): make known where this task is, or that it still
      * is there. NULL: the resolver is no registry. It is to be called again after
      * *ret_again_ms. *ret_index is the task's index: that of the announcement, or the
      * one chosen in place of its -1; later calls have it in the announcement. `*own` is

@@ -50,7 +50,7 @@ struct mu__query_config {
     struct mu__query_limits limits;
 };
 
-/* What a query leaves besides its outcome. */
+/* Results of a query besides its outcome. */
 struct mu__query_notes {
     struct mu__requests *requests;  /* of the last round, for mu__exchange_describe and
                                        mu__requests_explanation; NULL: out of memory. The

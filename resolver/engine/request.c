@@ -90,7 +90,7 @@ uint64_t mu__request_hash(const struct mu__request *request)
 
 /* ---- A copy ---- */
 
-/* What copies are made of goes into one block; while there is none, it is counted. */
+/* Copies go into one block; while there is none, their bytes are counted. */
 struct copier {
     char *block;
     size_t used;

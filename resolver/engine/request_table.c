@@ -211,7 +211,7 @@ void mu__exchange_give_up(struct mu__exchange *exchange)
     exchange->settled = true;
 }
 
-/* Of a request that is answered at once. */
+/* The text of a request that is answered at once. */
 static const char *text_at_once(struct mu__requests *requests, enum mu__request_kind kind,
                                 const char *name)
 {

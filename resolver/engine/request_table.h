@@ -11,8 +11,8 @@
  * Tries that fail for now are made again by the query, not by the resolver. What is
  * secret (a header, a body, an answer's content) is never in a message.
  *
- * Who answers is a struct mu__sources: resolver/engine/uv/real_sources.c in the real
- * world, tests/support/script.h from rows. */
+ * Requests are answered by a struct mu__sources: resolver/engine/uv/real_sources.c in
+ * the real world, tests/support/script.h from rows. */
 #ifndef MU_RESOLVER_REQUEST_TABLE_H
 #define MU_RESOLVER_REQUEST_TABLE_H
 

@@ -365,7 +365,7 @@ int mu__resolver_run_detect(mu_resolver *resolver, struct mu__requests *requests
                                                 : rv;
 }
 
-/* ---- What is known after a run ---- */
+/* ---- After a run ---- */
 
 uint32_t mu__resolver_watch_ms(const mu_resolver *resolver)
 {

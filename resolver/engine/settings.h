@@ -66,7 +66,7 @@ const char *mu__setting(const struct mu__pass *pass, unsigned number);
 int mu__setting_number(const struct mu__pass *pass, unsigned number, mu_error *ret_error,
                        long *ret_number);
 
-/* Where its value comes from, for messages: "setting port of resolver gce", "SM_PORT",
+/* The origin of its value, for messages: "setting port of resolver gce", "SM_PORT",
  * "the default of port". Valid as long as the settings. */
 const char *mu__setting_origin(const struct mu__pass *pass, unsigned number);
 

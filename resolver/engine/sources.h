@@ -1,4 +1,4 @@
-/* What a resolver reads: the one door of its engine to the world, by calls that block.
+/* The sources of a resolver: its engine's one door to the world, by calls that block.
  *
  * resolver/engine/uv/real_sources.c is the real one; tests have one that answers from
  * rows (tests/support/script.h) and one in virtual time (tests/support/slow_sources.h).

@@ -22,7 +22,7 @@ struct mu__dns_row {
     unsigned port;              /* 0: taken from SRV records */
 };
 
-/* Which addresses count; AUTO: IPv4, or IPv6 where there is no IPv4. */
+/* The addresses that count; AUTO: IPv4, or IPv6 where there is no IPv4. */
 enum mu__dns_family {
     MU__DNS_AUTO,
     MU__DNS_ONLY_4,

@@ -139,7 +139,7 @@ static int read_etcd_task(struct talk *talk, const struct mu__etcd_entry *at,
                                         resolution);
 }
 
-/* Where the next page begins, if there is one. */
+/* The begin of the next page, if there is one. */
 struct key_page {
     char from[KEY_BYTES];
     size_t from_size;

@@ -1,4 +1,4 @@
-/* What the resolvers open_mpi and mpich share: tasks that an MPI launcher has numbered,
+/* Shared by the resolvers open_mpi and mpich: tasks that an MPI launcher has numbered,
  * and hosts that it does not tell. */
 #ifndef MU_RESOLVER_MPI_H
 #define MU_RESOLVER_MPI_H
@@ -42,7 +42,7 @@ enum mu__mpi_setting {
     MU__SETTING(MU__MPI_RPC_LAYER, "rpc_layer", "MUSTER_" PREFIX "_RPC_LAYER", "grpc",  \
                 "in front of the master")
 
-/* What the launcher's variables say. */
+/* A task by its launcher's variables. */
 struct mu__mpi_task {
     unsigned rank;
     unsigned size;

@@ -1,4 +1,4 @@
-/* What the resolvers of launchers share, whose tasks have a number each: ranks. */
+/* Shared by the resolvers of launchers, whose tasks have a number each: ranks. */
 #ifndef MU_RESOLVER_RANKS_H
 #define MU_RESOLVER_RANKS_H
 

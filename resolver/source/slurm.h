@@ -1,4 +1,4 @@
-/* What the parts of the resolver slurm share. */
+/* Shared by the parts of the resolver slurm. */
 #ifndef MU_RESOLVER_SLURM_H
 #define MU_RESOLVER_SLURM_H
 
@@ -15,8 +15,8 @@ enum mu__slurm_setting {
     MU__SLURM_HOST_SUFFIX
 };
 
-/* Which GPUs this task has of those of its node, which has `node_tasks` tasks; `local` is
- * its number among them, `tasks_max` the tasks of the fullest node. */
+/* The GPUs that this task has of those of its node, which has `node_tasks` tasks;
+ * `local` is its number among them, `tasks_max` the tasks of the fullest node. */
 int mu__slurm_gpus(const struct mu__pass *pass, unsigned local, unsigned node_tasks,
                    unsigned tasks_max, mu_error *ret_error, mu_resolution *resolution);
 

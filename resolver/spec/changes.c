@@ -24,7 +24,7 @@ static const struct {
      "job runs; it may move"},
 };
 
-/* Where there is no chief, worker 0 plays its part. */
+/* Without a chief worker 0 plays its part. */
 static bool is_leading_worker(const mu_cluster *cluster, const char *type, int index)
 {
     return strcmp(type, "worker") == 0 && index == 0 &&
@@ -65,7 +65,7 @@ static void step_side(struct side *side)
     read_side(side);
 }
 
-/* Which side has the next task in the order of both: below 0 the first, above 0 the
+/* The side that has the next task in the order of both: below 0 the first, above 0 the
  * second, 0 both. */
 static int compare_sides(const struct side *one, const struct side *two)
 {

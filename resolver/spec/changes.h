@@ -1,4 +1,4 @@
-/* What is different between two cluster specs, and what of it a job that runs can take.
+/* The differences of two cluster specs, and what of them a job that runs can take.
  * Pure. */
 #ifndef MU_RESOLVER_CHANGES_H
 #define MU_RESOLVER_CHANGES_H

@@ -134,7 +134,7 @@ static int read_keys(const struct job_reader *r, struct sparse_task *entries,
 }
 
 /* Sorted first, so that tasks come in ascending order, which costs least. An index that
- * stands twice is then refused by the cluster itself. */
+ * appears twice is then refused by the cluster itself. */
 static int read_json_object(const struct job_reader *r)
 {
     size_t count = (size_t)cJSON_GetArraySize(r->job);

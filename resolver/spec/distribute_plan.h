@@ -1,5 +1,5 @@
-/* What this process has to do, from the mode, the cluster, the task and the strategy.
- * Pure, and the same on every task, so that they fit together. */
+/* The calls that this process makes, from the mode, the cluster, the task and the
+ * strategy. Pure, and the same on every task, so that they fit together. */
 #ifndef MU_RESOLVER_DISTRIBUTE_PLAN_H
 #define MU_RESOLVER_DISTRIBUTE_PLAN_H
 
@@ -11,7 +11,7 @@ enum {
     MU__PLAN_RUNS_MAX = 4096    /* calls in threads of one process */
 };
 
-/* Where chief and workers meet. */
+/* The barrier at which chief and workers meet. */
 enum mu__plan_barrier {
     MU__BARRIER_NONE,
     MU__BARRIER_THREADS,    /* they are threads of this process */

@@ -1,4 +1,4 @@
-/* Which task of a launcher's is on which node: from the numbers of tasks of the nodes,
+/* The node of each task of a launcher: from the numbers of tasks of the nodes,
  * and the way in which they were distributed. Pure. */
 #ifndef MU_RESOLVER_LAYOUT_H
 #define MU_RESOLVER_LAYOUT_H

@@ -115,7 +115,7 @@ static inline const char *mu__schema_name(const struct mu__schema *schema, uint1
     return kind < schema->rows_count ? schema->rows[kind].name : NULL;
 }
 
-/* Of a message of the schema. */
+/* The size of a message of the schema. */
 static inline uint16_t mu__schema_body_size(const struct mu__schema *schema,
                                             uint16_t kind)
 {
@@ -124,7 +124,7 @@ static inline uint16_t mu__schema_body_size(const struct mu__schema *schema,
                : schema->local[kind - MU__LOCAL_KINDS_BEGIN].body_size;
 }
 
-/* What every message begins with; the body follows. */
+/* The head of every message; the body follows. */
 struct mu__msg {
     struct mu__msg *next;       /* for the lists of the message's owner */
     struct mu__buf *backing;    /* what views of the body point into; may be NULL */

@@ -1,4 +1,4 @@
-/* What the other end of a connection has proven, and what it may do for that. */
+/* The rights that the other end of a connection has proven. */
 #ifndef MU_RUNTIME_RIGHTS_H
 #define MU_RUNTIME_RIGHTS_H
 

@@ -11,7 +11,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* What every value begins with. One of the structs below follows, by its type, in the
+/* The head of every value. One of the structs below follows, by its type, in the
  * same allocation. */
 struct mu_value {
     atomic_uint refs;

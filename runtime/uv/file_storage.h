@@ -16,7 +16,7 @@
 int mu__storage_uv_open(const char *path, bool sync, mu_error *ret_error,
                         struct mu__storage **ret_storage);
 
-/* What was not flushed is lost. NULL is fine. */
+/* Data that was not flushed is lost. NULL is fine. */
 void mu__storage_uv_close(struct mu__storage *storage);
 
 #endif

@@ -1,4 +1,4 @@
-/* What goes over a wire: a header of 32 bytes, then records.
+/* Frames, as they go over a wire: a header of 32 bytes, then records.
  *
  *   u32 magic       "MUST"
  *   u16 version     of this protocol

@@ -78,7 +78,7 @@ static int name_link_task(struct mu__links *links, struct mu__link *link,
     return mu__link_enkey(links, link);
 }
 
-/* Of who has none it is where the peer was seen, for messages. */
+/* A peer without an address has the one where it was seen, for messages. */
 static int keep_address(struct mu__link *link, const struct mu__greeting *greeting)
 {
     char text[MU__LINK_URL_BYTES];
@@ -310,8 +310,8 @@ static void report_refusal(struct mu__links *links, const struct mu__link *link,
         up->trouble(up->owner, link->type, link->index, why);
 }
 
-/* Who has accepted a HELLO may be refused by the sender all the same, when that has heard
- * the answer: a link that is up goes down then. */
+/* A node that has accepted a HELLO may be refused by its sender, when that has heard the
+ * answer: a link that is up goes down then. */
 void mu__links_refusal(struct mu__links *links, struct mu__link *link,
                        const struct mu__frame_header *header, struct mu__msg *msg)
 {

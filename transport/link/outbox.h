@@ -1,5 +1,5 @@
-/* What waits to be sent on one link: the frame being filled, closed frames in order, and
- * records too large for a frame, which go out in pieces between the others. */
+/* The frames that wait to be sent on one link: the frame being filled, closed frames in
+ * order, and records too large for a frame, which go out in pieces between them. */
 #ifndef MU_TRANSPORT_OUTBOX_H
 #define MU_TRANSPORT_OUTBOX_H
 

@@ -84,7 +84,7 @@ static bool is_client(const struct mu__link *link)
     return strcmp(link->type, "client") == 0;
 }
 
-/* What all clients' unfinished large messages have announced. */
+/* The bytes that all clients' unfinished large messages have announced. */
 static uint64_t bytes_of_clients(const struct mu__links *links)
 {
     uint64_t bytes = 0;

@@ -277,7 +277,7 @@ static bool is_double(const struct mu__links *links, const struct mu__greeting *
     return up != NULL && up->peer.incarnation == greeting->header->from;
 }
 
-/* Of two dials at once the one that gave way may be heard after the other: no news. */
+/* The one of two dials that gave way may be heard after the other: no news. */
 static bool is_late_dial(const struct mu__links *links,
                          const struct mu__greeting *greeting)
 {

@@ -1,4 +1,4 @@
-/* What goes over a connection between nodes on tcp and unix sockets: an SP protocol of
+/* The protocol of a connection between nodes on tcp and unix sockets: an SP protocol of
  * nng's that goes both ways, REQ and REP in their raw form. Both wires speak it, so nodes
  * on both mix.
  *
@@ -53,7 +53,7 @@ void mu__sp_write(uint8_t *out, const struct mu__sp_preface *preface);
 /* False: it is none. */
 bool mu__sp_read(const uint8_t *in, struct mu__sp_preface *ret_preface);
 
-/* What has come over a connection. Zeroed memory: nothing. */
+/* The count of what has come over a connection. Zeroed memory: nothing. */
 struct mu__sp_taken {
     uint32_t frames;
     uint64_t bytes;
@@ -72,7 +72,7 @@ bool mu__sp_owes_note(const struct mu__sp_taken *taken);
 /* The preface of what goes now; `counts` and `is_note` are the caller's. */
 void mu__sp_say(struct mu__sp_taken *taken, struct mu__sp_preface *ret_preface);
 
-/* What was sent over a connection, and not taken yet. Zeroed memory: nothing. */
+/* The count of what was sent over a connection, and not taken yet. Zeroed memory: 0. */
 struct mu__sp_window {
     uint32_t frames;        /* sent */
     uint64_t bytes;

@@ -34,7 +34,7 @@ static struct mu__source_tokens *group_of(struct mu__unproven *unproven,
                GROUPS * GROUP;
 }
 
-/* Who has an IPv6 address has a network of 64 bits: all of it counts as one. */
+/* An IPv6 address comes with a network of 64 bits: all of it counts as one. */
 static void network_of(const struct mu__source *source, uint8_t bytes[16])
 {
     static const uint8_t mapped[12] = {[10] = 0xff, [11] = 0xff};
@@ -119,7 +119,7 @@ static uint32_t thousandths_of(uint64_t us)
     return thousandths > FULL ? FULL : (uint32_t)thousandths;
 }
 
-/* Of one that has proven itself. */
+/* A connection has proven itself. */
 static void give_token_back(struct mu__unproven *unproven,
                             const struct mu__unproven_entry *entry)
 {

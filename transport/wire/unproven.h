@@ -30,7 +30,7 @@ enum {
     MU__UNPROVEN_PER_SECOND = 8,
     MU__UNPROVEN_TOKEN_US = 2000,   /* of processor time also take a token */
 
-    /* Of processor time that all of them may take at once, and in each second. */
+    /* Processor time that all of them may take at once, and in each second. */
     MU__UNPROVEN_BURST_US = 500000,
     MU__UNPROVEN_SECOND_US = 250000,
 
@@ -38,7 +38,7 @@ enum {
                                        eight the one used last the longest ago goes */
 };
 
-/* Where a connection comes from: an IPv6 address, or an IPv4 one mapped into it. */
+/* The source of a connection: an IPv6 address, or an IPv4 one mapped into it. */
 struct mu__source {
     uint8_t bytes[16];
     bool is_limited;        /* false: from this machine, where whoever is hostile has

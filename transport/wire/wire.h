@@ -74,15 +74,16 @@ struct mu__wire_ops {
      * takes too long, or too many others come. NULL on a wire without such bounds. */
     void (*member)(struct mu__wire *wire, uint32_t connection);
 
-    /* What the other end has proven. NULL on a wire where everybody may do everything. */
+    /* Write what the other end has proven. NULL on a wire where everybody may do
+     * everything. */
     void (*proof)(struct mu__wire *wire, uint32_t connection,
                   struct mu__proof *ret_proof);
 
-    /* What this node proves on a connection. NULL: everything. */
+    /* The right that this node proves on a connection. NULL: all of them. */
     enum mu__right (*own_right)(struct mu__wire *wire, uint32_t connection);
 
-    /* Where the other end is, for messages: "10.0.0.1:5000", "unix"; "" when that is not
-     * known. NULL: it never is. */
+    /* Write the other end's address, for messages: "10.0.0.1:5000", "unix"; "" when
+     * that is not known. NULL: it never is. */
     void (*peer)(struct mu__wire *wire, uint32_t connection, char *ret_address,
                  size_t size);
 

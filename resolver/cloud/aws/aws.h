@@ -39,7 +39,7 @@ struct mu__sagemaker_groups {
 int mu__sagemaker_hosts(const cJSON *list, const char *source, mu_error *ret_error,
                         struct mu__host_list *hosts);
 
-/* Sort them by name. -MU_EEXISTS: one stands there twice. */
+/* Sort them by name. -MU_EEXISTS: one appears twice. */
 int mu__sagemaker_sort(struct mu__host_list *hosts, const char *source,
                        mu_error *ret_error);
 

@@ -80,7 +80,7 @@ static int read_hosts_config(const char *text, size_t size, const char *source,
     return rv;
 }
 
-/* Of an empty list there is no current host. */
+/* An empty list has no current host. */
 static bool is_empty_list(const char *text)
 {
     static const char blanks[] = " \t\r\n";
@@ -129,7 +129,7 @@ struct plan {
     struct mu__jobs jobs;
 };
 
-/* Of a process that is on none of the hosts, which a rank cannot say. */
+/* The process is on none of the hosts, which a rank cannot say. */
 static void no_task(mu_resolution *resolution)
 {
     resolution->task_type[0] = '\0';

@@ -162,8 +162,8 @@ static int take_google_name(const char *what, const char *name, mu_error *ret_er
     return rv;
 }
 
-/* Where neither setting nor variable has a value; `name` is the setting, `path` the entry
- * of the metadata. */
+/* Used if neither setting nor variable has a value; `name` is the setting, `path` the
+ * entry of the metadata. */
 static int request_name_metadata(const struct mu__google *google, const char *name,
                                  const char *path, mu_error *ret_error,
                                  const char **ret_text)

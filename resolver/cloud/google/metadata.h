@@ -127,7 +127,7 @@ int mu__google_parse(const struct mu__answer *answer, const char *what,
 int mu__google_text(const cJSON *object, const char *key, const char *what,
                     mu_error *ret_error, const char **ret_text);
 
-/* Of ca_file: the tls part of requests; *ret_tls has no certificates without one. */
+/* The tls part of requests, from ca_file; *ret_tls has no certificates without one. */
 int mu__google_tls(const struct mu__google *google, mu_error *ret_error,
                    struct mu__request_tls *ret_tls);
 

@@ -75,7 +75,7 @@ static int add_node(struct tpu_run *found, const struct mu__tpu_entry *entry,
                                   &found->endpoints);
 }
 
-/* Which endpoint is this machine's, by its own address: a TPU's name does not say. Where
+/* Find this machine's endpoint, by its own address: a TPU's name does not say. Where
  * the metadata have no address, as in some pods, this process is no task. */
 static int find_own_endpoint(struct tpu_run *found, mu_error *ret_error)
 {

@@ -142,7 +142,7 @@ int mu__kube_job_one_group(const struct mu__pass *pass, mu_error *ret_error,
                : read_own_job_name(pass, plan, ret_error, group->name);
 }
 
-/* ---- Who we are ---- */
+/* ---- The own pod ---- */
 
 static int read_own_index(const struct mu__pass *pass,
                           const struct mu__kube_job_plan *plan, mu_error *ret_error,

@@ -49,7 +49,7 @@ int mu__kubeconfig_parse(const char *text, size_t size, const char *path,
  *
  * Owns:    the caller calls mu__kube_access_done() after success.
  * Returns: -MU_ENOTFOUND: no such context, cluster or user; -MU_EINVALID: a value of the
- *          wrong kind, naming file and key; -MU_EEXISTS: a name that stands twice in a
+ *          wrong kind, naming file and key; -MU_EEXISTS: a name that appears twice in a
  *          file; -MU_EUNIMPLEMENTED: a way to sign in that needs a person or that is not
  *          known here, with what to do instead; -MU_ENOMEM. Nothing of a token or key is
  *          in the words. */

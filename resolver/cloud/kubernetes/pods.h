@@ -14,7 +14,7 @@ struct mu__pod_port {
     unsigned host_port;
 };
 
-/* What is read of one pod. Texts are "" when absent. */
+/* One pod, as far as it is read. Texts are "" when absent. */
 struct mu__pod {
     const char *name;
     const char *phase;          /* "Running" */

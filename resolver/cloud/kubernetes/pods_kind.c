@@ -372,7 +372,7 @@ static int read_whole_pod_list(struct mu__requests *requests,
                         selector->source, (int)ROUNDS_MAX);
 }
 
-/* ---- Who we are ---- */
+/* ---- The own pod ---- */
 
 /* One way to recognise the own pod. */
 struct self {

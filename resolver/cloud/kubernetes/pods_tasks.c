@@ -1,4 +1,4 @@
-/* Which pods are tasks, their order and their addresses. */
+/* The pods that are tasks, their order and their addresses. */
 #include "resolver/cloud/kubernetes/pods.h"
 
 #include "resolver/engine/kind.h"

@@ -19,8 +19,8 @@ enum {
  * document is null.
  *
  * Owns:    the caller frees *ret_root with cJSON_Delete().
- * Returns: -MU_EINVALID with line and column, -MU_EEXISTS naming a key that stands twice,
- *          -MU_EEXHAUSTED naming the bound, -MU_ENOMEM. */
+ * Returns: -MU_EINVALID with line and column, -MU_EEXISTS naming a key that appears
+ * twice, -MU_EEXHAUSTED naming the bound, -MU_ENOMEM. */
 int mu__yaml_parse(const char *text, size_t size, const char *source, mu_error *ret_error,
                    cJSON **ret_root);
 

@@ -1,4 +1,4 @@
-/* What the parts of the sources share; for resolver/engine/uv/ only. */
+/* Shared by the parts of the sources; for resolver/engine/uv/ only. */
 #ifndef MU_RESOLVER_ENGINE_UV_SOURCES_INTERNAL_H
 #define MU_RESOLVER_ENGINE_UV_SOURCES_INTERNAL_H
 

@@ -27,7 +27,7 @@ enum {
     NS_PER_MS = 1000000
 };
 
-/* Of HTTP and programs; guarded by `lock`. */
+/* The cache of answers of HTTP and programs; guarded by `lock`. */
 struct shared_cache {
     pthread_mutex_t lock;
     struct mu__answer_cache cache;

@@ -41,7 +41,7 @@ void mu__sources_uv_wait_for_left(struct mu__sources_uv *sources, uint64_t calls
                                   void (*left)(void *owner, const char *line),
                                   void *owner);
 
-/* What still runs is left to itself. NULL is fine. */
+/* Work that still runs is left to itself. NULL is fine. */
 void mu__sources_uv_free(struct mu__sources_uv *sources);
 
 #endif

@@ -203,7 +203,7 @@ static int begin_program(struct program *p, char **arguments, char **environment
     return rv;
 }
 
-/* ---- What it prints ---- */
+/* ---- Its output ---- */
 
 static bool is_for_now(ssize_t count)
 {

@@ -1,4 +1,4 @@
-/* What all blocking jobs of requests use; those over HTTP. */
+/* Helpers of all blocking jobs of requests; the jobs over HTTP. */
 #include "resolver/engine/request.h"
 #include "resolver/engine/uv/cloud_library.h"
 #include "resolver/engine/uv/internal.h"

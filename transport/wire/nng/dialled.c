@@ -148,7 +148,7 @@ static int send_or_keep(struct mu__nng_dialer *dialer, nng_msg *message)
     return 0;
 }
 
-/* What the peer has sent was taken: it waits for that. */
+/* The peer waits to hear that what it has sent was taken. */
 static void send_note(struct mu__nng_dialer *dialer)
 {
     struct mu__sp_preface preface = {.is_note = true};

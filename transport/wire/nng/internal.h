@@ -25,7 +25,7 @@ enum {
     MU__NNG_MESSAGE_MAX = MU__SP_PREFACE_BYTES + MU__FRAME_BYTES_MAX
 };
 
-/* What peers have dialled. */
+/* The connections that peers have dialled. */
 struct mu__nng_accepting {
     nng_socket socket; /* that listens, of all of them, */
     bool has_socket;   /* if there is one */
@@ -41,7 +41,7 @@ struct mu__nng_accepting {
     uint32_t next;
 };
 
-/* What this node has dialled. */
+/* The connections that this node has dialled. */
 struct mu__nng_dialling {
     struct mu__map outs;          /* struct mu__nng_out, by number */
     struct mu__list dialers;      /* struct mu__nng_dialer, of the outs */

@@ -1,5 +1,5 @@
-/* What nng tells on its own threads: which connections (its pipes) begin and end. The
- * loop takes it from here.
+/* News of connections (nng's pipes) that begin and end. nng has them on threads of its
+ * own, and the loop takes them from here.
  *
  * Each connection has one record, made before nng uses it, so that its end can be told
  * without memory, and a record is in the list of news once at most. A connection for

@@ -137,7 +137,7 @@ static int refuse_nng_listen(const char *url, int status, mu_error *ret_error)
                         nng_strerror(status));
 }
 
-/* Where to listen, as nng takes it, and how to say it to others. */
+/* The address to listen at, as nng takes it, and as others are told. */
 struct listen_address {
     char url[MU__NNG_URL_BYTES];
     char text[MU__NNG_URL_BYTES];

@@ -30,7 +30,8 @@ int mu__wire_nng_open(uv_loop_t *loop, const char *bind_url,
 /* The operations for the links. Valid until the wire is closed. */
 struct mu__wire *mu__wire_nng_wire(struct mu__wire_nng *wire);
 
-/* Where it listens, with the port that was taken in place of 0. Valid until closed. */
+/* The url where it listens, with the port that was taken in place of 0. Valid until
+ * closed. */
 const char *mu__wire_nng_url(const struct mu__wire_nng *wire);
 
 /* As mu__wire_uv_close. The sockets are closed on a thread of its own; one that does not

@@ -1,4 +1,4 @@
-/* What a certificate proves: the names and the unit that stand in it.
+/* The rights that a certificate proves, by the names and the unit in it.
  *
  * A task is named by a URI among the subject's other names, "muster:/job:worker/task:1".
  * The right is the subject's organizational unit, "observe", "use" or "operate"; one

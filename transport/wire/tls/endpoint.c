@@ -200,7 +200,7 @@ static void send_tls_alert(struct mu__tls *tls)
     tls->output->size = sizeof alert;
 }
 
-/* Of what a call of OpenSSL returned: 0 when it only lacks input. */
+/* The result of a call of OpenSSL: 0 when it only lacks input. */
 static int get_tls_result(struct mu__tls *tls, int rv)
 {
     int error = SSL_get_error(tls->ssl, rv);
@@ -269,7 +269,7 @@ int mu__tls_begin(struct mu__tls *tls)
 
 /* ---- bytes ---- */
 
-/* What was not read, and `size` bytes of `data` behind it, in memory of its own. */
+/* Keep what was not read, and `size` bytes of `data` behind it, in memory of its own. */
 static bool retain_tls_input(struct mu__tls *tls, const void *data, size_t size)
 {
     uint8_t *retained = malloc(tls->input_size + size);
@@ -348,7 +348,7 @@ bool mu__tls_is_open(const struct mu__tls *tls)
     return tls->is_open;
 }
 
-/* Who has a derived key can check no other: who has the same is believed. */
+/* A derived key can check no other: a peer that has the same is believed. */
 void mu__tls_proof(const struct mu__tls *tls, struct mu__proof *ret_proof)
 {
     *ret_proof = tls->proof;

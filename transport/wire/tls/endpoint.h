@@ -37,7 +37,7 @@ int mu__tls_read(struct mu__tls *tls, void *out, size_t size);
 /* Say it. Negative: it has failed, or the handshake is not over. */
 int mu__tls_write(struct mu__tls *tls, const void *data, size_t size);
 
-/* What is to be sent, if anything. The caller owns it. */
+/* The bytes to be sent, NULL: none. The caller owns them. */
 struct mu__buf *mu__tls_output(struct mu__tls *tls);
 
 /* Bytes of output that wait. */
@@ -50,7 +50,7 @@ size_t mu__tls_output_bytes(const struct mu__tls *tls);
 bool mu__tls_is_open(const struct mu__tls *tls);
 void mu__tls_proof(const struct mu__tls *tls, struct mu__proof *ret_proof);
 
-/* What this side can prove: the right of its identity. */
+/* The right that this side can prove, that of its identity. */
 enum mu__right mu__tls_own_right(const struct mu__tls *tls);
 
 /* Why it has failed, in words, with what to do. */

@@ -1,4 +1,4 @@
-/* What the files of the TLS layer share. */
+/* Shared by the files of the TLS layer. */
 #ifndef MU_TRANSPORT_TLS_INTERNAL_H
 #define MU_TRANSPORT_TLS_INTERNAL_H
 

@@ -1,8 +1,8 @@
 /* Cluster keys, and the keys that are derived from them.
  *
- * Who has the cluster key may do everything. From it a key for each right is derived,
- * which proves that right and no other: one way, so that who has a derived key can make
- * neither the cluster key nor the key of another right.
+ * The cluster key gives the right to do everything. From it a key for each right is
+ * derived, which proves that right and no other: one way, so that who has a derived key
+ * can make neither the cluster key nor the key of another right.
  *
  * In a file, or wherever a key is retained, a cluster key is 32 bytes and nothing else. A
  * derived key is a line of text that says what it is of:

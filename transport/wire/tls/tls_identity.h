@@ -1,4 +1,4 @@
-/* What a node proves itself with over TLS 1.3, and what it accepts of others: a key, or
+/* The identity of a node over TLS 1.3, and the ones that it accepts: a key, or
  * certificates.
  *
  * With a key, both ends prove that they have it by an external PSK with (EC)DHE, so that

@@ -45,7 +45,7 @@ void mu__connection_close(struct mu__connection *c)
     uv_close(&c->stream.handle, on_connection_handle_closed);
 }
 
-/* Who only came and went is not worth a word: a health check, say. */
+/* A peer that only came and went, a health check say, is not worth a word. */
 static void report_refused(const struct mu__connection *c, const char *reason)
 {
     struct mu__wire_uv *wire = c->wire;
@@ -165,7 +165,7 @@ void mu__connection_member(struct mu__wire *door, uint32_t number)
         mu__unproven_prove(&c->wire->accepting.unproven, &c->unproven);
 }
 
-/* Who was let in over a unix socket or plain tcp may do everything. */
+/* A peer that was let in over a unix socket or plain tcp may do everything. */
 void mu__connection_proof(struct mu__wire *door, uint32_t number,
                           struct mu__proof *ret_proof)
 {

@@ -191,7 +191,7 @@ static void on_dial_alloc(uv_handle_t *handle, size_t suggested, uv_buf_t *buf)
                            MU__SP_GREETING_BYTES - at->heard_size);
 }
 
-/* Which protocol answers, if its first bytes are known ones. */
+/* The protocol that answers, if its first bytes are known ones. */
 static const char *describe_other_answer(const struct mu__connection *connection)
 {
     static const struct {
@@ -231,7 +231,7 @@ static void take_greeting_bytes(struct mu__connection *connection, size_t size)
 
 static int send_dial_greeting(struct mu__connection *connection);
 
-/* Of the session's own words a copy lives on with the attempt. */
+/* A copy of the session's own words lives on with the attempt. */
 static void fail_secured(struct mu__connection *connection)
 {
     struct mu__connecting *at = &connection->connecting;

@@ -45,7 +45,7 @@ struct mu__connecting {
     bool has_answered;          /* something has come, in TLS */
 };
 
-/* What comes over a connection. */
+/* The incoming side of a connection. */
 struct mu__reading {
     uint8_t head[MU__SP_HEADER_MAX];
     unsigned head_size;
@@ -171,7 +171,7 @@ void mu__connection_accept(struct mu__wire_uv *wire, int fd,
 int mu__connection_adopt(struct mu__wire_uv *wire, struct mu__connection *connection,
                          uint32_t number);
 
-/* What it has; its handle is closed. */
+/* Free what it has; its handle is closed. */
 void mu__connection_free(struct mu__connection *connection);
 
 /* No event of it comes any more. */

@@ -11,7 +11,7 @@
 #include <unistd.h>
 #include <uv.h>
 
-/* Who comes while this is full waits a second: a thousand tasks may begin at once. */
+/* A peer that comes while this is full waits a second: many tasks may begin at once. */
 enum { BACKLOG = 4096 };
 
 /* The system's refusals, with an explanation where one helps. For a name with several

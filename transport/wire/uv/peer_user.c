@@ -1,4 +1,4 @@
-/* Who is at the other end of a unix socket: the system knows. */
+/* The user at the other end of a unix socket, as the system knows it. */
 #define _GNU_SOURCE /* struct ucred */
 #include "transport/wire/uv/internal.h"
 

@@ -1,4 +1,4 @@
-/* What comes over a connection: the greeting, then frames.
+/* The incoming side of a connection: the greeting, then frames.
  *
  * Small frames are read into the wire's scratch memory, many at a time, and copied out;
  * the rest of a large frame is read directly into its own memory. After a large frame
@@ -202,7 +202,7 @@ static void keep_left(struct mu__connection *c, const uint8_t *data, size_t size
     c->in.left_size = size;
 }
 
-/* What a frame lacks is enough to be read straight into it. */
+/* Whether a frame lacks enough to be read straight into it. */
 static bool is_direct(const struct mu__connection *c)
 {
     return c->in.frame != NULL &&
@@ -262,7 +262,7 @@ static bool take_record(struct mu__connection *c)
     return !c->is_closing && !c->in.paused;
 }
 
-/* Of this thread. */
+/* The processor time of this thread. */
 static uint64_t processor_us(void)
 {
     struct timespec now;
@@ -271,7 +271,7 @@ static uint64_t processor_us(void)
     return (uint64_t)now.tv_sec * 1000000 + (uint64_t)now.tv_nsec / 1000;
 }
 
-/* Of a connection that has ended, too, what is to be said goes out: why. */
+/* A connection that has ended still sends what is to be said: why. */
 static void take_open_records(struct mu__connection *c)
 {
     bool was_open = mu__tls_is_open(c->tls);

@@ -1,4 +1,4 @@
-/* What belongs to no one connection, and functions for all of them.
+/* The wire itself: what belongs to no one connection, and functions for all of them.
  *
  * Events are passed on where libuv calls; burst_end comes once for all events of an
  * iteration of the loop, so that the messages of many peers are answered together: right

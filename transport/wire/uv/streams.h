@@ -48,7 +48,8 @@ int mu__wire_uv_open_deaf(uv_loop_t *loop, const struct mu__wire_events *events,
 /* The operations for the links. Valid until the wire is closed. */
 struct mu__wire *mu__wire_uv_wire(struct mu__wire_uv *wire);
 
-/* Where it listens, with the port that was taken in place of 0. Valid until closed. */
+/* The url where it listens, with the port that was taken in place of 0. Valid until
+ * closed. */
 const char *mu__wire_uv_url(const struct mu__wire_uv *wire);
 
 /* Break every connection, stop listening. No event follows; frames accepted for sending

@@ -1,5 +1,5 @@
-/* What is sent on a connection: frames, each behind its header, as they are where the
- * system takes them at once, and later where it does not. With TLS through its
+/* The outgoing side of a connection: frames, each behind its header, as they are where
+ * the system takes them at once, and later where it does not. With TLS through its
  * session. */
 #include "transport/wire/uv/internal.h"
 
