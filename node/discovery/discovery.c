@@ -33,7 +33,7 @@ enum phase {
 };
 
 /* Whether this task is announced. */
-enum telling {
+enum announce_phase {
     SILENT,     /* no: the resolver takes no announcements, as far as is known */
     ANNOUNCING, /* not yet */
     ANNOUNCED
@@ -69,7 +69,7 @@ struct mu__discovery {
     char incarnation[40];
     char cluster_name[64];
     enum phase phase;
-    enum telling telling;
+    enum announce_phase announce_phase;
     bool has_changed; /* a watched path, since the look under way began */
     struct discovery_times times;
     int64_t slice_ms; /* of the last look, while the cluster was not known */
@@ -181,7 +181,7 @@ static int start_discovery_query(
         .limits =
             {
                 .timeout_ms = timeout_ms,
-                .pause_most_ms = d->telling != SILENT ? LOOK_MOST_MS : 0,
+                .pause_most_ms = d->announce_phase != SILENT ? LOOK_MOST_MS : 0,
                 .whole_ms = d->phase == SEARCHING ? get_search_left_ms(d) : 0,
                 .rounds_before = what == MU__QUERY_RESOLVE ? d->rounds : 0,
             },
@@ -292,8 +292,8 @@ static bool is_forgotten(const struct mu__discovery *d, const mu_resolution *fou
 {
     const char *type = d->type[0] != '\0' ? d->type : found->task_type;
 
-    return d->telling == ANNOUNCED && type[0] != '\0' && d->announcement.index >= 0 &&
-           found->cluster != NULL &&
+    return d->announce_phase == ANNOUNCED && type[0] != '\0' &&
+           d->announcement.index >= 0 && found->cluster != NULL &&
            mu_cluster_address(found->cluster, type, d->announcement.index) == NULL;
 }
 
@@ -354,7 +354,8 @@ static void on_looked(void *owner, struct mu__query_result *resolved)
         mu__failure_log_note(&d->failures, MU__LOOK_FAILURE, &resolved->error);
         d->times.look_ms =
             get_discovery_now_ms(d) + (watch_ms == 0 ? AGAIN_MS : watch_ms);
-    } else if (is_passing_discovery_error(resolved->code) && d->telling != SILENT) {
+    } else if (is_passing_discovery_error(resolved->code) &&
+               d->announce_phase != SILENT) {
         d->last = resolved->error;
         on_look_progress(d, resolved->error.message);
     } else {
@@ -381,10 +382,10 @@ static void on_announced(void *owner, struct mu__query_result *resolved)
         schedule_look_after_recovery(d);
         mu__failure_log_recovered(&d->failures, MU__ANNOUNCE_FAILURE);
         d->announcement.index = resolved->task_index;
-        d->telling = ANNOUNCED;
+        d->announce_phase = ANNOUNCED;
         d->times.announce_ms =
             resolved->again_ms == 0 ? 0 : get_discovery_now_ms(d) + resolved->again_ms;
-    } else if (d->telling == ANNOUNCED &&
+    } else if (d->announce_phase == ANNOUNCED &&
                (d->phase == WATCHING || is_passing_discovery_error(resolved->code))) {
         mu__failure_log_note(&d->failures, MU__ANNOUNCE_FAILURE, &resolved->error);
         d->times.announce_ms = get_discovery_now_ms(d) + AGAIN_MS;
@@ -404,7 +405,7 @@ static void begin_announcing(struct mu__discovery *d)
         fail_discovery(d, &error);
         return;
     }
-    d->telling = ANNOUNCING;
+    d->announce_phase = ANNOUNCING;
     d->times.announce_ms = get_discovery_now_ms(d);
 }
 
@@ -492,7 +493,7 @@ static void start_look(struct mu__discovery *d)
     watch_resolver_paths(d);
     d->has_changed = false;
     d->times.hurry_ms = 0;
-    if (d->phase == SEARCHING && d->telling != SILENT) {
+    if (d->phase == SEARCHING && d->announce_phase != SILENT) {
         if (d->last.code != 0 && timeout_ms >= 0 && timeout_ms < LATE_MS) {
             fail_search_deadline(d);
             return;
@@ -516,7 +517,7 @@ static void start_announcement(struct mu__discovery *d)
 
 static void withdraw_or_close(struct mu__discovery *d)
 {
-    bool withdraws = d->withdraws && d->telling == ANNOUNCED;
+    bool withdraws = d->withdraws && d->announce_phase == ANNOUNCED;
 
     d->withdraws = false;
     (void)uv_timer_stop(&d->timer);
@@ -533,13 +534,13 @@ static void start_due_queries(struct mu__discovery *d)
 {
     uint64_t now = get_discovery_now_ms(d);
 
-    if (d->telling != SILENT && !d->announcing.runs && d->times.announce_ms != 0 &&
+    if (d->announce_phase != SILENT && !d->announcing.runs && d->times.announce_ms != 0 &&
         d->times.announce_ms <= now)
         start_announcement(d);
     if (d->looking.runs && d->times.hurry_ms != 0 && d->times.hurry_ms <= now)
         hurry_look(d);
     if (d->phase == FAILED || d->phase == CLOSING || d->looking.runs ||
-        d->telling == ANNOUNCING)
+        d->announce_phase == ANNOUNCING)
         return;
     if ((d->phase == SEARCHING || d->times.look_ms != 0) && d->times.look_ms <= now)
         start_look(d);
@@ -549,7 +550,7 @@ static void wait_for_next(struct mu__discovery *d)
 {
     uint64_t due_ms = UINT64_MAX;
 
-    if (d->telling != SILENT && !d->announcing.runs && d->times.announce_ms != 0)
+    if (d->announce_phase != SILENT && !d->announcing.runs && d->times.announce_ms != 0)
         due_ms = d->times.announce_ms;
     if (!d->looking.runs && d->times.look_ms != 0 && d->times.look_ms < due_ms)
         due_ms = d->times.look_ms;
@@ -629,7 +630,7 @@ int mu__discovery_open(const struct mu__discovery_config *config, mu_error *ret_
     copy_announcement(d, config->announcement);
     d->phase = config->is_known ? WATCHING : SEARCHING;
     if (config->is_known && d->address[0] != '\0')
-        d->telling = ANNOUNCED;
+        d->announce_phase = ANNOUNCED;
     uv_update_time(config->loop);
     d->times.began_ms = get_discovery_now_ms(d);
     (void)uv_timer_init(config->loop, &d->timer);
