@@ -1,5 +1,7 @@
 #include "actors/packing.h"
 
+#include "actors/messages.h"
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -43,14 +45,22 @@ static struct mu__buf *pack_sized(const mu_value *value, uint32_t head_size,
     return buf;
 }
 
-struct mu__buf *mu__pack_value(const mu_value *value, struct mu__packed *ret_packed)
+/* NULL also when it would have more than `bytes_max`. */
+static struct mu__buf *pack_within(const mu_value *value, uint64_t bytes_max,
+                                   struct mu__packed *ret_packed)
 {
     uint32_t head_size;
     uint32_t tail_size;
 
-    if (value == NULL || mu__value_measure(value, &head_size, &tail_size) != 0)
+    if (value == NULL || mu__value_measure(value, &head_size, &tail_size) != 0 ||
+        (uint64_t)head_size + tail_size > bytes_max)
         return NULL;
     return pack_sized(value, head_size, tail_size, ret_packed);
+}
+
+struct mu__buf *mu__pack_value(const mu_value *value, struct mu__packed *ret_packed)
+{
+    return pack_within(value, UINT64_MAX, ret_packed);
 }
 
 /* A buffer that is the memory of a value. */
@@ -77,7 +87,7 @@ static bool send_in_place(const mu_value *value, bool keeps_tensors,
 
     if ((!keeps_tensors && mu_value_type(value) == MU_VALUE_TENSOR) ||
         !mu__value_packed_in_place(value, ret_packed, &bytes) ||
-        bytes < MU__SPLICE_BYTES_MIN || bytes > UINT32_MAX)
+        bytes < MU__SPLICE_BYTES_MIN || bytes > MU__VALUE_BYTES_MAX)
         return false;
     of = malloc(sizeof *of);
     *ret_buf = of == NULL ? NULL : &of->buf;
@@ -101,7 +111,7 @@ struct mu__buf *mu__pack_to_send(const mu_value *value, bool keeps_tensors,
 
     if (value != NULL && send_in_place(value, keeps_tensors, ret_packed, &buf))
         return buf;
-    return mu__pack_value(value, ret_packed);
+    return pack_within(value, MU__VALUE_BYTES_MAX, ret_packed);
 }
 
 struct mu__buf *mu__pack_measured(const mu_value *value, struct mu__packed *packed)

@@ -8,9 +8,10 @@
  * memory or beyond the bounds of values. */
 struct mu__buf *mu__pack_value(const mu_value *value, struct mu__packed *ret_packed);
 
-/* The same for a message. A value that is nothing but large bytes is not copied: the
- * buffer has a reference to it. With `keeps_tensors` nor is a tensor, which must not be
- * written to any more. The padding behind the tail may be missing. */
+/* The same for a message, of at most MU__VALUE_BYTES_MAX. A value that is nothing but
+ * large bytes is not copied: the buffer has a reference to it. With `keeps_tensors` nor
+ * is a tensor, which must not be written to any more. The padding behind the tail may be
+ * missing. */
 struct mu__buf *mu__pack_to_send(const mu_value *value, bool keeps_tensors,
                                  struct mu__packed *ret_packed);
 

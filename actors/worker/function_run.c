@@ -479,11 +479,6 @@ static int fail_too_large(struct mu_run *run)
                        " bytes", bytes);
 }
 
-static uint64_t packed_bytes(const struct mu__packed *packed)
-{
-    return (uint64_t)packed->head_size + packed->tail_size;
-}
-
 static int pack_result(struct mu_run *run)
 {
     int rv;
@@ -494,10 +489,7 @@ static int pack_result(struct mu_run *run)
     if (rv != 0)
         return rv;
     run->result_buf = mu__pack_to_send(run->result, true, &run->result_packed);
-    if (run->result_buf == NULL ||
-        packed_bytes(&run->result_packed) > MU__VALUE_BYTES_MAX)
-        return fail_too_large(run);
-    return 0;
+    return run->result_buf != NULL ? 0 : fail_too_large(run);
 }
 
 /* Of a result that stays here; the sizes are needed if it is sent later. */

@@ -394,12 +394,18 @@ static void test_objects_do_not_travel(void **state)
 
 /* ---- Results that no message has room for ---- */
 
+/* One tensor of a MiB, 1,025 times. */
 static int give_large(mu_run *run, void *user)
 {
-    static const uint64_t dims[1] = {MU__VALUE_BYTES_MAX + 1};
+    static const uint64_t dims[1] = {1 << 20};
+    mu_value *tensor = mu_value_tensor(MU_U8, 1, dims, NULL);
+    mu_value *list = mu_value_list();
 
     (void)lone_called(run, user);
-    mu_run_return(run, mu_value_tensor(MU_U8, 1, dims, NULL));
+    for (int i = 0; i < 1025; i++)
+        assert_int_equal(mu_value_append(list, mu_value_ref(tensor)), 0);
+    mu_value_free(tensor);
+    mu_run_return(run, list);
     return 0;
 }
 
@@ -418,7 +424,7 @@ static void test_result_beyond_the_bound(void **state)
     RUN(f, 1, "large");
     work(f);
     expect_error(f, 1, MU_EEXHAUSTED, MU_ERROR_FUNCTION,
-                 "the result has 1073741848 bytes, and at most 1073741824 can be sent: "
+                 "the result has 1074813978 bytes, and at most 1073741824 can be sent: "
                  "return it in parts");
 }
 
