@@ -52,6 +52,26 @@ static void test_reads_wait_until_the_node_has_caught_up(void **state)
                       "[   20] n probe: 16: look 6 of 3\n");
 }
 
+/* More of them than one turn handles: one that comes meanwhile is the last. */
+static void test_reads_of_several_turns(void **state)
+{
+    struct bench *bench = *state;
+    mu__pid probe = begin(bench);
+    char expected[1 << 12] = "";
+    uint64_t last = 40;
+
+    mu__kernel_node_behind(bench->kernel, NODE, true);
+    for (uint64_t i = 1; i < last; i++)
+        look(bench, probe, NODE, i);
+    expect(bench, 10, "");
+    mu__kernel_node_behind(bench->kernel, NODE, false);
+    look(bench, probe, NODE, last);
+    for (uint64_t i = 1; i <= last; i++)
+        (void)snprintf(expected + strlen(expected), sizeof expected - strlen(expected),
+                       "[   10] n probe: 16: look %" PRIu64 " of 3\n", i);
+    expect(bench, 10, expected);
+}
+
 /* What an actor keeps back counts as what waits in the link. */
 static void owe(struct mu__ctx *ctx, void *arg)
 {
@@ -185,6 +205,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         STORY(test_reads_wait_until_the_node_has_caught_up),
+        STORY(test_reads_of_several_turns),
         STORY(test_what_is_owed_counts),
         STORY(test_a_node_that_is_lost_leaves_nothing),
         STORY(test_a_link_with_many_reads_is_not_read),
