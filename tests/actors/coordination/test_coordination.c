@@ -251,9 +251,8 @@ static void test_commit(void **state)
     (void)put(w1, "c");
     s->options.fast = false;
     service_settle(s);
-#ifndef MUSTER_TINY    /* whose turns are of two messages */
-    assert_int_equal(script.commits - commits, 1);
-#endif
+    if (MU__TURN_MESSAGES >= 3)
+        assert_int_equal(script.commits - commits, 1);
     assert_int_equal(script.written - written, 6);  /* each with its result */
     states = service_tasks_get(w1, MU__TASKS_STATES, "", 0, 0);
     expect_waits(w1, states);
