@@ -71,6 +71,16 @@ static int check_range(const char *option, int64_t number, int64_t low, int64_t 
                         (long long)high);
 }
 
+/* Of each closure, so without a detour by the defaults where there is nothing to add. */
+static int read_options(const mu_closure_options *options, mu_error *ret_error,
+                        mu_closure_options *ret_own)
+{
+    if (options->size != sizeof *options)
+        return MU__OPTIONS_READ(mu_closure_options, options, ret_error, ret_own);
+    *ret_own = *options;
+    return 0;
+}
+
 static int check_options(const mu_closure_options *o, mu_error *ret_error)
 {
     const unsigned known =
@@ -416,7 +426,7 @@ int mu_coordinator_schedule_with(mu_coordinator *c, const char *function,
     if (rv != 0)
         return rv;
     if (options != NULL) {
-        rv = MU__OPTIONS_READ(mu_closure_options, options, ret_error, &own);
+        rv = read_options(options, ret_error, &own);
         if (rv != 0)
             return rv;
         options = &own;

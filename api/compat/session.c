@@ -92,7 +92,8 @@ static int64_t step_ms(const struct opening *opening)
     return left >= 0 && left < step ? left : step;
 }
 
-/* The code and error of a scaffold's function; positive codes become -MU_EUNKNOWN. */
+/* The code and error of one of the program's functions; a positive code becomes
+ * -MU_EUNKNOWN. */
 static int hook(const struct opening *opening, const char *what, int rv,
                 const mu_error *error, mu_error *ret_error)
 {
