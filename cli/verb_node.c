@@ -323,7 +323,7 @@ static int check_waiting(const struct cmd_options *options, mu_error *error)
         if (options->values[others[i]].source == CMD_FROM_LINE)
             return mu_error_set(error, -MU_EINVALID,
                                 "--wait-cluster: expected no --%s beside it",
-                                cmd_flags[others[i]].name);
+                                cmd_flag_name(others[i]));
     if (cmd_text(options, CMD_FLAG_BIND) == NULL)
         return mu_error_set(error, -MU_EINVALID,
                             "--wait-cluster: expected --bind beside it, where the server "

@@ -95,8 +95,8 @@ static int list(struct cmd_client *client, mu_error *error)
 /* --run of the command line only: the environment variable names a host's own run. */
 static const char *named(const struct cmd_options *o)
 {
-    return o->values[CMD_FLAG_JOB_RUN].source == CMD_FROM_LINE
-               ? cmd_text(o, CMD_FLAG_JOB_RUN)
+    return o->values[CMD_FLAG_RUN].source == CMD_FROM_LINE
+               ? cmd_text(o, CMD_FLAG_RUN)
                : "";
 }
 

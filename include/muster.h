@@ -38,6 +38,7 @@
 #include "muster/error.h"
 #include "muster/main.h"
 #include "muster/node.h"
+#include "muster/node_options.h"
 #include "muster/resolver.h"
 #include "muster/compat/server.h"
 #include "muster/compat/session.h"

@@ -22,7 +22,7 @@ WIDE_SUFFIXES = (".md", ".json")
 LIBRARY = ("runtime", "actors", "transport", "resolver", "node", "api", "cli")
 
 # Tables, one row a line: as long as they are.
-TABLES = ("actors/messages.h", "cli/options/flag_table.c")
+TABLES = ("actors/messages.h", "cli/options/flag_rows.h")
 
 # Folders of data, one file an item.
 DATA_FOLDERS = re.compile(r"^tests/(mutants|golden|fuzz/corpus/[^/]+)$")

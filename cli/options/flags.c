@@ -22,6 +22,38 @@ unsigned cmd_number(const struct cmd_options *options, enum cmd_flag flag)
     return (unsigned)options->values[flag].number;
 }
 
+/* Of an option that of its field, with "-" for "_". */
+const char *cmd_flag_name(enum cmd_flag flag)
+{
+    static char names[CMD_FLAGS_COUNT][32];
+    const struct mu__option *option = cmd_flags[flag].option;
+
+    if (option == NULL)
+        return cmd_flags[flag].name;
+    for (size_t i = 0; option->name[i] != '\0' && names[flag][i] == '\0'; i++)
+        names[flag][i] = option->name[i] == '_' ? '-' : option->name[i];
+    return names[flag];
+}
+
+static bool ends_with(const char *text, const char *end)
+{
+    size_t length = strlen(text);
+
+    return length >= strlen(end) && strcmp(text + length - strlen(end), end) == 0;
+}
+
+const char *cmd_flag_word(enum cmd_flag flag)
+{
+    const struct cmd_flag_spec *spec = &cmd_flags[flag];
+
+    if (spec->word != NULL)
+        return spec->word;
+    return ends_with(spec->option->name, "_ms")   ? "MS"
+           : ends_with(spec->option->name, "_us") ? "US"
+           : spec->option->high == 1              ? "0|1"
+                                                  : "N";
+}
+
 const char *cmd_variable(enum cmd_flag flag)
 {
     const struct cmd_flag_spec *spec = &cmd_flags[flag];
@@ -75,6 +107,7 @@ size_t cmd_node_words(const struct cmd_options *options, char **words, size_t co
 
     for (int flag = 0; flag < CMD_FLAGS_COUNT; flag++) {
         const struct cmd_value *value = &options->values[flag];
+        const char *name = cmd_flag_name((enum cmd_flag)flag);
         bool is_list = cmd_flags[flag].kind == CMD_LIST;
         size_t items = is_list ? value->items_count : 1;
 
@@ -83,12 +116,12 @@ size_t cmd_node_words(const struct cmd_options *options, char **words, size_t co
         if (count + 2 * items > max)
             return 0;
         if (cmd_flags[flag].kind == CMD_SWITCH) {
-            (void)snprintf(names[flag], sizeof names[flag], "--%s=%s",
-                           cmd_flags[flag].name, value->number == 0 ? "0" : "1");
+            (void)snprintf(names[flag], sizeof names[flag], "--%s=%s", name,
+                           value->number == 0 ? "0" : "1");
             words[count++] = names[flag];
             continue;
         }
-        (void)snprintf(names[flag], sizeof names[flag], "--%s", cmd_flags[flag].name);
+        (void)snprintf(names[flag], sizeof names[flag], "--%s", name);
         for (size_t i = 0; i < items; i++) {
             words[count++] = names[flag];
             words[count++] = is_list ? value->items[i] : (char *)(uintptr_t)value->text;
@@ -103,7 +136,7 @@ const char *cmd_origin(const struct cmd_options *options, enum cmd_flag flag, ch
     const char *variable = options->values[flag].variable;
 
     (void)snprintf(out, size, "%s%s", variable == NULL ? "--" : "",
-                   variable == NULL ? cmd_flags[flag].name : variable);
+                   variable == NULL ? cmd_flag_name(flag) : variable);
     return out;
 }
 
@@ -298,7 +331,7 @@ static int unknown_flag(const struct cmd_options *options, const char *name,
 
     for (int flag = 0; flag < CMD_FLAGS_COUNT; flag++)
         if ((cmd_flags[flag].verbs & options->verb->bit) != 0)
-            words[count++] = cmd_flags[flag].name;
+            words[count++] = cmd_flag_name((enum cmd_flag)flag);
     (void)snprintf(given, sizeof given, "%.*s", (int)(length < 60 ? length : 60), name);
     near = cmd_nearest(given, words);
     mu__quote(shown, sizeof shown, name, length);
@@ -319,11 +352,12 @@ static int find_flag(const struct cmd_options *options, const char *argument,
 
     for (int flag = 0; flag < CMD_FLAGS_COUNT; flag++) {
         const struct cmd_flag_spec *spec = &cmd_flags[flag];
+        const char *known = cmd_flag_name((enum cmd_flag)flag);
 
         if ((spec->verbs & options->verb->bit) == 0)
             continue;
         if (is_long
-                ? strlen(spec->name) != length || strncmp(spec->name, name, length) != 0
+                ? strlen(known) != length || strncmp(known, name, length) != 0
                 : spec->letter == 0 || length != 1 || name[0] != spec->letter)
             continue;
         *ret_flag = flag;
@@ -415,7 +449,8 @@ static int read_argument(struct cmd_options *options, char **arguments, mu_error
     }
     if (text == NULL)
         return mu_error_set(error, -MU_EINVALID, "--%s: expected %s behind it",
-                            cmd_flags[flag].name, cmd_flags[flag].word);
+                            cmd_flag_name((enum cmd_flag)flag),
+                            cmd_flag_word((enum cmd_flag)flag));
     value = &options->values[flag];
     value->source = CMD_FROM_LINE;
     value->text = text;

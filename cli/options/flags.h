@@ -1,8 +1,8 @@
 /* The flags of all verbs, in one table, from which parsing, help and the manual's table
  * are made. A value comes from the command line, else from the flag's environment
  * variable (an empty one counts as absent), else it is the default. Flags that are
- * options of the node have their variables, ranges and defaults from the table in
- * node/options.c. */
+ * options of the node have their names, variables, ranges and defaults from the table in
+ * muster/node_options.h. */
 #ifndef MU_NODE_CMD_OPTIONS_H
 #define MU_NODE_CMD_OPTIONS_H
 
@@ -12,108 +12,25 @@
 #include <stddef.h>
 
 enum cmd_flag {
-    CMD_FLAG_CLUSTER,
-    CMD_FLAG_TASK,
-    CMD_FLAG_TYPE,
-    CMD_FLAG_INDEX,
-    CMD_FLAG_RESOLVER,
-    CMD_FLAG_RESOLVER_SET,
-    CMD_FLAG_RESOLVE_MS,
-    CMD_FLAG_CLUSTER_NAME,
-    CMD_FLAG_KEY_FILE,
-    CMD_FLAG_TLS_CA,
-    CMD_FLAG_TLS_CERTIFICATE,
-    CMD_FLAG_TLS_PRIVATE_KEY,
-    CMD_FLAG_TLS_ANY_TASK,
-    CMD_FLAG_INSECURE,
-    CMD_FLAG_WIRE,
-    CMD_FLAG_BIND,
-    CMD_FLAG_ADVERTISE,
-    CMD_FLAG_THREADS,
-    CMD_FLAG_PROCESSES,
-    CMD_FLAG_WINDOW,
-    CMD_FLAG_SPIN_US,
-    CMD_FLAG_QUEUE_MAX,
-    CMD_FLAG_QUEUE_BYTES_MAX,
-    CMD_FLAG_ATTEMPTS_MAX,
-    CMD_FLAG_RETRIES_MAX,
-    CMD_FLAG_RECOVERY_MS,
-    CMD_FLAG_START_DELAY_MS,
-    CMD_FLAG_START_DELAY_MAX_MS,
-    CMD_FLAG_SERVER_FAILURES,
-    CMD_FLAG_SERVER_FAILURES_MS,
-    CMD_FLAG_SERVER_LOST_MS,
-    CMD_FLAG_EFFECT_WAIT_MS,
-    CMD_FLAG_TIMEOUTS,
-    CMD_FLAG_UNKNOWN_IS_WORKER,
-    CMD_FLAG_BACKUP_PERCENT,
-    CMD_FLAG_WATCHDOG_MS,
-    CMD_FLAG_MEASURE,
-    CMD_FLAG_JOURNAL,
-    CMD_FLAG_JOURNAL_SYNC,
-    CMD_FLAG_JOURNAL_KEEP,
-    CMD_FLAG_JOURNAL_KEEP_MS,
-    CMD_FLAG_ORPHAN_MS,
-    CMD_FLAG_RESTART_EXIT_CODE,
-    CMD_FLAG_HEARTBEAT_MS,
-    CMD_FLAG_SILENCE_MS,
-    CMD_FLAG_SERVICE_HOSTS,
-    CMD_FLAG_STORE,
-    CMD_FLAG_STORE_SYNC,
-    CMD_FLAG_JOB_RUN,
-    CMD_FLAG_ENDED,
-    CMD_FLAG_PRESENT,
-    CMD_FLAG_KEYS,
-    CMD_FLAG_COORDINATED_JOBS,
-    CMD_FLAG_WORKER_TYPES,
-    CMD_FLAG_RECOVERABLE,
-    CMD_FLAG_SUSPECT_MS,
-    CMD_FLAG_DEAD_MS,
-    CMD_FLAG_RECONNECT_MS,
-    CMD_FLAG_STUCK_MS,
-    CMD_FLAG_LEAVE_MS,
-    CMD_FLAG_LEASE_MS,
-    CMD_FLAG_PREEMPT_ON_SIGTERM,
-    CMD_FLAG_PLUGIN,
-    CMD_FLAG_PLUGIN_TIMEOUT_MS,
-    CMD_FLAG_PYTHON,
-    CMD_FLAG_SET,
-    CMD_FLAG_GRACE_MS,
-    CMD_FLAG_WORKERS,
-    CMD_FLAG_PS,
-    CMD_FLAG_COUNTS,
-    CMD_FLAG_EVALUATOR,
-    CMD_FLAG_CHIEF,
-    CMD_FLAG_TRANSPORT,
-    CMD_FLAG_RESTART,
-    CMD_FLAG_RESTART_MAX,
-    CMD_FLAG_STATUS_FILE,
-    CMD_FLAG_COLOR,
-    CMD_FLAG_ADDRESS,
-    CMD_FLAG_WAIT,
-    CMD_FLAG_PREFIX,
-    CMD_FLAG_IF_ABSENT,
-    CMD_FLAG_IF_REVISION,
-    CMD_FLAG_IF_VALUE,
-    CMD_FLAG_LONG,
-    CMD_FLAG_COUNT,
-    CMD_FLAG_TASKS,
-    CMD_FLAG_AS,
-    CMD_FLAG_CODE,
-    CMD_FLAG_WATCH,
-    CMD_FLAG_STATUS_WATCH,
-    CMD_FLAG_LIST,
-    CMD_FLAG_EXPLAIN,
-    CMD_FLAG_RESOLVE_WATCH,
-    CMD_FLAG_RESOLVE_OUTPUT,
-    CMD_FLAG_WAIT_MS,
-    CMD_FLAG_TIMEOUT_MS,
-    CMD_FLAG_LOG_LEVEL,
-    CMD_FLAG_LOG_FORMAT,
-    CMD_FLAG_LOG_FILE,
-    CMD_FLAG_OUTPUT,
-    CMD_FLAG_MODE,
-    CMD_FLAG_WAIT_CLUSTER,
+#define TEXT(flag, ...) CMD_FLAG_##flag,
+#define LIST(flag, ...) CMD_FLAG_##flag,
+#define NUMBER(flag, ...) CMD_FLAG_##flag,
+#define SWITCH(flag, ...) CMD_FLAG_##flag,
+#define CHOICE(flag, ...) CMD_FLAG_##flag,
+#define OPTION(flag, ...) CMD_FLAG_##flag,
+#define OPTION_TEXT(flag, ...) CMD_FLAG_##flag,
+#define OPTION_SWITCH(flag, ...) CMD_FLAG_##flag,
+#define FLAG(flag, ...) CMD_FLAG_##flag,
+#include "cli/options/flag_rows.h"
+#undef TEXT
+#undef LIST
+#undef NUMBER
+#undef SWITCH
+#undef CHOICE
+#undef OPTION
+#undef OPTION_TEXT
+#undef OPTION_SWITCH
+#undef FLAG
     CMD_FLAGS_COUNT
 };
 
@@ -122,18 +39,20 @@ enum cmd_kind {
     CMD_NUMBER,     /* an integer from `low` to `high` */
     CMD_CHOICE,     /* one of `choices`, "a|b|c" */
     CMD_LIST,       /* may be repeated; several items in a variable are separated by ; */
-    CMD_SWITCH      /* 0 or 1; on the command line 1 without a value */
+    CMD_SWITCH,     /* 0 or 1; on the command line 1 without a value */
+    CMD_OPTION      /* as the option of the node says */
 };
 
 struct cmd_flag_spec {
-    const char *name;       /* without the dashes */
     const struct mu__option *option;    /* of a node's option: its row; NULL: the fields
-                                           below have variable, range and default */
+                                           below have name, variable, range and default */
+    const char *name;       /* without the dashes */
     const char *variable;
     char letter;            /* "-o" for 'o', or 0 */
     enum cmd_kind kind;
     unsigned verbs;         /* CMD_NODE | ... */
-    const char *word;       /* placeholder of its value in the help */
+    const char *word;       /* placeholder of its value in the help; NULL: see
+                               cmd_flag_word */
     const char *initial;    /* the default, as text; NULL: none */
     unsigned low;
     unsigned high;
@@ -179,7 +98,10 @@ void cmd_options_done(struct cmd_options *options);
 const char *cmd_text(const struct cmd_options *options, enum cmd_flag flag);
 unsigned cmd_number(const struct cmd_options *options, enum cmd_flag flag);
 
-/* The flag's environment variable, and its default as text ("": none). */
+/* The flag's name without the dashes in front, the placeholder of its value in the help,
+ * its environment variable, and its default as text ("": none). */
+const char *cmd_flag_name(enum cmd_flag flag);
+const char *cmd_flag_word(enum cmd_flag flag);
 const char *cmd_variable(enum cmd_flag flag);
 const char *cmd_initial(enum cmd_flag flag, char *out, size_t size);
 

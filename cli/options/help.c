@@ -404,9 +404,9 @@ static void print_flag(enum cmd_flag flag)
 
     if (spec->letter != 0)
         (void)snprintf(letter, sizeof letter, "-%c, ", spec->letter);
-    used = snprintf(head, sizeof head, "  %s--%s%s%s", letter, spec->name,
+    used = snprintf(head, sizeof head, "  %s--%s%s%s", letter, cmd_flag_name(flag),
                     spec->kind == CMD_SWITCH ? "" : " ",
-                    spec->kind == CMD_SWITCH ? "" : spec->word);
+                    spec->kind == CMD_SWITCH ? "" : cmd_flag_word(flag));
     if (used < HELP_COLUMN - 1)
         (void)printf("%-*s", HELP_COLUMN, head);
     else
@@ -507,9 +507,11 @@ static void help_flags(void)
         const struct cmd_flag_spec *spec = &cmd_flags[flag];
         char number[CMD_INITIAL_BYTES];
 
-        (void)printf("| `--%s%s", spec->name, spec->kind == CMD_SWITCH ? "" : " ");
+        (void)printf("| `--%s%s", cmd_flag_name((enum cmd_flag)flag),
+                     spec->kind == CMD_SWITCH ? "" : " ");
         if (spec->kind != CMD_SWITCH)
-            cmd_print_cell(spec->kind == CMD_CHOICE ? spec->choices : spec->word);
+            cmd_print_cell(spec->kind == CMD_CHOICE ? spec->choices
+                                                    : cmd_flag_word((enum cmd_flag)flag));
         (void)printf("` | `%s` | %s | ", cmd_variable((enum cmd_flag)flag),
                      cmd_initial((enum cmd_flag)flag, number, sizeof number));
         print_users(spec);

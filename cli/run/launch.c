@@ -96,7 +96,7 @@ static int make_environment(struct cmd_launch *launch,
                    CMD_SUPERVISION_FD, (long)getpid());
     environment[count++] = progress;
     environment[count++] = pipe_name;
-    if (cmd_text(options, CMD_FLAG_JOB_RUN) == NULL) {
+    if (cmd_text(options, CMD_FLAG_RUN) == NULL) {
         (void)snprintf(name, sizeof name, "MUSTER_RUN=");
         name_run(name + strlen(name));
         environment[count++] = name;

@@ -20,7 +20,7 @@ _SenderType = TypeVar("_SenderType", bound="Sender")
 
 VERSION: str
 ERROR_CODES: List[Tuple[str, int, str]]
-NODE_OPTIONS: List[str]
+NODE_OPTIONS: Dict[str, Tuple[str, str]]
 
 class TensorOwner:
     @property

@@ -136,21 +136,17 @@ def _check(**arguments: Any) -> None:
 def _flags(options: Mapping[str, Any]) -> List[str]:
     """Options of a node as flags of `muster node`; seconds become milliseconds."""
     flags = []
-    times = {"resolve", "recovery", "start_delay", "start_delay_max", "server_lost",
-             "server_failures_window", "journal_keep_window", "effect_wait", "watchdog",
-             "heartbeat", "silence", "suspect", "dead", "reconnect", "stuck", "leave",
-             "lease", "orphan", "plugin_timeout"}
     for name, value in options.items():
         if value is None:
             continue
-        if name in times:
+        kind, field = _muster.NODE_OPTIONS[name]
+        if kind == "float":
             if not isinstance(value, (int, float)):
                 raise TypeError(f"{name} is {value!r}, expected seconds")
-            name = name.replace("_window", "") + "_ms"
             value = int(round(value * 1000))
         if isinstance(value, bool):
             value = int(value)
-        flags += ["--" + name.replace("_", "-"), str(value)]
+        flags.append(f"--{field.replace('_', '-')}={value}")
     return flags
 
 
@@ -367,7 +363,7 @@ class LocalCluster:
             common += ["--python", module]
         for plugin in self._plugins:
             common += ["--plugin", plugin]
-        common += _flags({"grace_ms": 1000, **self._options})
+        common += ["--grace-ms", "1000", *_flags(self._options)]
         return [Task(task_type, index,
                      [sys.executable, "-c", _START, "node", "--task",
                       f"{task_type}:{index}", *common], environment)

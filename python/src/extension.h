@@ -356,7 +356,8 @@ void mupy_node_forget(void);
 /* nodes/options.c: convert keyword arguments to options; -1 with an exception. Texts are
  * borrowed from the objects. */
 int mupy_node_options(mu_node_options *out, PyObject *kwargs);
-PyObject *mupy_node_option_names(void);
+/* name: (type, field): "heartbeat": ("float", "heartbeat_ms"). */
+PyObject *mupy_node_option_table(void);
 
 /* nodes/program.c: Node.program(task_type, function) */
 PyObject *mupy_node_program(PyObject *self, PyObject *args);

@@ -462,11 +462,11 @@ int mupy_node_init(PyObject *module)
     static PyType_Spec spec = {
         "muster._muster.Node", sizeof(struct mupy_node), 0,
         Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE | Py_TPFLAGS_HAVE_GC, slots};
-    PyObject *names = mupy_node_option_names();
+    PyObject *table = mupy_node_option_table();
 
     (void)pthread_atfork(NULL, NULL, count_fork);
     mupy_node_type = mupy_add_type(module, &spec);
-    if (mupy_node_type == NULL || names == NULL)
+    if (mupy_node_type == NULL || table == NULL)
         return -1;
-    return PyModule_AddObject(module, "NODE_OPTIONS", names);
+    return PyModule_AddObject(module, "NODE_OPTIONS", table);
 }

@@ -1,78 +1,67 @@
 /* The options of a node as keyword arguments. */
 #include "extension.h"
 
+#include "muster/node_options.h"
+
+#include <stdio.h>
+#include <string.h>
+
 enum kind { TEXT, UNSIGNED, UNSIGNED64, INTEGER, FLAG };
 
-/* Options with the names of mu_node_options. Times, whose names end in _ms there, are in
- * seconds here and lack that ending. */
+/* Fields of mu_node_options: those of its table, and those that are of one node. */
 static const struct {
-    const char *name;
+    const char *field;
     enum kind kind;
-    bool is_time;
     size_t offset;
 } options[] = {
-#define OPTION(name, kind) {#name, kind, false, offsetof(mu_node_options, name)}
-#define SECONDS(name) {#name, UNSIGNED, true, offsetof(mu_node_options, name##_ms)}
-    OPTION(cluster_name, TEXT),
-    OPTION(task_type, TEXT),
-    OPTION(task_index, INTEGER),
-    OPTION(bind_address, TEXT),
-    OPTION(advertise_address, TEXT),
-    SECONDS(resolve),
-    OPTION(threads, UNSIGNED),
-    OPTION(window, UNSIGNED),
-    OPTION(spin_us, UNSIGNED),
-    OPTION(queue_max, UNSIGNED),
-    OPTION(attempts_max, UNSIGNED),
-    OPTION(queue_bytes_max, UNSIGNED64),
-    OPTION(retries_max, UNSIGNED),
-    SECONDS(recovery),
-    SECONDS(start_delay),
-    SECONDS(start_delay_max),
-    OPTION(server_failures, UNSIGNED),
-    {"server_failures_window", UNSIGNED, true,
-     offsetof(mu_node_options, server_failures_ms)},
-    SECONDS(server_lost),
-    SECONDS(effect_wait),
-    OPTION(timeouts, UNSIGNED),
-    OPTION(unknown_is_worker, FLAG),
-    OPTION(backup_percent, UNSIGNED),
-    SECONDS(watchdog),
-    OPTION(measure, FLAG),
-    OPTION(journal, TEXT),
-    OPTION(journal_sync, FLAG),
-    OPTION(journal_keep, UNSIGNED),
-    {"journal_keep_window", UNSIGNED, true, offsetof(mu_node_options, journal_keep_ms)},
-    SECONDS(orphan),
-    SECONDS(heartbeat),
-    SECONDS(silence),
-    OPTION(service_hosts, TEXT),
-    OPTION(store, TEXT),
-    OPTION(store_sync, FLAG),
-    OPTION(run, TEXT),
-    OPTION(coordinated_jobs, TEXT),
-    OPTION(recoverable, TEXT),
-    SECONDS(suspect),
-    SECONDS(dead),
-    SECONDS(reconnect),
-    SECONDS(stuck),
-    SECONDS(leave),
-    SECONDS(lease),
-    SECONDS(plugin_timeout),
-    OPTION(worker_types, TEXT),
-    OPTION(key_file, TEXT),
-    OPTION(tls_ca, TEXT),
-    OPTION(tls_certificate, TEXT),
-    OPTION(tls_private_key, TEXT),
-    OPTION(tls_any_task, FLAG),
-    OPTION(insecure, FLAG),
-    OPTION(wire, TEXT),
-    OPTION(log_level, INTEGER),
-#undef OPTION
-#undef SECONDS
+#define FIELD(field, kind) {#field, kind, offsetof(mu_node_options, field)},
+#define NUMBER_FIELD(name, field, value, least, most)                                \
+    FIELD(field, (most) == 1 ? FLAG                                                  \
+                 : sizeof(((mu_node_options *)NULL)->field) == sizeof(uint64_t)      \
+                     ? UNSIGNED64                                                    \
+                     : UNSIGNED)
+#define COMPUTED_FIELD(name, field, value, words, least, most)                       \
+    NUMBER_FIELD(name, field, value, least, most)
+#define TEXT_FIELD(name, field, value) FIELD(field, TEXT)
+    MU_NODE_OPTIONS(NUMBER_FIELD, COMPUTED_FIELD, TEXT_FIELD)
+    FIELD(task_type, TEXT)
+    FIELD(task_index, INTEGER)
+    FIELD(bind_address, TEXT)
+    FIELD(advertise_address, TEXT)
+    FIELD(log_level, INTEGER)
 };
 
-enum { OPTIONS = sizeof options / sizeof options[0] };
+enum { OPTIONS = sizeof options / sizeof options[0], NAME_BYTES = 32 };
+
+/* The keyword arguments; set once, by mupy_node_option_table. */
+static char names[OPTIONS][NAME_BYTES];
+
+/* Times are in seconds here, and their names lack the ending. */
+static bool is_time(size_t i)
+{
+    size_t length = strlen(options[i].field);
+
+    return length > 3 && strcmp(options[i].field + length - 3, "_ms") == 0;
+}
+
+static bool is_field(const char *name)
+{
+    for (size_t i = 0; i < OPTIONS; i++)
+        if (strcmp(options[i].field, name) == 0)
+            return true;
+    return false;
+}
+
+/* "heartbeat_ms" is "heartbeat", and "journal_keep_ms" beside "journal_keep" is
+ * "journal_keep_window". */
+static void set_name(size_t i)
+{
+    size_t length = strlen(options[i].field) - (is_time(i) ? 3 : 0);
+
+    (void)snprintf(names[i], NAME_BYTES, "%.*s", (int)length, options[i].field);
+    if (is_time(i) && is_field(names[i]))
+        (void)strncat(names[i], "_window", NAME_BYTES - 1 - length);
+}
 
 static int set_number(const char *name, bool is_time, enum kind kind, PyObject *value,
                       void *at)
@@ -113,7 +102,7 @@ static int set_option(mu_node_options *out, size_t i, PyObject *value)
         if (text == NULL) {
             if (!PyErr_Occurred())
                 PyErr_Format(PyExc_TypeError, "option %s is %R, expected a str",
-                             options[i].name, value);
+                             names[i], value);
             return -1;
         }
         *(const char **)at = text;
@@ -125,7 +114,7 @@ static int set_option(mu_node_options *out, size_t i, PyObject *value)
         *(unsigned *)at = truth > 0;
         return truth < 0 ? -1 : 0;
     }
-    return set_number(options[i].name, options[i].is_time, options[i].kind, value, at);
+    return set_number(names[i], is_time(i), options[i].kind, value, at);
 }
 
 int mupy_node_options(mu_node_options *out, PyObject *kwargs)
@@ -137,7 +126,7 @@ int mupy_node_options(mu_node_options *out, PyObject *kwargs)
     while (PyDict_Next(kwargs, &at, &key, &value)) {
         size_t i = 0;
 
-        while (i < OPTIONS && PyUnicode_CompareWithASCIIString(key, options[i].name) != 0)
+        while (i < OPTIONS && PyUnicode_CompareWithASCIIString(key, names[i]) != 0)
             i++;
         if (i == OPTIONS &&
             (PyUnicode_CompareWithASCIIString(key, "resolver") == 0 ||
@@ -154,16 +143,25 @@ int mupy_node_options(mu_node_options *out, PyObject *kwargs)
     return 0;
 }
 
-PyObject *mupy_node_option_names(void)
+static const char *type_of(size_t i)
 {
-    PyObject *list = PyList_New(0);
+    return options[i].kind == TEXT   ? "str"
+           : options[i].kind == FLAG ? "bool"
+           : is_time(i)              ? "float"
+                                     : "int";
+}
 
-    for (size_t i = 0; list != NULL && i < OPTIONS; i++) {
-        PyObject *name = PyUnicode_FromString(options[i].name);
+PyObject *mupy_node_option_table(void)
+{
+    PyObject *table = PyDict_New();
 
-        if (name == NULL || PyList_Append(list, name) != 0)
-            Py_CLEAR(list);
-        Py_XDECREF(name);
+    for (size_t i = 0; table != NULL && i < OPTIONS; i++) {
+        PyObject *row = Py_BuildValue("ss", type_of(i), options[i].field);
+
+        set_name(i);
+        if (row == NULL || PyDict_SetItemString(table, names[i], row) != 0)
+            Py_CLEAR(table);
+        Py_XDECREF(row);
     }
-    return list;
+    return table;
 }

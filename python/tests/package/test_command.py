@@ -53,6 +53,18 @@ def test_the_command_is_the_command():
     assert done.returncode == 2 and "no verb" in done.stderr
 
 
+def test_every_option_of_a_local_cluster_is_a_flag(folder):
+    from muster import _muster, cluster
+
+    values = {"str": "x", "int": 5, "float": 10.0, "bool": True}
+    options = {name: values[kind] for name, (kind, _) in _muster.NODE_OPTIONS.items()
+               if name not in cluster._OF_ONE and name != "log_level"}
+    assert "server_failures_window" in options and len(options) > 40
+    done = run([*PYTHON, "node", *cluster._flags(options), "--no-such-flag"], folder)
+    assert done.returncode == 2
+    assert 'no flag "no-such-flag"' in done.stderr
+
+
 def test_a_job_of_python_runs_by_the_command(folder):
     done = run([*PYTHON, "run", "--workers", "2", "--python", "job"], folder)
     assert done.returncode == 0, done.stderr

@@ -4,6 +4,7 @@ import os
 import re
 import subprocess
 import sys
+import typing
 
 import pytest
 
@@ -80,6 +81,10 @@ def test_the_options_are_those_of_a_node():
     cluster = set(muster.cluster.ClusterOptions.__annotations__)
     node = set(muster.cluster.NodeOptions.__annotations__)
     assert node == set(_muster.NODE_OPTIONS) | {"processes", "resolver"}
+    hints = typing.get_type_hints(muster.cluster.NodeOptions)
+    types = {"str": str, "int": int, "float": float, "bool": bool}
+    for name, (kind, _) in _muster.NODE_OPTIONS.items():
+        assert hints[name] == typing.Optional[types[kind]], name
     assert node - cluster == {"task_type", "task_index", "bind_address", "threads",
                               "advertise_address", "log_level", "processes", "resolver"}
 

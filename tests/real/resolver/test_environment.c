@@ -1,6 +1,8 @@
 /* Options of a node from the environment: names, units, ranges, and who wins. The tests
  * go through tables and leave no variable behind. */
+#include "actors/worker_types.h"
 #include "node/options.h"
+#include "runtime/uv/spin.h"
 
 #include <limits.h>
 #include <setjmp.h>
@@ -18,10 +20,55 @@ static int forget_all(void **state)
     (void)state;
     for (size_t i = 0; i < MU__OPTIONS_COUNT; i++) {
         (void)unsetenv(mu__options[i].variable);
-        if (mu__options[i].tensorflow != NULL)
-            (void)unsetenv(mu__options[i].tensorflow);
+        if (mu__option_tensorflow(&mu__options[i]) != NULL)
+            (void)unsetenv(mu__option_tensorflow(&mu__options[i]));
     }
     return 0;
+}
+
+/* ---- the table ---- */
+
+#define OF_ONE_NODE(field) {offsetof(mu_node_options, field),                        \
+                            sizeof(((mu_node_options *)NULL)->field)}
+
+/* All bytes belong to an option of the table, or to one of these; but for four before a
+ * pointer, as a field of four bytes leaves them. */
+static void test_every_field_has_a_row(void **state)
+{
+    static const struct {
+        size_t offset;
+        size_t size;
+    } others[] = {
+        OF_ONE_NODE(size), OF_ONE_NODE(cluster), OF_ONE_NODE(task_type),
+        OF_ONE_NODE(task_index), OF_ONE_NODE(bind_address),
+        OF_ONE_NODE(advertise_address), OF_ONE_NODE(resolver), OF_ONE_NODE(loop),
+        OF_ONE_NODE(log_level), OF_ONE_NODE(log), OF_ONE_NODE(log_user),
+    };
+    unsigned char seen[sizeof(mu_node_options)] = {0};
+    size_t gap = 0;
+
+    (void)state;
+    for (size_t i = 0; i < sizeof others / sizeof others[0]; i++)
+        memset(seen + others[i].offset, 1, others[i].size);
+    for (size_t i = 0; i < MU__OPTIONS_COUNT; i++)
+        if (mu__options[i].kind != MU__OPTION_NO_FIELD)
+            memset(seen + mu__options[i].offset, 1,
+                   mu__options[i].kind == MU__OPTION_UNSIGNED ? sizeof(unsigned)
+                                                              : sizeof(uint64_t));
+    for (size_t i = 0; i < sizeof seen; i++) {
+        if (seen[i] && gap != 0 && (gap != 4 || i % sizeof(void *) != 0))
+            fail_msg("no row for the field before offset %zu", i);
+        gap = seen[i] ? 0 : gap + 1;
+    }
+    assert_int_equal(gap, 0);
+}
+
+static void test_defaults_are_those_of_the_parts(void **state)
+{
+    (void)state;
+    assert_int_equal(mu__options[MU__OPTION_SPIN_US].high, MU__SPIN_US_MAX);
+    assert_string_equal(mu__options[MU__OPTION_WORKER_TYPES].initial_words,
+                        MU__WORKER_TYPES);
 }
 
 /* ---- what is taken over ---- */
@@ -304,6 +351,7 @@ static char *read_page(void)
 
 static void make_row(const struct mu__option *option, char *out, size_t size)
 {
+    const char *theirs = mu__option_tensorflow(option);
     char initial[64] = "";
     char range[64];
 
@@ -318,10 +366,9 @@ static void make_row(const struct mu__option *option, char *out, size_t size)
         (void)snprintf(out, size, "| `%s` | | `%s` |", option->variable, option->name);
     else
         (void)snprintf(out, size, "| `%s` | %s%s%s| `%s` | %s%s| %s |\n",
-                       option->variable, option->tensorflow == NULL ? "" : "`",
-                       option->tensorflow == NULL ? "" : option->tensorflow,
-                       option->tensorflow == NULL ? "" : "` ", option->name, initial,
-                       initial[0] == '\0' ? "" : " ", range);
+                       option->variable, theirs == NULL ? "" : "`",
+                       theirs == NULL ? "" : theirs, theirs == NULL ? "" : "` ",
+                       option->name, initial, initial[0] == '\0' ? "" : " ", range);
 }
 
 static void test_page_has_every_name(void **state)
@@ -352,6 +399,8 @@ static void test_page_has_every_name(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_every_field_has_a_row),
+        cmocka_unit_test(test_defaults_are_those_of_the_parts),
         cmocka_unit_test_setup(test_each_sets_its_field_alone, forget_all),
         cmocka_unit_test_setup(test_bytes_and_texts, forget_all),
         cmocka_unit_test_setup(test_resolvers_cluster_name, forget_all),
