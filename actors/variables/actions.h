@@ -1,4 +1,4 @@
-/* What the files of this actor call of each other, by file. */
+/* What the files of this actor call of each other, by file; batches.h has more of it. */
 #ifndef MU_ACTORS_VARIABLES_ACTIONS_H
 #define MU_ACTORS_VARIABLES_ACTIONS_H
 
@@ -52,15 +52,28 @@ struct flight *mu__vars_flight_new(struct variables *v, uint32_t server,
 void mu__vars_note_sent(struct variables *v, struct flight *flight, uint32_t size);
 void mu__vars_note_arrived(struct variables *v, struct flight *flight, uint32_t size);
 
-/* Free a flight; returns what it was. */
-struct flight mu__vars_end_flight(struct variables *v, struct flight *flight);
+/* Free a flight: nothing of it is under way any more. */
+void mu__vars_end_flight(struct variables *v, struct flight *flight);
 
 /* Ignore the answers under way of a call, or of one of its parts (NULL: all). */
 void mu__vars_disown_flights(struct variables *v, struct operation *op,
                              const struct op_part *part);
 
+/* Where a flight with this token would be. */
+static inline struct flight *mu__vars_flight_slot(const struct variables *v,
+                                                  uint64_t token)
+{
+    return &v->flights[token & (v->flights_size - 1)];
+}
+
 /* By token, or by the message that is about it; NULL when there is none. */
-struct flight *mu__vars_flight_of(const struct variables *v, uint64_t token);
+static inline struct flight *mu__vars_flight_of(const struct variables *v, uint64_t token)
+{
+    struct flight *flight = mu__vars_flight_slot(v, token);
+
+    return token == 0 || flight->token != token ? NULL : flight;
+}
+
 struct flight *mu__vars_find_flight(const struct variables *v, const struct mu__msg *msg,
                                     uint64_t token);
 
@@ -73,41 +86,10 @@ bool mu__vars_end_answered_flight(struct variables *v, const struct mu__msg *msg
 void mu__vars_pump_all(struct mu__ctx *ctx, struct variables *v);
 void mu__vars_go_on(struct mu__ctx *ctx, struct variables *v, uint32_t server);
 
-/* ---- batches.c ---- */
-
-/* Cut what a run writes into batches, and sort it by server. After an error, too, its
- * writes are whole, and batches may be there. */
-int mu__vars_plan_batches(struct mu__ctx *ctx, struct variables *v,
-                          struct operation *op);
-void mu__vars_take_out_batch(struct write_batch *batch);
-void mu__vars_put_batch_last(struct mu__list *list, struct write_batch *batch);
-void mu__vars_put_batch_first(struct mu__list *list, struct write_batch *batch);
-
-/* The queue of a batch that has not begun. */
-struct mu__list *mu__vars_queue_of(const struct variables *v,
-                                   const struct write_batch *batch);
-
-/* Let a batch begin with its first piece, for the first time or again. Nothing of it is
- * under way any more. */
-void mu__vars_rewind_batch(struct variables *v, struct write_batch *batch);
-
-/* Send the next piece of the batch that is next. 0: there is none, or its window is full;
- * 1: it was sent, or its run has failed; or the code of a failure that passes. */
-int mu__vars_send_batch(struct mu__ctx *ctx, struct variables *v, uint32_t index,
-                        enum queue queue);
-
 /* ---- runs.c ---- */
 
 void mu__vars_on_effects_send(struct mu__ctx *ctx, void *state, struct mu__msg *msg);
 void mu__vars_on_effect_written(struct mu__ctx *ctx, void *state, struct mu__msg *msg);
-
-/* A run has failed: `error` names its server, or is without one. */
-void mu__vars_fail_run(struct mu__ctx *ctx, struct variables *v, struct operation *op,
-                       const mu_error *error);
-
-/* The link of a server is down: its batches may be sent again, or their runs fail. */
-void mu__vars_recall_batches(struct mu__ctx *ctx, struct variables *v, uint32_t server);
-void mu__vars_send_again(struct variables *v, struct write_batch *batch);
 void mu__vars_wake_resting(struct mu__ctx *ctx, struct variables *v);
 void mu__vars_check_timeouts(struct mu__ctx *ctx, struct variables *v);
 

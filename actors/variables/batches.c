@@ -1,6 +1,6 @@
 /* What a run writes to variables: its list, its batches, one for each server, and their
  * pieces. */
-#include "actors/variables/actions.h"
+#include "actors/variables/batches.h"
 
 #include "actors/keep.h"
 #include "actors/ps/variable_store.h"
@@ -72,6 +72,11 @@ void mu__effects_clear(struct mu__effects *effects)
 
 /* ---- Planning ---- */
 
+static struct write_batch *first_write_batch(const struct mu__list *list)
+{
+    return MU__LIST_FIRST(list, struct write_batch, node);
+}
+
 /* Make the batch of a run for a server, if it has none. */
 static int need_batch(struct mu__ctx *ctx, struct variables *v, struct operation *op,
                       uint32_t server)
@@ -82,13 +87,15 @@ static int need_batch(struct mu__ctx *ctx, struct variables *v, struct operation
 
     if (rv != 0 || v->servers[server]->planned != NULL)
         return rv;
-    batch = calloc(1, sizeof *batch);
+    batch = first_write_batch(&v->spare_batches);
+    if (batch == NULL)
+        batch = malloc(sizeof *batch);
+    else
+        (void)mu__list_pop(&v->spare_batches);
     if (batch == NULL)
         return -MU_ENOMEM;
-    batch->server = server;
-    batch->queue = SINGLES;
-    batch->op = op;
-    batch->sibling = op->batches;
+    *batch = (struct write_batch){.server = server, .queue = SINGLES, .op = op,
+                                  .sibling = op->batches};
     op->batches = batch;
     v->servers[server]->planned = batch;
     return 0;
@@ -139,41 +146,12 @@ int mu__vars_plan_batches(struct mu__ctx *ctx, struct variables *v, struct opera
     return rv;
 }
 
-/* ---- Lists ---- */
-
-void mu__vars_take_out_batch(struct write_batch *batch)
-{
-    if (batch->in != NULL)
-        mu__list_remove(batch->in, &batch->node);
-    batch->in = NULL;
-}
-
-void mu__vars_put_batch_last(struct mu__list *list, struct write_batch *batch)
-{
-    mu__vars_take_out_batch(batch);
-    batch->in = list;
-    mu__list_append(list, &batch->node);
-}
-
-void mu__vars_put_batch_first(struct mu__list *list, struct write_batch *batch)
-{
-    mu__vars_take_out_batch(batch);
-    batch->in = list;
-    mu__list_prepend(list, &batch->node);
-}
-
-struct mu__list *mu__vars_queue_of(const struct variables *v,
-                                   const struct write_batch *batch)
-{
-    return &v->servers[batch->server]->queues[batch->queue];
-}
-
 void mu__vars_rewind_batch(struct variables *v, struct write_batch *batch)
 {
     struct flight *flight = mu__vars_flight_of(v, batch->token);
 
     if (flight != NULL)
-        (void)mu__vars_end_flight(v, flight);
+        mu__vars_end_flight(v, flight);
     batch->token = 0;
     batch->at = batch->first;
     batch->offset = 0;
@@ -214,9 +192,9 @@ static void fill_piece(const struct write_batch *batch, struct mu__effect_write 
 }
 
 /* Go behind the piece that was sent; false when it was the last. */
-static bool move_on(struct variables *v, struct write_batch *batch)
+static bool move_on(struct variables *v, struct write_batch *batch,
+                    struct flight *flight)
 {
-    struct flight *flight = mu__vars_flight_of(v, batch->token);
     uint32_t size = piece_size(batch);
     uint32_t weight = (uint32_t)mu__effect_weight(size);
 
@@ -231,40 +209,30 @@ static bool move_on(struct variables *v, struct write_batch *batch)
     return --batch->writes_left > 0;
 }
 
-static int begin_flight(struct variables *v, struct write_batch *batch)
+/* The flight of a batch, which begins with its first piece. NULL: out of memory. */
+static struct flight *need_flight(struct variables *v, struct write_batch *batch)
 {
     struct flight *flight;
 
     if (batch->token != 0)
-        return 0;
+        return mu__vars_flight_of(v, batch->token);
     flight = mu__vars_flight_new(v, batch->server, batch->queue, MU__EFFECT_WRITTEN);
-    if (flight == NULL)
-        return -MU_ENOMEM;
-    flight->batch = batch;
-    batch->token = flight->token;
-    return 0;
+    if (flight != NULL) {
+        flight->batch = batch;
+        batch->token = flight->token;
+    }
+    return flight;
 }
 
 static int send_piece_of(struct mu__ctx *ctx, struct variables *v,
-                         struct write_batch *batch)
+                         struct write_batch *batch, const struct flight *flight)
 {
-    struct mu__msg *msg = mu__msg_new(ctx, MU__EFFECT_WRITE);
-    int rv;
+    struct mu__msg *msg = flight == NULL ? NULL : mu__msg_new(ctx, MU__EFFECT_WRITE);
 
     if (msg == NULL)
         return -MU_ENOMEM;
-    rv = begin_flight(v, batch);
-    if (rv != 0) {
-        mu__msg_free(ctx, msg);
-        return rv;
-    }
     fill_piece(batch, mu__body(msg));
     return mu__send_borrowed(ctx, pid_of(v, batch->server), msg);
-}
-
-static struct write_batch *first_write_batch(const struct mu__list *list)
-{
-    return MU__LIST_FIRST(list, struct write_batch, node);
 }
 
 /* NULL: there is none, or the window is full. */
@@ -289,14 +257,16 @@ int mu__vars_send_batch(struct mu__ctx *ctx, struct variables *v, uint32_t index
 {
     struct variable_server *server = v->servers[index];
     struct write_batch *batch = next_batch(server, queue);
+    struct flight *flight;
     int rv;
 
     if (batch == NULL)
         return 0;
-    rv = send_piece_of(ctx, v, batch);
+    flight = need_flight(v, batch);
+    rv = send_piece_of(ctx, v, batch, flight);
     if (rv == 0) {
-        mu__vars_put_batch_last(move_on(v, batch) ? &server->active : &server->flying,
-                                batch);
+        mu__vars_put_batch_last(move_on(v, batch, flight) ? &server->active
+                                                          : &server->flying, batch);
         return 1;
     }
     if (batch->pieces == 0)

@@ -1,5 +1,6 @@
 /* How an operation fails: the text of its error, and the server that it names. */
 #include "actors/variables/actions.h"
+#include "actors/variables/batches.h"
 
 #include <inttypes.h>
 #include <stdio.h>

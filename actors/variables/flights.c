@@ -1,12 +1,15 @@
 /* What is sent, and when: windows, the queues of servers, and requests under way. The way
  * of all pieces of calls, which has to be fast, is in this file. */
 #include "actors/variables/actions.h"
+#include "actors/variables/batches.h"
 
 #include "actors/keep.h"
 #include "actors/ps/variable_store.h"
 
 #include <assert.h>
 #include <stdlib.h>
+
+enum { FLIGHTS_MIN = 64 };  /* for which there is room at first; a power of two */
 
 /* ---- Queues ---- */
 
@@ -36,14 +39,14 @@ void mu__vars_unstage(struct variables *v, struct op_part *part)
 /* Two flights that differ modulo the former size differ modulo the new one. */
 static bool grow_flights(struct variables *v)
 {
-    uint32_t size = v->flights_size == 0 ? MU__FLIGHTS_MAX : v->flights_size * 2;
+    uint32_t size = v->flights_size == 0 ? FLIGHTS_MIN : v->flights_size * 2;
     struct flight *flights = calloc(size, sizeof *flights);
 
     if (flights == NULL)
         return false;
     for (uint32_t i = 0; i < v->flights_size; i++)
         if (v->flights[i].token != 0)
-            flights[v->flights[i].token % size] = v->flights[i];
+            flights[v->flights[i].token & (size - 1)] = v->flights[i];
     free(v->flights);
     v->flights = flights;
     v->flights_size = size;
@@ -64,7 +67,7 @@ struct flight *mu__vars_flight_new(struct variables *v, uint32_t server,
         v->flights_count == v->flights_size)
         return NULL;
     do {
-        flight = &v->flights[++v->token_last % v->flights_size];
+        flight = mu__vars_flight_slot(v, ++v->token_last);
     } while (flight->token != 0 || v->token_last == 0);
     *flight = (struct flight){.token = v->token_last, .server = server, .queue = queue,
                               .answer = answer};
@@ -86,25 +89,17 @@ void mu__vars_note_arrived(struct variables *v, struct flight *flight, uint32_t 
     v->servers[flight->server]->under_way[flight->queue] -= size;
 }
 
-struct flight mu__vars_end_flight(struct variables *v, struct flight *flight)
+void mu__vars_end_flight(struct variables *v, struct flight *flight)
 {
-    struct flight was = *flight;
-
     v->flights_count--;
-    v->call_flights_count -= was.queue == CALLS;
-    v->opens_count -= was.answer == MU__VAR_OPENED;
-    v->servers[was.server]->under_way[was.queue] -= was.size;
-    if (was.part != NULL)
-        was.part->op->flights--;
-    *flight = (struct flight){.token = 0};
-    return was;
-}
-
-struct flight *mu__vars_flight_of(const struct variables *v, uint64_t token)
-{
-    struct flight *flight = &v->flights[token % v->flights_size];
-
-    return token == 0 || flight->token != token ? NULL : flight;
+    v->call_flights_count -= flight->queue == CALLS;
+    v->opens_count -= flight->answer == MU__VAR_OPENED;
+    v->servers[flight->server]->under_way[flight->queue] -= flight->size;
+    if (flight->part != NULL)
+        flight->part->op->flights--;
+    flight->token = 0;
+    flight->part = NULL;
+    flight->batch = NULL;
 }
 
 struct flight *mu__vars_find_flight(const struct variables *v, const struct mu__msg *msg,
@@ -125,7 +120,8 @@ bool mu__vars_end_answered_flight(struct variables *v, const struct mu__msg *msg
 
     if (flight == NULL)
         return false;
-    *ret_flight = mu__vars_end_flight(v, flight);
+    *ret_flight = *flight;
+    mu__vars_end_flight(v, flight);
     return true;
 }
 
@@ -266,7 +262,7 @@ static int send_piece(struct mu__ctx *ctx, struct variables *v, struct op_part *
     else
         rv = send_write(ctx, v, part, flight);
     if (rv != 0) {
-        (void)mu__vars_end_flight(v, flight);
+        mu__vars_end_flight(v, flight);
         return rv;
     }
     part->begun = true;
@@ -316,6 +312,22 @@ static int send_part(struct mu__ctx *ctx, struct variables *v, uint32_t server)
 
 /* ---- Servers ---- */
 
+static bool has_queued(const struct variable_server *server, enum queue queue)
+{
+    return !mu__list_is_empty(&server->queues[queue]) ||
+           (queue == LARGES && !mu__list_is_empty(&server->active));
+}
+
+/* The same from one of its queues. */
+static int send_next(struct mu__ctx *ctx, struct variables *v, uint32_t server,
+                     enum queue queue)
+{
+    if (!has_queued(v->servers[server], queue))
+        return 0;
+    return queue == CALLS ? send_part(ctx, v, server)
+                          : mu__vars_send_batch(ctx, v, server, queue);
+}
+
 /* Send to a server what its windows have room for. */
 static void pump_server(struct mu__ctx *ctx, struct variables *v, uint32_t server)
 {
@@ -323,8 +335,7 @@ static void pump_server(struct mu__ctx *ctx, struct variables *v, uint32_t serve
     unsigned idle = 0;
 
     while (v->servers[server]->up && idle < QUEUES) {
-        int rv = queue == CALLS ? send_part(ctx, v, server)
-                               : mu__vars_send_batch(ctx, v, server, queue);
+        int rv = send_next(ctx, v, server, queue);
 
         if (rv < 0) {
             mu__vars_arm(ctx, v, RETRY, RETRY_MS);

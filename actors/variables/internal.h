@@ -28,10 +28,9 @@
  *     LARGES --> ACTIVE (piece by piece) ---^  |
  *        ^---------^------ RESTING <-----------'   the server said: again
  *
- * Calls, single messages and pieces of large batches take turns and have windows of their
- * own, so that none waits for the others'. Few large batches are active at a time: of
- * each a part that its server has not reported may be under way, and these must not fill
- * the window. */
+ * The queues take turns and have windows of their own, so that none waits for another.
+ * Few large batches are active at a time: of each a part that its server has not reported
+ * may be under way, and these must not fill the window. */
 #ifndef MU_ACTORS_VARIABLES_INTERNAL_H
 #define MU_ACTORS_VARIABLES_INTERNAL_H
 
@@ -44,7 +43,7 @@
  * the tokens of their timeouts. */
 enum timer { RETRY, AGAIN, TIMEOUT, LOST, TIMERS };
 
-/* The queues of a server, which take turns; each has a window of its own. */
+/* The queues of a server: calls, batches of a single message, and larger ones. */
 enum queue { CALLS, SINGLES, LARGES, QUEUES };
 
 /* A kind of call: how it writes (0: it reads), and whether its requests may be repeated
@@ -152,9 +151,8 @@ struct operation {
     bool recreates;         /* lost shards are made anew, with all others */
     bool doubts;            /* a creation that found others' shards was begun anew */
     uint64_t home;          /* the id of shard 0, as found in FIND_HOME */
-    struct op_part *parked; /* an absent part whose open stays on its server, which
-                               answers when the shard is created; waiting for all would
-                               fill the table of flights */
+    struct op_part *parked; /* an absent part whose open waits on its server until the
+                               shard is created; all would fill the table of flights */
     uint32_t parts_count;
     struct op_part parts[];
 };
@@ -206,6 +204,8 @@ struct variables {
     struct mu__list calls;      /* operations, the latest first */
     struct mu__list runs;       /* operations, by deadline */
     struct mu__list resting;    /* batches that were refused, by time */
+    struct mu__list spare_runs; /* for the next ones; and spare batches */
+    struct mu__list spare_batches;
     uint64_t timers[TIMERS];    /* 0: not set */
     struct mu__list abandons;   /* of struct pending_abandon, the latest first */
     uint32_t abandons_count;

@@ -8,6 +8,7 @@
  * refused it as a whole; if a former shard has applied it, or may have, its outcome is
  * unknown. */
 #include "actors/variables/actions.h"
+#include "actors/variables/batches.h"
 
 #include "actors/variables/opened_variable.h"
 

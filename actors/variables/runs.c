@@ -1,6 +1,6 @@
 /* The course of what a run has written: its batches are planned, sent (batches.c) and
  * answered. */
-#include "actors/variables/actions.h"
+#include "actors/variables/batches.h"
 
 #include "actors/worker/function_run.h"
 
@@ -45,8 +45,7 @@ static void abandon_sent(struct mu__ctx *ctx, struct variables *v,
 static void free_write_batch(struct variables *v, struct write_batch *batch)
 {
     mu__vars_rewind_batch(v, batch);
-    mu__vars_take_out_batch(batch);
-    free(batch);
+    mu__vars_put_batch_first(&v->spare_batches, batch);
 }
 
 static void free_run_operation(struct variables *v, struct operation *op)
@@ -58,7 +57,7 @@ static void free_run_operation(struct variables *v, struct operation *op)
         free_write_batch(v, batch);
     }
     mu__list_remove(&v->runs, &op->node);
-    free(op);
+    mu__list_prepend(&v->spare_runs, &op->node);
 }
 
 /* Its writes were applied, or it has failed. */
@@ -103,6 +102,7 @@ static void complete_batch(struct mu__ctx *ctx, struct variables *v,
 
 void mu__vars_drop_runs(struct mu__ctx *ctx, struct variables *v)
 {
+    struct mu__list_node *node;
     struct operation *op;
 
     while ((op = first_operation(&v->runs)) != NULL) {
@@ -110,6 +110,10 @@ void mu__vars_drop_runs(struct mu__ctx *ctx, struct variables *v)
         mu__msg_free(ctx, op->answer);
         free_run_operation(v, op);
     }
+    while ((node = mu__list_pop(&v->spare_runs)) != NULL)
+        free(MU__LIST_ENTRY(node, struct operation, node));
+    while ((node = mu__list_pop(&v->spare_batches)) != NULL)
+        free(MU__LIST_ENTRY(node, struct write_batch, node));
 }
 
 /* ---- The begin ---- */
@@ -130,12 +134,21 @@ static void begin_writes(struct mu__ctx *ctx, struct variables *v, struct operat
     mu__vars_go_on(ctx, v, server);
 }
 
+/* What runs do not use of it is zero. NULL: out of memory. */
+static struct operation *new_run_operation(struct variables *v)
+{
+    struct mu__list_node *node = mu__list_pop(&v->spare_runs);
+
+    return node == NULL ? calloc(1, sizeof(struct operation))
+                        : MU__LIST_ENTRY(node, struct operation, node);
+}
+
 void mu__vars_on_effects_send(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
 {
     struct variables *v = state;
     struct mu_run *run = ((struct mu__effects_send *)mu__body(msg))->run;
     mu__pid requester = msg->from;
-    struct operation *op = calloc(1, sizeof *op);
+    struct operation *op = new_run_operation(v);
 
     if (op == NULL) {
         run->code = -MU_ENOMEM;
@@ -213,7 +226,8 @@ void mu__vars_on_effect_written(struct mu__ctx *ctx, void *state, struct mu__msg
     if (body->staged != 0) {
         note_staged(v, flight, body->staged);
     } else {
-        batch = mu__vars_end_flight(v, flight).batch;
+        batch = flight->batch;
+        mu__vars_end_flight(v, flight);
         if (batch != NULL) {
             batch->token = 0;
             take_batch_answer(ctx, v, batch, body);

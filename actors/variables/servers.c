@@ -3,6 +3,7 @@
  * -MU_EUNAVAILABLE, until it is back. One that was never up is waited for: tasks start in
  * any order. */
 #include "actors/variables/actions.h"
+#include "actors/variables/batches.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -86,6 +87,8 @@ void mu__vars_watch_lost(struct mu__ctx *ctx, struct variables *v)
     uint64_t now_ms = mu__now_ms(ctx);
     uint64_t next_ms = UINT64_MAX;
 
+    if (v->away_count == 0 && v->timers[LOST] == 0)
+        return;
     for (uint32_t i = 0; v->away_count > 0 && i < v->servers_count; i++) {
         uint64_t due_ms = lost_at_ms(v, v->servers[i]);
 
@@ -154,7 +157,8 @@ static void lose_server(struct mu__ctx *ctx, struct variables *v, uint32_t serve
 
         if (v->flights[i].token == 0 || v->flights[i].server != server)
             continue;
-        part = mu__vars_end_flight(v, &v->flights[i]).part;
+        part = v->flights[i].part;
+        mu__vars_end_flight(v, &v->flights[i]);
         if (part == NULL || is_open(part->op))
             continue;
         if (part->op->rule->repeats)

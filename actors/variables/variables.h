@@ -85,8 +85,7 @@ enum {
 #else
 enum {
     MU__WINDOW_BYTES = 4 << 20, /* data under way with one server, plus a piece */
-    MU__FLIGHTS_MAX = 1024,     /* requests of calls under way, all servers; a power of
-                                   two */
+    MU__FLIGHTS_MAX = 1024,     /* requests of calls under way, all servers */
     MU__OPENS_MAX = 512,        /* of these, opens, which may have to wait long */
     MU__STAGED_MAX = 8          /* assigns in several pieces under way with one server */
 };
