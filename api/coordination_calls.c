@@ -7,6 +7,8 @@
 #include "actors/task_set.h"
 #include "runtime/message/arguments.h"
 
+#include "muster/admin.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -254,6 +256,29 @@ int mu_tasks_reset(mu_node *node, const char *task, int64_t timeout_ms,
     return mark(node, task, &call, timeout_ms, ret_error);
 }
 
+int mu_tasks_range_at(const char *tasks, size_t i, mu_error *ret_error,
+                      mu_task_range *ret_range)
+{
+    MU__REQUIRE(ret_error, tasks, ret_range);
+
+    struct mu__task_set set;
+    int rv = mu__task_set_parse(mu__view_str(tasks), ret_error, &set);
+
+    if (rv != 0)
+        return rv;
+    if (i < set.count) {
+        const struct mu__task_range *range = &set.ranges[i];
+
+        *ret_range = (mu_task_range){"", (int)range->first, (int)range->last};
+        memcpy(ret_range->type, range->type, sizeof ret_range->type);
+    } else {
+        rv = mu_error_set(ret_error, -MU_ENOTFOUND, "\"%.200s\" has %u ranges of tasks",
+                          tasks, (unsigned)set.count);
+    }
+    mu__task_set_done(&set);
+    return rv;
+}
+
 int mu_tasks_states(mu_node *node, const char *tasks, int64_t timeout_ms,
                     mu_error *ret_error, mu_value **ret_tasks)
 {
@@ -472,5 +497,35 @@ int mu_preemption_wait(mu_node *node, uint64_t round, int agreed, int64_t timeou
 
     if (rv == 0)
         *ret_preemption = call.preemption;
+    return rv;
+}
+
+/* ---- runs in a store ---- */
+
+int mu_runs_list(mu_node *node, int64_t timeout_ms, mu_error *ret_error,
+                 mu_value **ret_runs)
+{
+    MU__REQUIRE(ret_error, node, ret_runs);
+
+    struct mu__agent_call call = {.number = 0};
+    int rv =
+        mu__agent_call_and_wait(node, &call, MU__AGENT_RUNS, timeout_ms, ret_error);
+
+    if (rv == 0)
+        *ret_runs = call.content;
+    return rv;
+}
+
+int mu_runs_clear(mu_node *node, const char *name, unsigned flags, int64_t timeout_ms,
+                  mu_error *ret_error, uint64_t *ret_count)
+{
+    MU__REQUIRE(ret_error, node);
+
+    struct mu__agent_call call = {.name = name == NULL ? "" : name, .what = flags};
+    int rv = mu__agent_call_and_wait(node, &call, MU__AGENT_RUNS_CLEAR, timeout_ms,
+                                     ret_error);
+
+    if (rv == 0 && ret_count != NULL)
+        *ret_count = call.version;
     return rv;
 }

@@ -69,6 +69,48 @@ int mu_resolver_new(const char *name, mu_error *ret_error, mu_resolver **ret_res
     return rv;
 }
 
+/* ---- Listing ---- */
+
+static void set_text(mu_value *map, const char *key, const char *text)
+{
+    if (text != NULL)
+        (void)mu_value_set(map, key, mu_value_string(text));
+}
+
+static mu_value *settings_of(const struct mu__resolver_kind *kind)
+{
+    mu_value *settings = mu_value_list();
+
+    for (const struct mu__setting_spec *spec = kind->settings;
+         spec != NULL && spec->name != NULL; spec++) {
+        mu_value *setting = mu_value_map();
+
+        set_text(setting, "setting", spec->name);
+        set_text(setting, "variable", spec->variable);
+        set_text(setting, "default", spec->initial);
+        set_text(setting, "help", spec->help);
+        (void)mu_value_append(settings, setting);
+    }
+    return settings;
+}
+
+mu_value *mu_resolver_list(void)
+{
+    mu_value *list = mu_value_list();
+
+    for (size_t i = 0; mu__resolver_kinds[i] != NULL; i++) {
+        const struct mu__resolver_kind *kind = mu__resolver_kinds[i];
+        mu_value *map = mu_value_map();
+
+        set_text(map, "resolver", kind->name);
+        set_text(map, "summary", kind->summary);
+        (void)mu_value_set(map, "detected", mu_value_bool(kind->detect != NULL));
+        (void)mu_value_set(map, "settings", settings_of(kind));
+        (void)mu_value_append(list, map);
+    }
+    return list;
+}
+
 /* ---- Asking ---- */
 
 int mu_resolver_resolve(mu_resolver *resolver, int64_t timeout_ms, mu_error *ret_error,
@@ -122,7 +164,7 @@ int mu_resolver_master(mu_resolver *resolver, const char *type, int index,
     rv = mu_resolver_resolve(resolver, timeout_ms, ret_error, &resolution);
     if (rv != 0)
         return rv;
-    rv = mu__resolution_master(&resolution, type, index, rpc_layer, ret_error, master);
+    rv = mu_resolution_master(&resolution, type, index, rpc_layer, ret_error, master);
     mu_cluster_free(resolution.cluster);
     if (rv == 0)
         memcpy(ret_master, master, sizeof master);

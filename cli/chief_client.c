@@ -3,10 +3,6 @@
 #include "cli/output/log.h"
 #include "cli/resolve/cluster_flags.h"
 #include "cli/verbs.h"
-#include "node/node.h"
-#include "node/options.h"
-#include "resolver/spec/cluster.h"
-#include "runtime/document/json.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -123,7 +119,13 @@ bool cmd_task_parse(const char *text, char ret_type[CMD_TYPE_BYTES], int *ret_in
     if (end == NULL || end - type >= CMD_TYPE_BYTES)
         return false;
     (void)snprintf(ret_type, CMD_TYPE_BYTES, "%.*s", (int)(end - type), type);
-    return mu__index_parse(end + (is_long ? sizeof middle - 1 : 1), ret_index) == 0;
+    return cmd_type_check(ret_type, NULL) == 0 &&
+           cmd_index_parse(end + (is_long ? sizeof middle - 1 : 1), ret_index);
+}
+
+void cmd_task_name(char out[CMD_TASK_BYTES], const char *type, int index)
+{
+    (void)snprintf(out, CMD_TASK_BYTES, "/job:%s/task:%d", type, index);
 }
 
 /* ---- the client node ---- */
@@ -137,7 +139,7 @@ static int add_target(struct cmd_client *client, const char *type, int index,
 
     if (rv != 0)
         return mu_error_set(error, rv, "%s: %s", origin, inner.message);
-    client->address = mu__cluster_url(client->targets, type, index);
+    client->address = mu_cluster_url(client->targets, type, index);
     return 0;
 }
 
@@ -198,25 +200,6 @@ mu_node_options cmd_client_options(const struct cmd_options *options, struct cmd
     return made;
 }
 
-/* The task at the address is not known before it answers, so the cluster spec is
- * empty. */
-static int open_any(struct cmd_client *client, mu_node_options *options, mu_error *error)
-{
-    const struct mu__node_extra extra = {
-        .dials_any = client->address,
-        .hosts = client->hosts_any,
-    };
-    mu_cluster *none = mu_cluster_new();
-    int rv;
-
-    if (none == NULL)
-        return mu_error_set(error, -MU_ENOMEM, "out of memory");
-    options->cluster = none;
-    rv = mu__node_open(options, &extra, NULL, error, &client->node);
-    mu_cluster_free(none);
-    return rv;
-}
-
 static int request_as_client(struct cmd_client *client, cmd_target_fn target,
                              cmd_request_fn request, mu_error *error)
 {
@@ -226,14 +209,17 @@ static int request_as_client(struct cmd_client *client, cmd_target_fn target,
     if (read_targets(client, target, error) != 0)
         return CMD_USAGE;
     options = cmd_client_options(client->options, &client->log, client->targets);
-    mu__options_name_cluster(&options, client->cluster_name);
+    if (client->cluster_name[0] != '\0' &&
+        client->options->values[CMD_FLAG_CLUSTER_NAME].source == CMD_FROM_DEFAULT)
+        options.cluster_name = client->cluster_name;
     if (client->hosts != NULL)
         options.service_hosts = client->hosts;
     if (client->own_index >= 0)
         options.task_index = client->own_index;
     client->own_index = options.task_index;
-    rv = client->hosts_any != NULL ? open_any(client, &options, error)
-                                : mu_node_open(&options, error, &client->node);
+    rv = client->is_any
+             ? mu_node_open_at(&options, client->address, error, &client->node)
+             : mu_node_open(&options, error, &client->node);
     if (rv != 0)
         return rv == -MU_EINVALID ? CMD_USAGE : CMD_ADDRESS;
     rv = request(client, error);

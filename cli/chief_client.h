@@ -22,14 +22,14 @@ struct cmd_client {
     mu_cluster *targets;    /* the tasks that requests go to, for instance the chief */
     char *hosts;            /* hosts of the coordination service; NULL: not used */
     const char *address;    /* of the first target */
-    const char *hosts_any;  /* the task at `address` is unknown, and is one of this set
-                               of tasks; NULL: it is in `targets` */
+    bool is_any;            /* which task is at `address` is unknown; else it is in
+                               `targets` */
     int own_index;          /* task index of this client; -1: chosen */
     mu_node *node;
     void *user;             /* argument of cmd_with_client */
 };
 
-/* Fills in targets, hosts and address, and if needed own_index and hosts_any. An error is
+/* Fills in targets, hosts and address, and if needed own_index and is_any. An error is
  * a usage error. */
 typedef int (*cmd_target_fn)(struct cmd_client *client, mu_error *error);
 
@@ -60,9 +60,12 @@ int64_t cmd_wait_timeout_ms(const struct cmd_client *client);
 mu_node_options cmd_client_options(const struct cmd_options *options, struct cmd_log *log,
                                    const mu_cluster *cluster);
 
-/* Parse "worker:1" or "/job:worker/task:1". False: neither, or the type is too long. */
-enum { CMD_TYPE_BYTES = 16 };
+/* Parse "worker:1" or "/job:worker/task:1". False: neither, or it is no task type. */
+enum { CMD_TYPE_BYTES = 16, CMD_TASK_BYTES = 64 };
 bool cmd_task_parse(const char *text, char ret_type[CMD_TYPE_BYTES], int *ret_index);
+
+/* Write "/job:worker/task:1". */
+void cmd_task_name(char out[CMD_TASK_BYTES], const char *type, int index);
 
 /* Block SIGINT and SIGTERM in this thread, so that they can be waited for. One that was
  * ignored at the start, as in the background of a script, stays ignored. */

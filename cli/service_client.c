@@ -1,21 +1,42 @@
 #include "cli/service_client.h"
 
-#include "actors/task_set.h"
 #include "cli/verbs.h"
-#include "node/member/service_options.h"
-#include "node/node.h"
-#include "resolver/spec/cluster.h"
-#include "runtime/uv/thread.h"
 
 #include <pthread.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
 
-/* All tasks that may host the service. */
-static const char anybody[] = "chief:0,evaluator:0,ps:0-999999,worker:0-999999";
+/* ---- sets of tasks ---- */
+
+int cmd_tasks_check(const struct cmd_options *options, mu_error *ret_error)
+{
+    const char *tasks = cmd_text(options, CMD_FLAG_TASKS);
+    char origin[CMD_ORIGIN_BYTES];
+    mu_task_range range;
+    mu_error inner;
+    int rv = mu_tasks_range_at(tasks, 0, &inner, &range);
+
+    if (rv == 0 || rv == -MU_ENOTFOUND)
+        return 0;
+    return mu_error_set(ret_error, -MU_EINVALID, "%s: %s",
+                        cmd_origin(options, CMD_FLAG_TASKS, origin, sizeof origin),
+                        inner.message);
+}
+
+bool cmd_tasks_have_task(const char *tasks, const char *type, int index)
+{
+    mu_task_range range;
+
+    for (size_t i = 0; mu_tasks_range_at(tasks, i, NULL, &range) == 0; i++)
+        if (strcmp(range.type, type) == 0 && index >= range.first && index <= range.last)
+            return true;
+    return false;
+}
 
 /* ---- tasks that have not registered yet ---- */
 
@@ -58,60 +79,66 @@ int cmd_await_known(const struct cmd_client *client, const char *tasks,
 static int target_by_address(struct cmd_client *client, const char *hosts,
                              mu_error *error)
 {
-    struct mu__task_set set = {0};
+    mu_task_range first;
     char host[32];
     int rv;
 
+    client->is_any = hosts == NULL;
     if (hosts == NULL) {
-        client->hosts_any = anybody;
+        client->hosts = strdup("chief:0");
         return cmd_target_address(client, "chief", 0, error);
     }
-    rv = mu__task_set_parse(mu__view_str(hosts), error, &set);
-    if (rv == 0 && set.count == 0)
+    rv = mu_tasks_range_at(hosts, 0, error, &first);
+    if (rv == -MU_ENOTFOUND)
         rv = mu_error_set(error, -MU_EINVALID, "expected a task in --service-hosts");
-    if (rv == 0)
-        rv = cmd_target_address(client, set.ranges[0].type, (int)set.ranges[0].first,
-                                error);
-    if (rv == 0) {
-        (void)snprintf(host, sizeof host, "%s:%u", set.ranges[0].type,
-                       (unsigned)set.ranges[0].first);
-        rv = mu__service_hosts(client->targets, host, error, &client->hosts);
-    }
-    mu__task_set_done(&set);
-    return rv;
+    if (rv != 0)
+        return rv;
+    (void)snprintf(host, sizeof host, "%s:%d", first.type, first.first);
+    client->hosts = strdup(host);
+    return cmd_target_address(client, first.type, first.first, error);
 }
 
-static int add_hosts(struct cmd_client *client, mu_error *error)
+static int add_host(struct cmd_client *client, const char *type, int index,
+                    mu_error *error)
 {
-    const char *type;
-    const char *address;
-    int index;
-    int rv = 0;
+    const char *address = mu_cluster_address(client->spec, type, index);
+    int rv;
 
-    for (size_t i = 0;
-         rv == 0 && mu_cluster_task_at(client->spec, i, &type, &index, &address) == 0;
-         i++) {
-        if (!mu__service_is_host(client->hosts, type, index))
-            continue;
-        rv = mu_cluster_add(client->targets, type, index, address, error);
-        if (rv == 0 && client->address == NULL)
-            client->address = mu__cluster_url(client->targets, type, index);
-    }
+    if (address == NULL)
+        return mu_error_set(error, -MU_EINVALID,
+                            "option service_hosts names %s:%d, and the cluster has no "
+                            "such task",
+                            type, index);
+    rv = mu_cluster_add(client->targets, type, index, address, error);
+    if (rv == 0 && client->address == NULL)
+        client->address = mu_cluster_url(client->targets, type, index);
     return rv;
 }
 
 static int target_in_cluster(struct cmd_client *client, const char *hosts,
                              mu_error *error)
 {
-    int rv = mu__service_hosts(client->spec, hosts, error, &client->hosts);
+    char task[MU_CLUSTER_TASK_BYTES] = "";
+    mu_task_range range;
+    mu_error inner;
+    int rv = 0;
 
-    if (rv != 0)
-        return rv;
-    if (client->hosts[0] == '\0')
-        return mu_error_set(error, -MU_EINVALID,
-                            "the cluster has no task that hosts the coordination "
-                            "service");
-    return add_hosts(client, error);
+    if (hosts == NULL)
+        (void)mu_cluster_service_host(client->spec, NULL, task);
+    client->hosts = strdup(hosts == NULL ? task : hosts);
+    for (size_t i = 0; rv == 0 && client->hosts != NULL; i++) {
+        rv = mu_tasks_range_at(client->hosts, i, &inner, &range);
+        if (rv == -MU_ENOTFOUND && i > 0)
+            return 0;
+        if (rv == -MU_ENOTFOUND)
+            return mu_error_set(error, -MU_EINVALID, "the cluster has no task that hosts "
+                                                     "the coordination service");
+        if (rv != 0)
+            return mu_error_set(error, rv, "option service_hosts: %s", inner.message);
+        for (int index = range.first; rv == 0 && index <= range.last; index++)
+            rv = add_host(client, range.type, index, error);
+    }
+    return rv == 0 ? -MU_ENOMEM : rv;
 }
 
 static int target_hosts(struct cmd_client *client, mu_error *error)
@@ -137,7 +164,7 @@ static int target_hosts(struct cmd_client *client, mu_error *error)
 /* ---- signals ---- */
 
 /* A thread that waits for signals: at the first one the client leaves the service, and
- * every call returns; the second one ends the process. */
+ * the node is closed, so that every call returns; the second one ends the process. */
 struct watcher {
     mu_node *node;
     sigset_t signals;
@@ -180,7 +207,7 @@ static void *watch(void *arg)
         return NULL;
     atomic_store(&watcher->number, number);
     (void)mu_agent_leave(watcher->node, CMD_LEAVE_MS, NULL);
-    (void)uv_async_send(&watcher->node->lifecycle.stop);
+    (void)mu_node_close(watcher->node, CMD_LEAVE_MS, NULL);
     (void)sigwait(&watcher->signals, &number);
     if (!atomic_load(&watcher->done))
         _exit(CMD_SIGNAL + number);
@@ -250,14 +277,18 @@ static int request_watched(struct cmd_client *client, mu_error *error)
     int number;
     int code;
 
-    watcher->node = client->node;
-    if (mu__thread_start(watch, watcher, &watcher->thread) != 0)
+    watcher->node = mu_node_ref(client->node);
+    if (pthread_create(&watcher->thread, NULL, watch, watcher) != 0) {
+        mu_node_unref(watcher->node);
         return mu_error_set(error, CMD_FAILED, "no thread can be started");
+    }
     code = request_registered(client, error);
     unwatch(watcher);
+    mu_node_unref(watcher->node);
     number = atomic_load(&watcher->number);
     if (number == 0)
         return code;
+    client->node = NULL;    /* the watcher has closed it */
     error->message[0] = '\0';
     return CMD_SIGNAL + number;
 }

@@ -19,6 +19,12 @@ int cmd_service_request(const struct cmd_options *options, cmd_request_fn reques
 int cmd_service_request_as(const struct cmd_options *options, int index,
                            cmd_request_fn request);
 
+/* Check the set of tasks of --tasks. -MU_EINVALID names the flag. */
+int cmd_tasks_check(const struct cmd_options *options, mu_error *ret_error);
+
+/* Whether a task is in a set of tasks. */
+bool cmd_tasks_have_task(const char *tasks, const char *type, int index);
+
 /* Wait until the service knows all of a set of tasks, so that a request can name them:
  * tasks outside of the coordinated jobs are known once they have registered. At the
  * timeout -MU_EDEADLINE, "after 500 ms: ..."; ret_left_ms is the rest of the timeout.

@@ -1,11 +1,10 @@
 /* `muster assign`: sends the cluster spec, and its own task, to each task that waits for
  * one (`muster node --wait-cluster`, or a server without a cluster spec). */
-#include "actors/task_set.h"
 #include "cli/output/log.h"
 #include "cli/output/print_json.h"
 #include "cli/resolve/cluster_flags.h"
+#include "cli/service_client.h"
 #include "cli/verbs.h"
-#include "resolver/spec/cluster.h"
 
 #include "muster/compat/server.h"
 
@@ -16,8 +15,8 @@ struct assigning {
     const struct cmd_options *options;
     struct cmd_log log;
     mu_cluster *cluster;
-    struct mu__task_set tasks;  /* the tasks of --tasks; none: all */
-    cJSON *list;                /* the JSON output; NULL: text is printed */
+    const char *tasks;  /* the set of --tasks; NULL: all */
+    cJSON *list;        /* the JSON output; NULL: text is printed */
     uint64_t due_ms;
     int code;
 };
@@ -28,20 +27,20 @@ struct assigning {
  * wait for it. */
 static bool is_meant(const struct assigning *o, const char *type, int index)
 {
-    return o->tasks.count == 0 ? strcmp(type, "client") != 0
-                               : mu__task_set_has(&o->tasks, type, (uint32_t)index);
+    return o->tasks == NULL ? strcmp(type, "client") != 0
+                            : cmd_tasks_have_task(o->tasks, type, index);
 }
 
 static int check_known(const struct assigning *o, mu_error *error)
 {
-    for (size_t i = 0; i < o->tasks.count; i++)
-        for (uint64_t index = o->tasks.ranges[i].first; index <= o->tasks.ranges[i].last;
-             index++)
-            if (mu_cluster_address(o->cluster, o->tasks.ranges[i].type, (int)index) ==
-                NULL)
+    mu_task_range range;
+
+    for (size_t i = 0; mu_tasks_range_at(o->tasks, i, NULL, &range) == 0; i++)
+        for (int index = range.first; index <= range.last; index++)
+            if (mu_cluster_address(o->cluster, range.type, index) == NULL)
                 return mu_error_set(error, -MU_EINVALID,
                                     "--tasks: the cluster has no /job:%s/task:%d",
-                                    o->tasks.ranges[i].type, (int)index);
+                                    range.type, index);
     return 0;
 }
 
@@ -49,9 +48,10 @@ static int read_tasks(struct assigning *o, mu_error *error)
 {
     int rv;
 
-    if (cmd_text(o->options, CMD_FLAG_TASKS) == NULL)
+    o->tasks = cmd_text(o->options, CMD_FLAG_TASKS);
+    if (o->tasks == NULL)
         return 0;
-    rv = cmd_task_set(o->options, CMD_FLAG_TASKS, error, &o->tasks);
+    rv = cmd_tasks_check(o->options, error);
     return rv == 0 ? check_known(o, error) : rv;
 }
 
@@ -104,14 +104,14 @@ static int64_t left_ms(const struct assigning *o)
 
 static void assign_one(struct assigning *o, const char *type, int index)
 {
-    const char *url = mu__cluster_url(o->cluster, type, index);
+    const char *url = mu_cluster_url(o->cluster, type, index);
     mu_server_options offer;
     mu_node_options node;
     mu_error error = {0};
-    char task[64];
+    char task[CMD_TASK_BYTES];
     int rv;
 
-    mu__task_name(task, sizeof task, type, index);
+    cmd_task_name(task, type, index);
     mu_node_options_init(&node);
     cmd_peer_options(o->options, &node);
     node.cluster = o->cluster;
@@ -161,7 +161,6 @@ int cmd_assign(struct cmd_options *options)
         cmd_print_error("assign", error.message);
         cJSON_Delete(o.list);
     }
-    mu__task_set_done(&o.tasks);
     mu_cluster_free(o.cluster);
     cmd_log_close(&o.log);
     return o.code;

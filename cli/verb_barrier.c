@@ -4,78 +4,63 @@
 #include "cli/service_client.h"
 #include "cli/verbs.h"
 
-#include "actors/task_set.h"
-
 #include <stdio.h>
 #include <string.h>
 
 /* ---- the own task index ---- */
 
-/* The index of the only client in a set; -1 when there are none or several. */
-static int only_client(const struct mu__task_set *set)
+/* The index of the only client in a set of tasks; -1 when there are none or several. */
+static int only_client(const char *tasks)
 {
+    mu_task_range range;
     int index = -1;
 
-    for (uint32_t i = 0; i < set->count; i++) {
-        const struct mu__task_range *range = &set->ranges[i];
-
-        if (strcmp(range->type, "client") != 0)
+    for (size_t i = 0; mu_tasks_range_at(tasks, i, NULL, &range) == 0; i++) {
+        if (strcmp(range.type, "client") != 0)
             continue;
-        if (index >= 0 || range->last > range->first)
+        if (index >= 0 || range.last > range.first)
             return -1;
-        index = (int)range->first;
+        index = range.first;
     }
     return index;
 }
 
-/* Read --as: one client, which must be in `tasks`. */
-static int read_as(const struct cmd_options *options, const struct mu__task_set *tasks,
-                   mu_error *error, int *ret_index)
+/* The client of --as, which must be in `tasks`; -1: it is not. */
+static int read_as(const char *as, const char *tasks)
 {
-    struct mu__task_set own = {0};
-    int rv = cmd_task_set(options, CMD_FLAG_AS, error, &own);
+    char type[CMD_TYPE_BYTES];
     int index;
 
-    if (rv != 0)
-        return rv;
-    index = mu__task_set_count(&own) == 1 ? only_client(&own) : -1;
-    mu__task_set_done(&own);
-    if (index < 0 || !mu__task_set_has(tasks, "client", (uint32_t)index))
-        return mu_error_set(error, -MU_EINVALID,
-                            "--as: expected one client that is among --tasks, as "
-                            "client:0, got \"%.40s\"",
-                            cmd_text(options, CMD_FLAG_AS));
-    *ret_index = index;
-    return 0;
-}
-
-static int find_own(const struct cmd_options *options, const struct mu__task_set *tasks,
-                    mu_error *error, int *ret_index)
-{
-    if (cmd_text(options, CMD_FLAG_AS) != NULL)
-        return read_as(options, tasks, error, ret_index);
-    *ret_index = only_client(tasks);
-    if (*ret_index >= 0)
-        return 0;
-    return mu_error_set(error, -MU_EINVALID,
-                        "--tasks have no client, or several: expected one that this "
-                        "process is, or --as to say which");
+    return cmd_task_parse(as, type, &index) && strcmp(type, "client") == 0 &&
+                   cmd_tasks_have_task(tasks, type, index)
+               ? index
+               : -1;
 }
 
 static int read_index(const struct cmd_options *options, mu_error *error, int *ret_index)
 {
-    struct mu__task_set tasks = {0};
+    const char *tasks = cmd_text(options, CMD_FLAG_TASKS);
+    const char *as = cmd_text(options, CMD_FLAG_AS);
     int rv;
 
-    if (cmd_text(options, CMD_FLAG_TASKS) == NULL)
+    if (tasks == NULL)
         return mu_error_set(error, -MU_EINVALID,
                             "expected --tasks, as client:0-1 or client:0,worker:0-3, "
                             "with a client among them that this process is");
-    rv = cmd_task_set(options, CMD_FLAG_TASKS, error, &tasks);
-    if (rv == 0)
-        rv = find_own(options, &tasks, error, ret_index);
-    mu__task_set_done(&tasks);
-    return rv;
+    rv = cmd_tasks_check(options, error);
+    if (rv != 0)
+        return rv;
+    *ret_index = as == NULL ? only_client(tasks) : read_as(as, tasks);
+    if (*ret_index >= 0)
+        return 0;
+    if (as == NULL)
+        return mu_error_set(error, -MU_EINVALID,
+                            "--tasks have no client, or several: expected one that this "
+                            "process is, or --as to say which");
+    return mu_error_set(error, -MU_EINVALID,
+                        "--as: expected one client that is among --tasks, as client:0, "
+                        "got \"%.40s\"",
+                        as);
 }
 
 /* ---- waiting ---- */

@@ -1,6 +1,6 @@
 /* `muster drain`: has a worker finish its closures and leave. */
-#include "actors/worker_types.h"
 #include "cli/chief_client.h"
+#include "cli/resolve/cluster_flags.h"
 #include "cli/verbs.h"
 #include "runtime/base/text.h"
 
@@ -12,11 +12,9 @@
 static int read_worker(const char *text, mu_error *error, char type[CMD_TYPE_BYTES],
                        int *ret_index)
 {
-    struct mu__worker_types types;
     char shown[MU__QUOTE_BYTES];
 
-    if (cmd_task_parse(text, type, ret_index) &&
-        mu__worker_types_parse(type, NULL, &types) == 0 && types.count == 1)
+    if (cmd_task_parse(text, type, ret_index) && cmd_is_worker_type(type))
         return 0;
     mu__quote(shown, sizeof shown, text, strlen(text));
     return mu_error_set(error, -MU_EINVALID,

@@ -1,132 +1,88 @@
 /* `muster key new`, `muster key derive` and `muster key show`: the key by which the nodes
- * of a cluster prove themselves, and those that are derived from it. */
+ * of a cluster authenticate each other, and those that are derived from it. */
 #include "cli/options/flags.h"
 #include "cli/output/print_json.h"
 #include "cli/verbs.h"
-#include "node/files/key_file.h"
+
+#include "muster/admin.h"
 
 #include <stdio.h>
-#include <string.h>
-
-static int complain(const struct cmd_options *options, const mu_error *error, int code)
-{
-    (void)fprintf(stderr, "muster %s: %s\n", options->verb->name, error->message);
-    return code;
-}
 
 /* The file of operand `which`, of --key-file, or the user's own, whose path is put into
  * `own`. NULL: it has no place. */
 static const char *file_of(const struct cmd_options *options, size_t which,
-                           mu_error *error, char own[MU__KEY_PATH_BYTES])
+                           mu_error *error, char own[MU_KEY_PATH_BYTES])
 {
     if (options->operands_count > which)
         return options->operands[which];
     if (cmd_text(options, CMD_FLAG_KEY_FILE) != NULL)
         return cmd_text(options, CMD_FLAG_KEY_FILE);
-    return mu__user_key_path(error, own) == 0 ? own : NULL;
+    return mu_key_path(error, own) == 0 ? own : NULL;
 }
 
-static int print(const struct cmd_options *options, const struct mu__key *key,
-                 const char *file, const char *text)
+static int print(const struct cmd_options *options, const mu_key_info *info,
+                 const char *file)
 {
     cJSON *map;
 
     if (cmd_number(options, CMD_FLAG_OUTPUT) == 0) {
-        if (text != NULL)
-            (void)printf("%s\n", text);
+        if (info->text[0] != '\0')
+            (void)printf("%s\n", info->text);
         else
-            (void)printf("%s key %s in %s\n", mu__right_name(key->right),
-                         key->fingerprint, file);
+            (void)printf("%s key %s in %s\n", info->right, info->fingerprint, file);
         return CMD_FINE;
     }
     map = cJSON_CreateObject();
-    cmd_json_add_text(map, "right", mu__right_name(key->right));
-    cmd_json_add_text(map, "fingerprint", key->fingerprint);
-    cmd_json_add_text(map, "file", file);
-    cmd_json_add_text(map, "key", text);
+    cmd_json_add_text(map, "right", info->right);
+    cmd_json_add_text(map, "fingerprint", info->fingerprint);
+    cmd_json_add_text(map, "file", info->text[0] != '\0' ? NULL : file);
+    cmd_json_add_text(map, "key", info->text[0] != '\0' ? info->text : NULL);
     return cmd_json_print(map) == 0 ? CMD_FINE : CMD_FAILED;
+}
+
+/* Print what came of it, or the error. */
+static int finish(const struct cmd_options *options, int rv, const mu_error *error,
+                  const mu_key_info *info, const char *file)
+{
+    if (rv == 0)
+        return print(options, info, file);
+    (void)fprintf(stderr, "muster %s: %s\n", options->verb->name, error->message);
+    return rv == -MU_ERANGE ? CMD_USAGE : CMD_FAILED;
 }
 
 int cmd_key_new(struct cmd_options *options)
 {
-    char own[MU__KEY_PATH_BYTES];
-    mu_error error = {0};
+    char own[MU_KEY_PATH_BYTES];
+    mu_error error;
     const char *file = file_of(options, 0, &error, own);
-    struct mu__key key;
-    int code = CMD_FAILED;
+    mu_key_info info;
+    int rv = file == NULL ? -MU_EUNAVAILABLE : mu_key_new(file, &error, &info);
 
-    if (file == NULL)
-        return complain(options, &error, CMD_FAILED);
-    if (mu__key_new(&error, &key) == 0 &&
-        mu__key_file_write(file, key.bytes, sizeof key.bytes, &error) == 0)
-        code = print(options, &key, file, NULL);
-    mu__key_clear(&key);
-    return error.code == 0 ? code : complain(options, &error, CMD_FAILED);
+    return finish(options, rv, &error, &info, file);
 }
 
 int cmd_key_show(struct cmd_options *options)
 {
-    char own[MU__KEY_PATH_BYTES];
-    mu_error error = {0};
+    char own[MU_KEY_PATH_BYTES];
+    mu_error error;
     const char *file = file_of(options, 0, &error, own);
-    struct mu__key key;
-    int code;
+    mu_key_info info;
+    int rv = file == NULL ? -MU_EUNAVAILABLE : mu_key_read(file, &error, &info);
 
-    if (file == NULL)
-        return complain(options, &error, CMD_FAILED);
-    if (mu__key_file_read(file, &error, &key) != 0)
-        return complain(options, &error, CMD_FAILED);
-    code = print(options, &key, file, NULL);
-    mu__key_clear(&key);
-    return code;
+    return finish(options, rv, &error, &info, file);
 }
 
-/* The line of the key, where no file is named, and otherwise what is in that. */
-static int hand_out(struct cmd_options *options, const struct mu__key *key,
-                    mu_error *error)
-{
-    const char *file = options->operands_count > 1 ? options->operands[1] : NULL;
-    char text[MU__KEY_TEXT_BYTES + 1];
-    size_t size;
-    int code = CMD_FAILED;
-
-    mu__key_write(key, text);
-    if (file == NULL) {
-        code = print(options, key, NULL, text);
-    } else {
-        size = strlen(text);
-        text[size++] = '\n';
-        if (mu__key_file_write(file, text, size, error) == 0)
-            code = print(options, key, file, NULL);
-    }
-    return code;
-}
-
+/* The key to derive from is that of --key-file, or the user's own. */
 int cmd_key_derive(struct cmd_options *options)
 {
-    const char *word = options->operands[0];
-    enum mu__right right = mu__right_of(word, (unsigned)strlen(word));
-    char own[MU__KEY_PATH_BYTES];
-    mu_error error = {0};
+    const char *new_file = options->operands_count > 1 ? options->operands[1] : NULL;
+    char own[MU_KEY_PATH_BYTES];
+    mu_error error;
     const char *file = file_of(options, options->operands_count, &error, own);
-    struct mu__key key;
-    struct mu__key derived;
-    int code = CMD_FAILED;
+    mu_key_info info;
+    int rv = file == NULL
+                 ? -MU_EUNAVAILABLE
+                 : mu_key_derive(file, options->operands[0], new_file, &error, &info);
 
-    if (right == MU__RIGHT_NONE || right == MU__RIGHT_ALL) {
-        (void)mu_error_set(&error, -MU_EINVALID,
-                           "expected RIGHT to be observe, use, operate or task, got "
-                           "\"%.40s\"",
-                           word);
-        return complain(options, &error, CMD_USAGE);
-    }
-    if (file == NULL)
-        return complain(options, &error, CMD_FAILED);
-    if (mu__key_file_read(file, &error, &key) != 0)
-        return complain(options, &error, CMD_FAILED);
-    if (mu__key_derive(&key, right, &error, &derived) == 0)
-        code = hand_out(options, &derived, &error);
-    mu__key_clear(&key);
-    mu__key_clear(&derived);
-    return error.code == 0 ? code : complain(options, &error, CMD_FAILED);
+    return finish(options, rv, &error, &info, new_file);
 }

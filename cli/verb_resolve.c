@@ -3,8 +3,6 @@
 
 #include "cli/resolve/resolver_flags.h"
 #include "cli/verbs.h"
-#include "node/discovery/run_query.h"
-#include "resolver/spec/cluster.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -63,7 +61,7 @@ static int check_task(const struct resolve *resolve, mu_error *ret_error)
 
     if (resolve->flags.type[0] == '\0' || mu_cluster_is_empty(found->cluster) ||
         (found->bind_address[0] != '\0' &&
-         mu__cluster_may_join(found->cluster, found->task_type, found->task_index)))
+         cmd_may_join(found->cluster, found->task_type, found->task_index)))
         return 0;
     return cmd_spec_validate(found->cluster, found->task_type, found->task_index,
                              ret_error);
@@ -71,20 +69,13 @@ static int check_task(const struct resolve *resolve, mu_error *ret_error)
 
 int resolve_find(struct resolve *resolve, mu_error *ret_error)
 {
-    const struct mu__run_query_config config = {
-        .resolver = resolve->resolver,
-        .what = MU__QUERY_RESOLVE,
-        .limits.timeout_ms = cmd_resolve_timeout_ms(resolve->options),
-    };
-    struct mu__query_result resolved;
-    int rv;
+    int rv = mu_resolver_resolve(resolve->resolver,
+                                 cmd_resolve_timeout_ms(resolve->options), ret_error,
+                                 &resolve->found);
 
-    rv = mu__run_query(&config, ret_error, &resolved);
-    if (rv != 0)
-        return rv;
-    resolve->found = resolved.resolution;
-    apply_task(resolve);
-    return 0;
+    if (rv == 0)
+        apply_task(resolve);
+    return rv;
 }
 
 static int print_found(const struct resolve *resolve)

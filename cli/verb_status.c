@@ -3,7 +3,6 @@
 #include "cli/output/print_json.h"
 #include "cli/output/table.h"
 #include "cli/verbs.h"
-#include "resolver/spec/cluster.h"
 
 #include "muster/coordination.h"
 #include "muster/node.h"
@@ -80,13 +79,13 @@ struct known {
 static void know(struct known *known, const mu_value *status, const mu_value *list)
 {
     const mu_value *missing = mu_value_find(status, "workers_missing");
-    char name[64];
+    char name[CMD_TASK_BYTES];
 
     *known = (struct known){mu_value_map(), mu_value_map()};
     for (size_t i = 0; i < mu_value_count(list); i++) {
         const mu_value *task = mu_value_at(list, i);
 
-        mu__task_name(name, sizeof name, cmd_map_text(task, "type"),
+        cmd_task_name(name, cmd_map_text(task, "type"),
                       (int)cmd_map_number(task, "index"));
         (void)mu_value_set(known->listed, name, mu_value_int(1));
     }
@@ -103,9 +102,9 @@ static void add_missing(struct known *known, mu_value *list, const char *type, i
 {
     const mu_value *for_ms;
     mu_value *map;
-    char name[64];
+    char name[CMD_TASK_BYTES];
 
-    mu__task_name(name, sizeof name, type, index);
+    cmd_task_name(name, type, index);
     if (mu_value_find(known->listed, name) != NULL)
         return;
     map = task_value(type, index, address, "missing");

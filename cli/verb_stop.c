@@ -3,7 +3,6 @@
 #include "cli/output/print_json.h"
 #include "cli/service_client.h"
 #include "cli/verbs.h"
-#include "resolver/spec/cluster.h"
 #include "runtime/base/text.h"
 
 #include "muster/compat/server.h"
@@ -14,7 +13,7 @@
 struct stop {
     char type[CMD_TYPE_BYTES];
     int index;
-    char task[64];      /* "/job:ps/task:0" */
+    char task[CMD_TASK_BYTES];  /* "/job:ps/task:0" */
     bool is_direct;     /* without a chief: the request goes to the task itself */
 };
 
@@ -22,9 +21,8 @@ static int read_task(const char *text, mu_error *error, struct stop *stop)
 {
     char shown[MU__QUOTE_BYTES];
 
-    if (cmd_task_parse(text, stop->type, &stop->index) &&
-        mu__task_type_is_valid(stop->type)) {
-        mu__task_name(stop->task, sizeof stop->task, stop->type, stop->index);
+    if (cmd_task_parse(text, stop->type, &stop->index)) {
+        cmd_task_name(stop->task, stop->type, stop->index);
         return 0;
     }
     mu__quote(shown, sizeof shown, text, strlen(text));
@@ -45,11 +43,11 @@ static int find(struct cmd_client *client, mu_error *error)
         mu_cluster_address(client->spec, "chief", 0) != NULL ||
         mu_cluster_task_count(client->spec, NULL) == 0)
         return cmd_target_chief(client, error);
-    url = mu__cluster_url(client->spec, stop->type, stop->index);
+    url = mu_cluster_url(client->spec, stop->type, stop->index);
     if (url == NULL)
         return mu_error_set(error, -MU_EINVALID, "the cluster has no %s", stop->task);
     client->address = url;
-    client->hosts_any = "";
+    client->is_any = true;
     stop->is_direct = true;
     return 0;
 }

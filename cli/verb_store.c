@@ -6,10 +6,8 @@
 #include "cli/output/table.h"
 #include "cli/service_client.h"
 #include "cli/verbs.h"
-#include "node/node.h"
-#include "node/run_end.h"
 
-#include "actors/messages.h"
+#include "muster/admin.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -75,18 +73,17 @@ static void print_text(const mu_value *store)
 
 static int list(struct cmd_client *client, mu_error *error)
 {
-    struct mu__agent_call call = {.number = 0};
-    int rv = mu__agent_call_and_wait(client->node, &call, MU__AGENT_RUNS,
-                                cmd_timeout_ms(client), error);
+    mu_value *runs;
+    int rv = mu_runs_list(client->node, cmd_timeout_ms(client), error, &runs);
     int code = CMD_FINE;
 
     if (rv != 0)
         return cmd_exit_code(rv);
     if (!cmd_is_json(client))
-        print_text(call.content);
-    else if (cmd_json_print(cmd_json_value(call.content)) != 0)
+        print_text(runs);
+    else if (cmd_json_print(cmd_json_value(runs)) != 0)
         code = CMD_FAILED;
-    mu_value_free(call.content);
+    mu_value_free(runs);
     return code;
 }
 
@@ -100,37 +97,35 @@ static const char *named(const struct cmd_options *o)
                : "";
 }
 
-static uint32_t what_to_clear(const struct cmd_options *o)
+static unsigned what_to_clear(const struct cmd_options *o)
 {
-    uint32_t what = 0;
+    unsigned what = 0;
 
     if (cmd_number(o, CMD_FLAG_ENDED) == 1)
-        what |= MU__RUNS_CLEAR_ENDED;
+        what |= MU_RUNS_CLEAR_ENDED;
     if (cmd_number(o, CMD_FLAG_PRESENT) == 1)
-        what |= MU__RUNS_CLEAR_PRESENT;
+        what |= MU_RUNS_CLEAR_PRESENT;
     if (cmd_number(o, CMD_FLAG_KEYS) == 1)
-        what |= MU__RUNS_CLEAR_KEYS;
-    return what == 0 && named(o)[0] == '\0' ? MU__RUNS_CLEAR_ENDED : what;
+        what |= MU_RUNS_CLEAR_KEYS;
+    return what == 0 && named(o)[0] == '\0' ? MU_RUNS_CLEAR_ENDED : what;
 }
 
 static int clear(struct cmd_client *client, mu_error *error)
 {
-    struct mu__agent_call call = {
-        .name = named(client->options),
-        .what = what_to_clear(client->options),
-    };
-    int rv = mu__agent_call_and_wait(client->node, &call, MU__AGENT_RUNS_CLEAR,
-                                cmd_timeout_ms(client), error);
+    uint64_t count;
+    int rv = mu_runs_clear(client->node, named(client->options),
+                           what_to_clear(client->options), cmd_timeout_ms(client), error,
+                           &count);
     cJSON *map;
 
     if (rv != 0)
         return cmd_exit_code(rv);
     if (!cmd_is_json(client)) {
-        (void)printf("%" PRIu64 "\n", call.version);
+        (void)printf("%" PRIu64 "\n", count);
         return CMD_FINE;
     }
     map = cJSON_CreateObject();
-    cmd_json_add_int(map, "cleared", (int64_t)call.version);
+    cmd_json_add_int(map, "cleared", (int64_t)count);
     return cmd_json_print(map) == 0 ? CMD_FINE : CMD_FAILED;
 }
 
@@ -157,25 +152,15 @@ static int check_store_path(const char *store, mu_error *error)
 
 static int open_store(struct cmd_client *client, mu_error *error)
 {
-    static const struct mu__node_extra extra = {.only_looks = true};
-    mu_cluster *alone = mu_cluster_new();
     mu_node_options options;
-    int rv = alone == NULL ? -MU_ENOMEM
-                           : mu_cluster_add(alone, "chief", 0, "127.0.0.1:0", error);
 
     mu_node_options_init(&options);
-    options.cluster = alone;
     cmd_peer_options(client->options, &options);
-    options.service_hosts = "chief:0";
     options.store = cmd_text(client->options, CMD_FLAG_STORE);
-    options.task_type = "chief";
     options.log = cmd_log_line;
     options.log_user = &client->log;
     options.log_level = client->log.level;
-    if (rv == 0)
-        rv = mu__node_open(&options, &extra, NULL, error, &client->node);
-    mu_cluster_free(alone);
-    return rv;
+    return mu_node_open_store(&options, error, &client->node);
 }
 
 static int request_of_store(struct cmd_client *client, cmd_request_fn request,

@@ -29,6 +29,7 @@
 #ifndef MUSTER_H
 #define MUSTER_H
 
+#include "muster/admin.h"
 #include "muster/checkpoint.h"
 #include "muster/cluster.h"
 #include "muster/coordination.h"

@@ -134,7 +134,7 @@ static bool is_ipc(const char *url)
 
 static const char *own_url(const mu_node_options *o)
 {
-    return mu__cluster_url(o->cluster, o->task_type, o->task_index);
+    return mu_cluster_url(o->cluster, o->task_type, o->task_index);
 }
 
 /* Where to listen; NULL: nowhere. Who has no address is dialled by nobody, and only

@@ -9,7 +9,7 @@
  * file's: there the parent's pid is another one. */
 int mu__supervision_fd(void)
 {
-    const char *text = getenv(MU__SUPERVISION_VARIABLE);
+    const char *text = getenv(MU_SUPERVISION_VARIABLE);
     long parent = 0;
     int fd = -1;
 
@@ -19,7 +19,7 @@ int mu__supervision_fd(void)
                : fd;
 }
 
-void mu__supervision_report(enum mu__supervision_event what, const char *text)
+void mu__supervision_report(enum mu_supervision_event what, const char *text)
 {
     char line[4096];
     int fd = mu__supervision_fd();

@@ -27,6 +27,11 @@ LAYERS = [
     ["cli"],
 ]
 RANKS = {folder: rank for rank, folders in enumerate(LAYERS) for folder in folders}
+
+# The program uses public functions, its own, and what knows nothing of muster; but for
+# the verb that is a node itself, and the table of flags.
+PROGRAM = re.compile(r"cli/(?!(host|options)/)")
+OF_PROGRAM = re.compile(r"(cli|runtime/base)/|runtime/message/arguments\.c$")
 OBJECT = re.compile(r"(?:core_objects|outer_objects|muster_cloud\w*)\.dir/(.*\.c)\.o$")
 
 
@@ -71,6 +76,9 @@ def compare(objects):
                 continue
             if rank_of(other) > rank_of(source):
                 findings.append(f"{source}: uses {name} of {other}, a higher layer")
+            if (PROGRAM.match(source) and not OF_PROGRAM.match(other)
+                    and (name.startswith("mu__") or not name.startswith("mu_"))):
+                findings.append(f"{source}: uses {name} of {other}, which is not public")
     return findings
 
 
@@ -82,6 +90,10 @@ def self_test():
         ({"resolver/source/a.c": ({"a"}, set()), "resolver/kinds.c": ({"k"}, {"a"})}, 0),
         ({"resolver/engine/a.c": ({"a"}, {"k"}), "resolver/kinds.c": ({"k"}, set())}, 1),
         ({"elsewhere/a.c": (set(), set())}, 1),
+        ({"cli/a.c": (set(), {"mu_x", "mu__y", "z"}), "cli/b.c": ({"z"}, set()),
+          "api/a.c": ({"mu_x"}, set()), "runtime/base/a.c": ({"mu__y"}, set())}, 0),
+        ({"cli/a.c": (set(), {"mu__x"}), "api/a.c": ({"mu__x"}, set())}, 1),
+        ({"cli/host/a.c": (set(), {"mu__x"}), "api/a.c": ({"mu__x"}, set())}, 0),
     ]
     failures = sum(len(compare(objects)) != count for objects, count in rows)
     print(f"self-test: {failures} failures")

@@ -17,14 +17,15 @@ HANDLES = {
     "mu_cluster": "cluster", "mu_context": "context", "mu_coordinator": "coordinator",
     "mu_dataset": "dataset", "mu_kv_watch": "watch", "mu_lock": "lock", "mu_node": "node",
     "struct mu_node": "node", "mu_per_worker": "per_worker", "mu_remote_value": "remote",
-    "mu_resolver": "resolver", "mu_run": "run",
+    "mu_resolver": "resolver", "mu_resolver_watch": "resolver_watch", "mu_run": "run",
     "mu_server": "server", "mu_session": "session", "mu_tpu": "tpu",
     "mu_variable": "variable",
 }
 FILLED = {
     "mu_barrier_options", "mu_checkpoint_options", "mu_closure_options",
     "mu_dataset_options", "mu_distribute_options", "mu_kv_request", "mu_kv_transaction",
-    "mu_main_options", "mu_node_options", "mu_optimizer", "mu_resolver_kind",
+    "mu_main_options", "mu_node_options", "mu_optimizer", "mu_resolution",
+    "mu_resolver_kind",
     "mu_server_options", "mu_session_options", "mu_variable_spec",
 }
 CALLBACKS = {

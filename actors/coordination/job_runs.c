@@ -8,6 +8,8 @@
 #include "actors/coordination/roster.h"
 #include "actors/packing.h"
 
+#include "muster/admin.h"
+
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -517,11 +519,11 @@ void mu__coord_on_runs_clear(struct mu__ctx *ctx, void *state, struct mu__msg *m
         mu__coord_answer(ctx, c, node, body->token, &error);
         return;
     }
-    if ((body->what & MU__RUNS_CLEAR_ENDED) != 0)
+    if ((body->what & MU_RUNS_CLEAR_ENDED) != 0)
         count += clear_history(ctx, c);
-    if ((body->what & MU__RUNS_CLEAR_PRESENT) != 0)
+    if ((body->what & MU_RUNS_CLEAR_PRESENT) != 0)
         count += clear_present(ctx, c);
-    if ((body->what & MU__RUNS_CLEAR_KEYS) != 0)
+    if ((body->what & MU_RUNS_CLEAR_KEYS) != 0)
         count += mu__coord_keys_drop_others(ctx, c);
     mu__coord_answer_value(ctx, c, node, body->token, count, mu_value_nil());
 }

@@ -83,13 +83,6 @@ enum mu__tasks_what {
 /* The room that a client lacks at the chief: bits. */
 enum mu__room_lack { MU__LACKS_CLOSURES = 1, MU__LACKS_BYTES = 2 };
 
-/* What RUNS_CLEAR deletes: bits. */
-enum mu__runs_clear_what {
-    MU__RUNS_CLEAR_ENDED = 1,   /* the history of earlier runs */
-    MU__RUNS_CLEAR_PRESENT = 2, /* of the present run: outcomes, preemption notices */
-    MU__RUNS_CLEAR_KEYS = 4     /* the keys of programs */
-};
-
 /* How a key is put: bits. */
 enum mu__put_flag {
     MU__PUT_OVERWRITE = 1,  /* without it the key must not exist */

@@ -129,7 +129,7 @@ static int check_offer(const struct mu__server_request *o, mu_error *ret_error)
                              ret_error);
     if (rv == 0)
         rv = mu__session_config_check(&o->config, ret_error);
-    if (rv == 0 && mu__cluster_url(o->node.cluster, o->node.task_type,
+    if (rv == 0 && mu_cluster_url(o->node.cluster, o->node.task_type,
                                    o->node.task_index) == NULL)
         rv = mu_error_set(ret_error, -MU_EINVALID,
                           "the cluster has no address for /job:%s/task:%d",
@@ -150,26 +150,18 @@ static int random_index(void)
 static int open_offering(const struct mu__server_request *o, const char *url,
                          mu_error *ret_error, mu_node **ret_node)
 {
-    const struct mu__node_extra extra = {.dials_any = url};
-    mu_cluster *none = mu_cluster_new();
     mu_node_options options = o->node;
-    int rv;
 
-    if (none == NULL)
-        return mu_error_set(ret_error, -MU_ENOMEM, "no memory for an offer");
-    options.cluster = none;
+    options.size = sizeof options;
     options.task_type = MU__OFFER_TYPE;
     options.task_index = random_index();
     options.service_hosts = "none";
     options.bind_address = NULL;
     options.advertise_address = NULL;
-    options.resolver = NULL;
     options.loop = NULL;
     options.journal = NULL;
     options.store = NULL;
-    rv = mu__node_open(&options, &extra, NULL, ret_error, ret_node);
-    mu_cluster_free(none);
-    return rv;
+    return mu_node_open_at(&options, url, ret_error, ret_node);
 }
 
 static int send_assignment(const struct mu__server_request *o, const char *url,
@@ -190,7 +182,7 @@ static int make_offer(const struct mu__server_request *o, const char *json,
                       mu_error *ret_error)
 {
     const char *url =
-        mu__cluster_url(o->node.cluster, o->node.task_type, o->node.task_index);
+        mu_cluster_url(o->node.cluster, o->node.task_type, o->node.task_index);
     char task_and_url[384];
     struct mu__job_call call = {
         .call.operation = MU__JOB_OFFER,

@@ -1,6 +1,5 @@
 #include "cli/options/flags.h"
 
-#include "actors/task_set.h"
 #include "cli/verbs.h"
 #include "runtime/base/text.h"
 
@@ -514,19 +513,7 @@ void cmd_options_done(struct cmd_options *options)
         drop_items(&options->values[flag]);
 }
 
-/* ---- --tasks, --set ---- */
-
-int cmd_task_set(const struct cmd_options *options, enum cmd_flag flag,
-                 mu_error *ret_error, struct mu__task_set *ret_set)
-{
-    char origin[CMD_ORIGIN_BYTES];
-    mu_error inner;
-
-    if (mu__task_set_parse(mu__view_str(cmd_text(options, flag)), &inner, ret_set) == 0)
-        return 0;
-    return mu_error_set(ret_error, -MU_EINVALID, "%s: %s",
-                        cmd_origin(options, flag, origin, sizeof origin), inner.message);
-}
+/* ---- --set ---- */
 
 int cmd_setting_split(const struct cmd_options *options, const char *text,
                       mu_error *ret_error, char **ret_key, const char **ret_value)

@@ -76,7 +76,6 @@ struct cmd_value {
 };
 
 struct cmd_verb;
-struct mu__task_set;
 
 struct cmd_options {
     const struct cmd_verb *verb;
@@ -119,10 +118,6 @@ size_t cmd_node_words(const struct cmd_options *options, char **words, size_t co
 /* Where the value came from, for errors: "--threads" or "MUSTER_THREADS". */
 const char *cmd_origin(const struct cmd_options *options, enum cmd_flag flag, char *out,
                        size_t size);
-
-/* Parse the set of tasks that a flag has. -MU_EINVALID names the flag. */
-int cmd_task_set(const struct cmd_options *options, enum cmd_flag flag,
-                 mu_error *ret_error, struct mu__task_set *ret_set);
 
 /* Split KEY=VALUE of --set: `ret_value` points into `text`, the caller frees `ret_key`.
  * -MU_EINVALID names the flag or variable that it came from. */

@@ -1,33 +1,71 @@
 #include "cli/resolve/cluster_flags.h"
 
-#include "actors/worker_types.h"
 #include "cli/resolve/resolver_flags.h"
-#include "node/files/files.h"
-#include "resolver/engine/resolver.h"
-#include "resolver/spec/cluster.h"
+#include "cli/verbs.h"
 #include "runtime/base/text.h"
-#include "runtime/document/json.h"
 
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
-/* ---- the cluster ---- */
+/* ---- files ---- */
+
+enum { FILE_BYTES_MAX = MU_CLUSTER_JSON_BYTES_MAX + 1 };
+
+/* Read up to the end; a pipe whose writer goes on, until due_ms. Returns 0 or an
+ * errno. */
+static int read_to_end(int fd, uint64_t due_ms, char *text, size_t *ret_size)
+{
+    struct pollfd poll_fd = {.fd = fd, .events = POLLIN};
+    size_t size = 0;
+    ssize_t got = 1;
+
+    while (got != 0 && size < FILE_BYTES_MAX) {
+        uint64_t now_ms = cmd_now_ms();
+
+        if (now_ms >= due_ms || poll(&poll_fd, 1, (int)(due_ms - now_ms)) == 0)
+            return ETIMEDOUT;
+        got = read(fd, text + size, FILE_BYTES_MAX - size);
+        if (got < 0 && errno != EAGAIN && errno != EINTR)
+            return errno;
+        size += got > 0 ? (size_t)got : 0;
+    }
+    text[size] = '\0';
+    *ret_size = size;
+    return 0;
+}
 
 static int read_file(const struct cmd_options *options, const char *path,
                      const char *origin, mu_error *error, char **ret_text,
                      size_t *ret_size)
 {
-    mu_error inner;
-    int rv = mu__file_read(path, MU_CLUSTER_JSON_BYTES_MAX + 1,
-                           cmd_number(options, CMD_FLAG_RESOLVE_MS), &inner, ret_text,
-                           ret_size);
+    uint64_t due_ms = cmd_now_ms() + cmd_number(options, CMD_FLAG_RESOLVE_MS);
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+    char *text = fd < 0 ? NULL : malloc(FILE_BYTES_MAX + 1);
+    int number = errno;
 
-    if (rv == 0)
+    if (text != NULL)
+        number = read_to_end(fd, due_ms, text, ret_size);
+    if (fd >= 0)
+        (void)close(fd);
+    *ret_text = text;
+    if (text != NULL && number == 0)
         return 0;
-    return mu_error_set(error, -MU_EINVALID, "%s: %s%s", origin, rv == -MU_ENOTFOUND
-                        ? "expected JSON or a file of it; " : "", inner.message);
+    free(text);
+    return mu_error_set(error, -MU_EINVALID, "%s: %s\"%.200s\" cannot be read: %s",
+                        origin,
+                        number == ENOENT || number == ENOTDIR
+                            ? "expected JSON or a file of it; "
+                            : "",
+                        path, number == ETIMEDOUT ? "its writer has not ended in time"
+                                                  : strerror(number));
 }
+
+/* ---- the cluster ---- */
 
 /* The text of --cluster, or of the file that it names. */
 static int text_of_flag(const struct cmd_options *options, mu_error *error,
@@ -46,7 +84,6 @@ static int text_of_flag(const struct cmd_options *options, mu_error *error,
         found.text = found.content;
         (void)snprintf(found.source, sizeof found.source, "%.63s", path);
     }
-    found.is_tf_config = mu__spec_is_tf_config(found.text, found.size);
     *ret_text = found;
     return 0;
 }
@@ -61,7 +98,7 @@ static int spec_of_flag(const struct cmd_options *options, mu_error *error,
 
     if (rv != 0)
         return rv;
-    rv = mu__spec_parse(text.text, text.size, text.source, error, ret_found);
+    rv = mu_resolution_parse(text.text, text.size, text.source, error, ret_found);
     free(text.content);
     return rv;
 }
@@ -82,7 +119,7 @@ int cmd_spec_text(const struct cmd_options *options, mu_error *ret_error,
 
     if (cmd_text(options, CMD_FLAG_CLUSTER) != NULL)
         return text_of_flag(options, ret_error, ret_text);
-    *ret_text = (struct cmd_spec_text){.text = text, .is_tf_config = true};
+    *ret_text = (struct cmd_spec_text){.text = text};
     if (text != NULL) {
         ret_text->size = strlen(text);
         (void)snprintf(ret_text->source, sizeof ret_text->source, "TF_CONFIG");
@@ -146,11 +183,36 @@ static int resolve_cluster(const struct cmd_options *options, mu_error *error,
 
 /* ---- the task ---- */
 
+int cmd_type_check(const char *type, mu_error *ret_error)
+{
+    mu_error inner;
+    int rv = mu_cluster_validate(NULL, type, 0, &inner);
+
+    return rv != -MU_EINVALID ? 0 : mu_error_set(ret_error, rv, "%s", inner.message);
+}
+
+bool cmd_index_parse(const char *text, int *ret_index)
+{
+    int64_t number = mu__decimal(text, strlen(text), MU_CLUSTER_INDEX_MAX);
+
+    if (number < 0 || (text[0] == '0' && text[1] != '\0'))
+        return false;
+    *ret_index = (int)number;
+    return true;
+}
+
+bool cmd_may_join(const mu_cluster *cluster, const char *type, int index)
+{
+    return strcmp(type, "worker") == 0 && index >= 0 && index <= MU_CLUSTER_INDEX_MAX &&
+           mu_cluster_validate(cluster, NULL, 0, NULL) == 0 &&
+           mu_cluster_task_count(cluster, "chief") > 0;
+}
+
 static int set_type(struct cmd_spec *spec, const char *name, const char *origin,
                     mu_error *error)
 {
     mu_error inner;
-    int rv = mu__task_type_check(name, &inner);
+    int rv = cmd_type_check(name, &inner);
 
     if (rv != 0)
         return mu_error_set(error, rv, "%s: %s", origin, inner.message);
@@ -173,7 +235,7 @@ static int read_task(struct cmd_spec *spec, const char *text, const char *origin
     if (rv != 0)
         return rv;
     spec->index = 0;
-    if (colon == NULL || mu__index_parse(colon + 1, &spec->index) == 0)
+    if (colon == NULL || cmd_index_parse(colon + 1, &spec->index))
         return 0;
     mu__quote(shown, sizeof shown, text, strlen(text));
     return mu_error_set(error, -MU_EINVALID,
@@ -245,18 +307,65 @@ static int check(const struct cmd_options *options, const struct cmd_spec *spec,
     if ((cmd_text(options, CMD_FLAG_BIND) != NULL ||
          spec->found.bind_address[0] != '\0') &&
         cmd_runs_closures(options, spec->type) &&
-        mu__cluster_may_join(spec->cluster, "worker", spec->index))
+        cmd_may_join(spec->cluster, "worker", spec->index))
         return 0;
     return cmd_spec_validate(spec->cluster, spec->type, spec->index, error);
 }
 
+/* The i-th type of --worker-types, cut to its size; NULL past the end. */
+static const char *worker_type(const struct cmd_options *options, size_t i, char out[32])
+{
+    const char *at = cmd_text(options, CMD_FLAG_WORKER_TYPES);
+
+    for (at = at == NULL ? "worker" : at; i > 0 && at != NULL; i--) {
+        at = strchr(at, ',');
+        at += at != NULL;
+    }
+    if (at == NULL)
+        return NULL;
+    (void)snprintf(out, 32, "%.*s", (int)strcspn(at, ","), at);
+    return out;
+}
+
 bool cmd_runs_closures(const struct cmd_options *options, const char *type)
 {
-    struct mu__worker_types types = {0};
+    char name[32];
 
-    return mu__worker_types_parse(cmd_text(options, CMD_FLAG_WORKER_TYPES), NULL,
-                                  &types) == 0 &&
-           mu__worker_types_has(&types, type);
+    for (size_t i = 0; worker_type(options, i, name) != NULL; i++)
+        if (strcmp(name, type) == 0)
+            return true;
+    return false;
+}
+
+static int check_worker_type(const char *type, mu_error *ret_error)
+{
+    static const char *const others[] = {"chief", "ps", "evaluator", "client"};
+
+    for (size_t i = 0; i < sizeof others / sizeof others[0]; i++)
+        if (strcmp(type, others[i]) == 0)
+            return mu_error_set(ret_error, -MU_EINVALID, "tasks of that type have work "
+                                "of their own and run no closures");
+    return type[0] == '\0' ? mu_error_set(ret_error, -MU_EINVALID,
+                                          "a task type is missing")
+                           : cmd_type_check(type, ret_error);
+}
+
+bool cmd_is_worker_type(const char *type)
+{
+    return check_worker_type(type, NULL) == 0;
+}
+
+int cmd_worker_types_check(const struct cmd_options *options, mu_error *ret_error)
+{
+    mu_error inner;
+    char name[32];
+
+    for (size_t i = 0; worker_type(options, i, name) != NULL; i++)
+        if (check_worker_type(name, &inner) != 0)
+            return mu_error_set(ret_error, -MU_EINVALID,
+                                "option worker_types names \"%s\": %s", name,
+                                inner.message);
+    return 0;
 }
 
 int cmd_mode(const struct cmd_options *options)

@@ -55,13 +55,28 @@ struct cmd_spec_text {
     const char *text;       /* NULL: the cluster does not come from such a text */
     size_t size;
     char source[64];
-    bool is_tf_config;
     char *content;          /* the memory of `text`, which the caller frees; NULL: it is
                                borrowed */
 };
 
 int cmd_spec_text(const struct cmd_options *options, mu_error *ret_error,
                   struct cmd_spec_text *ret_text);
+
+/* Check that a text is a task type. -MU_EINVALID: it is none. */
+int cmd_type_check(const char *type, mu_error *ret_error);
+
+/* Parse the index of a task, a decimal number without leading zeros. False: none. */
+bool cmd_index_parse(const char *text, int *ret_index);
+
+/* Whether a worker of that index may join a cluster that does not list it: one with a
+ * chief, which it dials. */
+bool cmd_may_join(const mu_cluster *cluster, const char *type, int index);
+
+/* Whether a text is a type whose tasks may run closures. */
+bool cmd_is_worker_type(const char *type);
+
+/* Check --worker-types. -MU_EINVALID names what is no such type. */
+int cmd_worker_types_check(const struct cmd_options *options, mu_error *ret_error);
 
 /* Whether tasks of a type run closures, by --worker-types. */
 bool cmd_runs_closures(const struct cmd_options *options, const char *type);

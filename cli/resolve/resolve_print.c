@@ -3,7 +3,6 @@
 
 #include "cli/chief_client.h"
 #include "cli/output/print_json.h"
-#include "resolver/engine/resolver.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,7 +11,7 @@
 static void find_master(const mu_resolution *found, char *ret_master)
 {
     ret_master[0] = '\0';
-    (void)mu__resolution_master(found, NULL, -1, NULL, NULL, ret_master);
+    (void)mu_resolution_master(found, NULL, -1, NULL, NULL, ret_master);
 }
 
 /* ---- text ---- */

@@ -4,84 +4,9 @@
 
 #include "cli/output/print_json.h"
 #include "cli/verbs.h"
-#include "node/discovery/path_watch.h"
-#include "resolver/engine/resolver.h"
 
 #include <stdio.h>
 #include <string.h>
-
-enum {
-    DEFAULT_MS = 5000,    /* polling interval, unless the resolver has one */
-    SETTLE_MS = 50,     /* delay after a change, since more may follow */
-    BETWEEN_MS = 250    /* least interval between two polls */
-};
-
-/* Waits for the next poll: for the interval, or a change of a watched path. */
-struct pause {
-    uv_loop_t loop;
-    uv_timer_t timer;
-    struct mu__path_watch watches[MU__WATCHED_PATHS_MAX];
-    uint64_t looked_ms;
-};
-
-static void on_time(uv_timer_t *timer)
-{
-    uv_stop(timer->loop);
-}
-
-/* Poll soon, and no later than without the change. */
-static void on_change(void *owner)
-{
-    struct pause *pause = owner;
-    uint64_t now = uv_now(&pause->loop);
-    uint64_t ms = SETTLE_MS;
-
-    if (now + ms < pause->looked_ms + BETWEEN_MS)
-        ms = pause->looked_ms + BETWEEN_MS - now;
-    if (ms < uv_timer_get_due_in(&pause->timer))
-        (void)uv_timer_start(&pause->timer, on_time, ms, 0);
-}
-
-static int open_pause(struct pause *pause)
-{
-    if (uv_loop_init(&pause->loop) != 0)
-        return -MU_ENOMEM;
-    (void)uv_timer_init(&pause->loop, &pause->timer);
-    for (size_t i = 0; i < MU__WATCHED_PATHS_MAX; i++)
-        mu__path_watch_init(&pause->watches[i], &pause->loop, on_change, pause);
-    return 0;
-}
-
-static void close_pause(struct pause *pause)
-{
-    uv_close((uv_handle_t *)&pause->timer, NULL);
-    for (size_t i = 0; i < MU__WATCHED_PATHS_MAX; i++)
-        uv_close((uv_handle_t *)&pause->watches[i].event, NULL);
-    (void)uv_run(&pause->loop, UV_RUN_DEFAULT);
-    (void)uv_loop_close(&pause->loop);
-}
-
-static void watch(struct pause *pause, const struct resolve *resolve)
-{
-    const char *path;
-    size_t count = 0;
-
-    for (; (path = mu__resolver_watched_path(resolve->resolver, count)) != NULL; count++)
-        mu__path_watch_start(&pause->watches[count], path);
-    for (size_t i = count; i < MU__WATCHED_PATHS_MAX; i++)
-        mu__path_watch_stop(&pause->watches[i]);
-}
-
-static void wait(struct pause *pause, const struct resolve *resolve)
-{
-    uint32_t step_ms = mu__resolver_watch_ms(resolve->resolver);
-
-    uv_update_time(&pause->loop);
-    pause->looked_ms = uv_now(&pause->loop);
-    (void)uv_timer_start(&pause->timer, on_time, step_ms == 0 ? DEFAULT_MS : step_ms, 0);
-    (void)uv_run(&pause->loop, UV_RUN_DEFAULT);
-    watch(pause, resolve);
-}
 
 static int print_event(const struct resolve *resolve, const char *event,
                        const char *type, int index, const char *address)
@@ -161,17 +86,16 @@ static void say_once(const mu_error *error, char *said, size_t size)
 int resolve_watch(struct resolve *resolve)
 {
     char said[sizeof(((mu_error *)0)->message)] = "";
-    struct pause pause;
-    int rv = open_pause(&pause);
+    mu_resolver_watch *watch;
+    mu_error error;
+    int rv = mu_resolver_watch_open(resolve->resolver, &error, &watch);
 
     if (rv != 0)
         return CMD_FAILED;
-    watch(&pause, resolve);
     while (rv == 0 && fflush(stdout) == 0) {
         mu_resolution before = resolve->found;
-        mu_error error;
 
-        wait(&pause, resolve);
+        (void)mu_resolver_watch_wait(watch, NULL);
         mu_resolution_init(&resolve->found);
         if (resolve_find(resolve, &error) != 0) {
             say_once(&error, said, sizeof said);
@@ -182,6 +106,6 @@ int resolve_watch(struct resolve *resolve)
         rv = print_changes(resolve, &before);
         mu_cluster_free(before.cluster);
     }
-    close_pause(&pause);
+    mu_resolver_watch_close(watch);
     return CMD_FAILED;
 }

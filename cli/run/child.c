@@ -1,7 +1,8 @@
 #include "cli/run/processes.h"
 
 #include "cli/verbs.h"
-#include "node/supervision_pipe.h"
+
+#include "muster/admin.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -153,11 +154,11 @@ int cmd_child_start(struct cmd_child *child, char *const *arguments,
 
 static void take_report(struct cmd_child *child, const char *line)
 {
-    char *to = line[0] == MU__SUPERVISION_LOADING  ? child->loading
-               : line[0] == MU__SUPERVISION_REASON ? child->reason
+    char *to = line[0] == MU_SUPERVISION_LOADING  ? child->loading
+               : line[0] == MU_SUPERVISION_REASON ? child->reason
                                             : NULL;
 
-    if (line[0] == MU__SUPERVISION_JOB_FAILED)
+    if (line[0] == MU_SUPERVISION_JOB_FAILED)
         child->job_failed = true;
     if (to != NULL)
         (void)snprintf(to, CMD_REPORT_BYTES, "%s", line + 1);
@@ -165,7 +166,7 @@ static void take_report(struct cmd_child *child, const char *line)
 
 void cmd_child_report_ended(const struct cmd_child *child, const struct cmd_child *other)
 {
-    char line[MU__SUPERVISION_LINE_BYTES];
+    char line[MU_SUPERVISION_LINE_BYTES];
     int size = snprintf(line, sizeof line, "%s:%d %s, and is not started again\n",
                         other->type, other->index, other->end);
 

@@ -1,7 +1,6 @@
 #include "cli/run/processes.h"
 
 #include "cli/output/print_json.h"
-#include "resolver/spec/cluster.h"
 
 #include <errno.h>
 #include <stdio.h>

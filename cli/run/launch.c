@@ -1,7 +1,8 @@
 #include "cli/run/processes.h"
 
 #include "cli/verbs.h"
-#include "node/supervision_pipe.h"
+
+#include "muster/admin.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -18,7 +19,7 @@ extern char **environ;
 static const char *const own_variables[] = {
     "TF_CONFIG", "MUSTER_CLUSTER", "MUSTER_TASK",      "MUSTER_TYPE",
     "MUSTER_INDEX", "MUSTER_BIND", "MUSTER_ADVERTISE", "MUSTER_PROGRESS",
-    "MUSTER_RESOLVER", "MUSTER_RESOLVER_SET", MU__SUPERVISION_VARIABLE,
+    "MUSTER_RESOLVER", "MUSTER_RESOLVER_SET", MU_SUPERVISION_VARIABLE,
 };
 
 /* Variables (names, or prefixes of names) by which launchers identify a process of
@@ -92,7 +93,7 @@ static int make_environment(struct cmd_launch *launch,
     for (char **at = environ; *at != NULL; at++)
         if (!is_own_variable(*at) && !is_of_others(*at))
             environment[count++] = *at;
-    (void)snprintf(pipe_name, sizeof pipe_name, MU__SUPERVISION_VARIABLE "=%d:%ld",
+    (void)snprintf(pipe_name, sizeof pipe_name, MU_SUPERVISION_VARIABLE "=%d:%ld",
                    CMD_SUPERVISION_FD, (long)getpid());
     environment[count++] = progress;
     environment[count++] = pipe_name;

@@ -1,9 +1,6 @@
 #include "cli/run/processes.h"
 
-#include "actors/worker_types.h"
 #include "cli/resolve/cluster_flags.h"
-#include "node/member/service_options.h"
-#include "resolver/spec/cluster.h"
 #include "runtime/base/text.h"
 
 #include <arpa/inet.h>
@@ -206,10 +203,7 @@ struct own_types {
 /* Whether a name is valid for a type of the program: not one of muster's types. */
 static bool is_own(const char *name)
 {
-    struct mu__worker_types types;
-
-    return strcmp(name, "worker") != 0 && mu__task_type_is_valid(name) &&
-           mu__worker_types_parse(name, NULL, &types) == 0;
+    return strcmp(name, "worker") != 0 && cmd_is_worker_type(name);
 }
 
 static bool is_there(const struct own_types *own, const char *name)
@@ -297,9 +291,7 @@ int cmd_local_cluster_new(const struct cmd_options *options, mu_error *ret_error
 {
     struct task_count counts[TYPES_MAX + 8];
     struct own_types own = {.count = 0};
-    struct mu__worker_types types;
-    int rv = mu__read_worker_types(cmd_text(options, CMD_FLAG_WORKER_TYPES), ret_error,
-                                   &types);
+    int rv = cmd_worker_types_check(options, ret_error);
 
     if (rv == 0)
         rv = read_counts(options, ret_error, &own);

@@ -105,6 +105,10 @@ MU_EXPORT size_t mu_cluster_task_count(const mu_cluster *cluster, const char *ty
 MU_EXPORT const char *mu_cluster_address(const mu_cluster *cluster, const char *type,
                                          int index);
 
+/* The same as a url, which is how nodes dial it: "tcp://host:port", "ipc:///path". */
+MU_EXPORT const char *mu_cluster_url(const mu_cluster *cluster, const char *type,
+                                     int index);
+
 /* The i-th task of the spec, ordered by type (alphabetically), then index. Returns
  * -MU_ERANGE past the end. The strings are owned by the spec. */
 MU_EXPORT int mu_cluster_task_at(const mu_cluster *cluster, size_t i,

@@ -85,6 +85,19 @@ MU_EXPORT int mu_agent_leave(mu_node *node, int64_t timeout_ms, mu_error *ret_er
  * this for that long has failed, although its node runs. Increments an atomic counter. */
 MU_EXPORT void mu_agent_progress(mu_node *node);
 
+/* One range of a set of tasks: "worker:0-3" in "worker:0-3,ps:0". */
+typedef struct mu_task_range {
+    char type[16];
+    int first;
+    int last;
+} mu_task_range;
+
+/* The i-th range of a set of tasks, by type (alphabetically), then index; ranges neither
+ * overlap nor touch. -MU_ENOTFOUND past the end; -MU_EINVALID and -MU_ERANGE: the text is
+ * no set of tasks. */
+MU_EXPORT int mu_tasks_range_at(const char *tasks, size_t i, mu_error *ret_error,
+                                mu_task_range *ret_range);
+
 /* The states of tasks, as a list of maps: task, type, index, state ("connected",
  * "suspect", "disconnected", "error"), incarnation (text, hexadecimal), heard_ms ago,
  * since_ms ago, coordinated, recoverable, progress, error (a map: code, name, message,

@@ -255,6 +255,13 @@ MU_EXPORT int mu_restart_exit_code(const mu_error *error);
 MU_EXPORT int mu_node_open(const mu_node_options *options, mu_error *ret_error,
                            mu_node **ret_node);
 
+/* The same for a client that knows one address, of any task of the cluster: it dials
+ * that (a text as for mu_cluster_add), and no other. `cluster` and `resolver` are not
+ * used. It has the coordination service if the task there hosts it, unless service_hosts
+ * is "none". */
+MU_EXPORT int mu_node_open_at(const mu_node_options *options, const char *address,
+                              mu_error *ret_error, mu_node **ret_node);
+
 /* Stop a node that has its own loop thread, and free it: notifies its peers, completes
  * waiting calls with -MU_ECLOSED, and waits at most `timeout_ms` for running functions
  * (closures that have not begun run elsewhere). Returns -MU_EDEADLINE, naming the

@@ -67,6 +67,13 @@ typedef struct mu_resolution {
 /* Nothing is known. */
 MU_EXPORT void mu_resolution_init(mu_resolution *resolution);
 
+/* Read JSON: a cluster spec, or all that TF_CONFIG may have, over an initialised
+ * *ret_resolution. `source` names the origin of the text, for error messages; codes are
+ * those of mu_cluster_parse and mu_tf_config_parse. The caller frees
+ * ret_resolution->cluster. */
+MU_EXPORT int mu_resolution_parse(const char *json, size_t size, const char *source,
+                                  mu_error *ret_error, mu_resolution *ret_resolution);
+
 /* Where a task is, for the others. */
 typedef struct mu_announcement {
     const char *cluster_name;
@@ -149,6 +156,11 @@ MU_EXPORT int mu_resolver_master(mu_resolver *resolver, const char *type, int in
                                  const char *rpc_layer, int64_t timeout_ms,
                                  mu_error *ret_error, char *ret_master);
 
+/* The same from what was resolved before. */
+MU_EXPORT int mu_resolution_master(const mu_resolution *resolution, const char *type,
+                                   int index, const char *rpc_layer, mu_error *ret_error,
+                                   char *ret_master);
+
 /* The accelerators of a task (type NULL, index -1: of this one; an index of -1 beside a
  * type: of each task of that type) as a map from kind to count. With a node they are
  * counted in the device lists that the tasks themselves have told (mu_tasks_devices),
@@ -158,6 +170,21 @@ MU_EXPORT int mu_resolver_master(mu_resolver *resolver, const char *type, int in
 MU_EXPORT int mu_resolver_accelerators(mu_resolver *resolver, struct mu_node *node,
                                        const char *type, int index, int64_t timeout_ms,
                                        mu_error *ret_error, mu_value **ret_counts);
+
+/* For programs that resolve again and again, as a node does by itself: notices when that
+ * may be worth it. Uses the resolver until it is closed; the same thread. */
+typedef struct mu_resolver_watch mu_resolver_watch;
+
+/* -MU_ENOMEM. On success the caller closes *ret_watch. */
+MU_EXPORT int mu_resolver_watch_open(mu_resolver *resolver, mu_error *ret_error,
+                                     mu_resolver_watch **ret_watch);
+
+/* Wait until the interval of the source (or 5 s) has passed, or earlier for a change of a
+ * file or folder that the last evaluation read. */
+MU_EXPORT int mu_resolver_watch_wait(mu_resolver_watch *watch, mu_error *ret_error);
+
+/* NULL is fine. */
+MU_EXPORT void mu_resolver_watch_close(mu_resolver_watch *watch);
 
 /* What the last evaluation tried: a list of maps: resolver, state ("taken", "not here",
  * "failed", "not asked"), why, and asked: a list of texts, what was asked with what
@@ -211,6 +238,12 @@ MU_EXPORT int mu_resolver_unregister(const char *name, mu_error *ret_error);
 /* The i-th name in the order of auto-detection, NULL past the end. Static, or valid until
  * it is unregistered. */
 MU_EXPORT const char *mu_resolver_name_at(size_t i);
+
+/* The resolvers that muster has, in the order of auto-detection: a list of maps:
+ * resolver, summary, detected (false: it is only taken by name), and settings: a list of
+ * maps: setting, variable, default, help. The caller frees it; NULL when out of
+ * memory. */
+MU_EXPORT mu_value *mu_resolver_list(void);
 
 #ifdef __cplusplus
 }

@@ -88,7 +88,7 @@ static int spawn_variables(struct mu__member *member,
     if (addresses == NULL)
         return -MU_ENOMEM;
     for (size_t i = 0; i < count; i++)
-        addresses[i] = mu__cluster_url(config->options->cluster, "ps", (int)i);
+        addresses[i] = mu_cluster_url(config->options->cluster, "ps", (int)i);
     rv = spawn_member_actor(member, &mu__variables, MU__VARIABLES, &options);
     free(addresses);
     return rv;
@@ -105,7 +105,7 @@ static int spawn_agent(struct mu__member *member, const struct mu__member_config
     const struct mu__task_range *first = hosts->ranges;
     const char *url = hosts->count == 0
                           ? NULL
-                          : mu__cluster_url(config->options->cluster, first->type,
+                          : mu_cluster_url(config->options->cluster, first->type,
                                             (int)first->first);
     const struct mu__agent_config agent = {
         .hosts = config->hosts == NULL ? "" : config->hosts,

@@ -40,7 +40,7 @@ static bool is_unlisted_worker(const struct mu__worker_types *types,
                                const struct mu__member_config *config)
 {
     return mu__worker_types_has(types, config->options->task_type) &&
-           mu__cluster_url(config->options->cluster, config->options->task_type,
+           mu_cluster_url(config->options->cluster, config->options->task_type,
                            config->options->task_index) == NULL;
 }
 
@@ -59,8 +59,8 @@ static bool does_type_dial(const char *type, const char *other)
 /* Without a chief worker 0 plays its part: it ends the job. */
 static const char *job_owner_type(const mu_cluster *cluster)
 {
-    return mu__cluster_url(cluster, "chief", 0) == NULL &&
-                   mu__cluster_url(cluster, "worker", 0) != NULL
+    return mu_cluster_url(cluster, "chief", 0) == NULL &&
+                   mu_cluster_url(cluster, "worker", 0) != NULL
                ? "worker"
                : "chief";
 }
@@ -312,7 +312,7 @@ int mu__member_cannot_dial(int rv, const char *type, uint32_t index, const char 
 static int dial_task(struct mu__member *member, const char *type, int index,
                      mu_error *ret_error)
 {
-    const char *url = mu__cluster_url(member->cluster, type, index);
+    const char *url = mu_cluster_url(member->cluster, type, index);
     int rv = mu__links_dial(member->links, type, (uint32_t)index, url);
 
     return rv == 0 ? 0
@@ -336,9 +336,9 @@ static int dial_tasks(struct mu__member *member, const struct mu__member_config 
 
 void mu__member_name_leaders(struct mu__member *member)
 {
-    const char *chief = mu__cluster_url(member->cluster, "chief", 0);
+    const char *chief = mu_cluster_url(member->cluster, "chief", 0);
     const char *owner = job_owner_type(member->cluster);
-    const char *url = mu__cluster_url(member->cluster, owner, 0);
+    const char *url = mu_cluster_url(member->cluster, owner, 0);
 
     (void)snprintf(member->chief, sizeof member->chief, "/job:chief/task:0 at %s",
                    chief == NULL ? "(no address: the cluster has no chief)" : chief);
@@ -354,7 +354,7 @@ static int take_worker_types(struct mu__member *member,
     int rv = mu__worker_types_parse(config->options->worker_types, ret_error, types);
 
     for (uint32_t i = 0; i < types->count; i++)
-        while (mu__cluster_url(config->options->cluster, types->rows[i].name,
+        while (mu_cluster_url(config->options->cluster, types->rows[i].name,
                                (int)types->rows[i].tasks) != NULL)
             types->rows[i].tasks++;
     return rv;

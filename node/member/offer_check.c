@@ -19,8 +19,8 @@ static bool same_task(const mu_cluster *one, const mu_cluster *two, size_t i)
     return mu_cluster_task_at(one, i, &types[0], &indices[0], &addresses[0]) == 0 &&
            mu_cluster_task_at(two, i, &types[1], &indices[1], &addresses[1]) == 0 &&
            strcmp(types[0], types[1]) == 0 && indices[0] == indices[1] &&
-           strcmp(mu__cluster_url(one, types[0], indices[0]),
-                  mu__cluster_url(two, types[1], indices[1])) == 0;
+           strcmp(mu_cluster_url(one, types[0], indices[0]),
+                  mu_cluster_url(two, types[1], indices[1])) == 0;
 }
 
 bool mu__cluster_same(const mu_cluster *one, const mu_cluster *two)
@@ -153,7 +153,7 @@ int mu__offer_check_new(void *owner, const struct mu__offer *offer, mu_error *re
         return rv;
     mu__view_copy(offer->type, type, sizeof type);
     mu__task_name(name, sizeof name, type, (int)offer->index);
-    url = mu__cluster_url(cluster, type, (int)offer->index);
+    url = mu_cluster_url(cluster, type, (int)offer->index);
     rv = check_config(offer, ret_error);
     if (rv != 0)
         goto end;

@@ -216,7 +216,7 @@ void mu__plugin_guard_begin(struct mu__plugin_guard *guard, mu_node *node,
         .began_ns = uv_hrtime(),
     };
     mu__node_log(node, MU_LOG_INFO, "plugin", "loading plugin \"%.300s\"", path);
-    mu__supervision_report(MU__SUPERVISION_LOADING, path);
+    mu__supervision_report(MU_SUPERVISION_LOADING, path);
     begin_watch(guard);
     watch_signals(guard);
     atomic_store(&current, guard);
@@ -227,7 +227,7 @@ void mu__plugin_guard_end(struct mu__plugin_guard *guard)
     atomic_store(&current, guard->outer);
     restore_signals(guard);
     end_watch(guard);
-    mu__supervision_report(MU__SUPERVISION_LOADING,
+    mu__supervision_report(MU_SUPERVISION_LOADING,
                            guard->outer == NULL ? "" : guard->outer->path);
     mu__node_log(guard->node, MU_LOG_DEBUG, "plugin",
                  "plugin \"%.300s\" was loaded within %" PRIu64 " ms", guard->path,

@@ -1,6 +1,7 @@
 /* The master: what a session connects to. */
 #include "resolver/engine/resolver.h"
 #include "resolver/spec/cluster.h"
+#include "runtime/message/arguments.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -40,9 +41,11 @@ static int of_task(const mu_resolution *resolution, const char *type, int index,
     return 0;
 }
 
-int mu__resolution_master(const mu_resolution *resolution, const char *type, int index,
+int mu_resolution_master(const mu_resolution *resolution, const char *type, int index,
                           const char *rpc_layer, mu_error *ret_error, char *ret_master)
 {
+    MU__REQUIRE(ret_error, resolution, ret_master);
+
     bool requested = is_task_given(type, index);
 
     if (rpc_layer == NULL)

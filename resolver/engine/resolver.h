@@ -92,16 +92,7 @@ int mu__resolver_new_auto(const struct mu__resolver_kind *const *kinds,
 
 /* ---- Parsing ---- */
 
-/* Parse a cluster as JSON, alone or as in TF_CONFIG, then with its task and what else
- * is there. Into an initialised *ret_resolution, whose cluster the caller frees. */
-int mu__spec_parse(const char *text, size_t size, const char *source, mu_error *ret_error,
-                  mu_resolution *ret_resolution);
+/* Whether a text is a TF_CONFIG; else it is a cluster spec. */
 bool mu__spec_is_tf_config(const char *text, size_t size);
-
-/* ---- Rules ---- */
-
-/* The master, what a session connects to, from a resolution: mu_resolver_master. */
-int mu__resolution_master(const mu_resolution *resolution, const char *type, int index,
-                          const char *rpc_layer, mu_error *ret_error, char *ret_master);
 
 #endif

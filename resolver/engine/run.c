@@ -204,7 +204,7 @@ static void first_master(const mu_resolution *members, size_t count, char *ret_m
 {
     ret_master[0] = '\0';
     for (size_t i = 0; i < count && ret_master[0] == '\0'; i++)
-        (void)mu__resolution_master(&members[i], NULL, -1, NULL, NULL, ret_master);
+        (void)mu_resolution_master(&members[i], NULL, -1, NULL, NULL, ret_master);
 }
 
 /* `members` are all concluded, and keep their clusters. */

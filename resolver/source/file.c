@@ -3,6 +3,7 @@
 #include "resolver/engine/resolver.h"
 #include "resolver/spec/cluster.h"
 #include "runtime/document/json.h"
+#include "runtime/message/arguments.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -67,16 +68,18 @@ bool mu__spec_is_tf_config(const char *text, size_t size)
     return is_tf_config;
 }
 
-int mu__spec_parse(const char *text, size_t size, const char *source, mu_error *ret_error,
-                  mu_resolution *ret_resolution)
+int mu_resolution_parse(const char *json, size_t size, const char *source,
+                        mu_error *ret_error, mu_resolution *ret_resolution)
 {
+    MU__REQUIRE(ret_error, json, source, ret_resolution);
+
     cJSON *root = NULL;
-    int rv = mu__json_parse(text, size, source, ret_error, &root);
+    int rv = mu__json_parse(json, size, source, ret_error, &root);
 
     if (rv != 0)
         return rv;
     rv = has_tf_config_keys(root)
-             ? read_file_tf_config(text, size, source, ret_error, ret_resolution)
+             ? read_file_tf_config(json, size, source, ret_error, ret_resolution)
              : mu__cluster_from_json(root, source, "", ret_error,
                                      &ret_resolution->cluster);
     cJSON_Delete(root);
@@ -93,7 +96,7 @@ static int read_cluster_text(const char *text, size_t size, const char *source,
     if (strspn(text, " \t\r\n") == size)
         return mu_error_set(ret_error, -MU_EUNAVAILABLE,
                             "%s: the file is empty, expected a cluster as JSON", source);
-    rv = mu__spec_parse(text, size, source, ret_error, ret_resolution);
+    rv = mu_resolution_parse(text, size, source, ret_error, ret_resolution);
     if (rv != 0)
         return rv;
     rv = mu__cluster_check(ret_resolution->cluster, &inner);

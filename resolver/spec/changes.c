@@ -88,7 +88,7 @@ static void note_change(struct mu__changes *changes, const mu_cluster *before,
         .type = side->type,
         .index = side->index,
         .address = side->address,
-        .url = mu__cluster_url(side->cluster, side->type, side->index),
+        .url = mu_cluster_url(side->cluster, side->type, side->index),
     };
     change->refused = get_refusal(before, change);
     changes->refused_count += change->refused != NULL;
@@ -96,8 +96,8 @@ static void note_change(struct mu__changes *changes, const mu_cluster *before,
 
 static bool is_moved(const struct side *before, const struct side *after)
 {
-    return strcmp(mu__cluster_url(before->cluster, before->type, before->index),
-                  mu__cluster_url(after->cluster, after->type, after->index)) != 0;
+    return strcmp(mu_cluster_url(before->cluster, before->type, before->index),
+                  mu_cluster_url(after->cluster, after->type, after->index)) != 0;
 }
 
 int mu__changes_find(const mu_cluster *before, const mu_cluster *after,

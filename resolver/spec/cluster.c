@@ -500,8 +500,10 @@ const char *mu_cluster_address(const mu_cluster *cluster, const char *type, int 
     return task != NULL ? task->text : NULL;
 }
 
-const char *mu__cluster_url(const mu_cluster *cluster, const char *type, int index)
+const char *mu_cluster_url(const mu_cluster *cluster, const char *type, int index)
 {
+    MU__REQUIRE_OR(NULL, type);
+
     const struct cluster_task *task = find_cluster_task(cluster, type, index);
 
     return task != NULL ? url_of(task) : NULL;

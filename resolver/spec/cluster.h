@@ -51,10 +51,6 @@ int mu__cluster_check_task(const mu_cluster *cluster, const char *type, int inde
  * a cluster with a chief that it can dial. */
 bool mu__cluster_may_join(const mu_cluster *cluster, const char *type, int index);
 
-/* The url of a task, "tcp://host:port" or "ipc:///path", as a socket takes it; NULL when
- * there is no such task. Owned by the spec. */
-const char *mu__cluster_url(const mu_cluster *cluster, const char *type, int index);
-
 /* The index of the i-th task of a job, ascending; -1 past the end. */
 int mu__cluster_job_index(const mu_cluster *cluster, const char *type, size_t i);
 

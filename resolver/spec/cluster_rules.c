@@ -194,8 +194,8 @@ int mu_cluster_equal(const mu_cluster *a, const mu_cluster *b)
     for (size_t i = 0; mu_cluster_task_at(a, i, &a_type, &a_index, &address) == 0; i++) {
         (void)mu_cluster_task_at(b, i, &b_type, &b_index, &address);
         if (strcmp(a_type, b_type) != 0 || a_index != b_index ||
-            !mu__urls_are_same(mu__cluster_url(a, a_type, a_index),
-                               mu__cluster_url(b, b_type, b_index)))
+            !mu__urls_are_same(mu_cluster_url(a, a_type, a_index),
+                               mu_cluster_url(b, b_type, b_index)))
             return 0;
     }
     return 1;

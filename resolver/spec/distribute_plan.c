@@ -264,7 +264,7 @@ void mu__plan_target(const mu_cluster *cluster, const char *layer, const char *t
                                                                           : "worker";
         index = (int)strtol(strrchr(leader, ':') + 1, NULL, 10);
     }
-    url = mu__cluster_url(cluster, type, index);
+    url = mu_cluster_url(cluster, type, index);
     if (url == NULL)
         return;
     if (strncmp(url, tcp, strlen(tcp)) == 0)

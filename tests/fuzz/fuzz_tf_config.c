@@ -50,7 +50,7 @@ static void check_cluster(const mu_cluster *cluster)
     for (size_t i = 0; i < mu_cluster_task_count(cluster, NULL); i++) {
         must(mu_cluster_task_at(cluster, i, &type, &index, &address) == 0, "task at");
         must(mu_cluster_address(cluster, type, index) == address, "address");
-        must(mu__cluster_url(cluster, type, index) != NULL, "url");
+        must(mu_cluster_url(cluster, type, index) != NULL, "url");
     }
     must(mu_cluster_parse(written, strlen(written), "again", NULL, &again) == 0, "parse");
     rewritten = mu_cluster_to_json(again);

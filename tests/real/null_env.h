@@ -17,6 +17,7 @@ struct null_env {
     mu_coordinator *coordinator;
     mu_dataset *dataset;
     mu_kv_watch *watch;
+    mu_resolver_watch *resolver_watch;
     mu_lock *lock;
     mu_per_worker *per_worker;
     mu_remote_value *remote;
@@ -43,6 +44,7 @@ struct null_env {
     mu_kv_transaction kv_transaction;
     mu_node_options node_options;
     mu_optimizer optimizer;
+    mu_resolution resolution;
     mu_resolver_kind resolver_kind;
     mu_server_options server_options;
     mu_main_options main_options;

@@ -17,7 +17,7 @@
 #include <stdatomic.h>
 
 enum {
-    WAITS_ROWS_MAX = 32,
+    WAITS_ROWS_MAX = 40,
     WAITS_TASKS_MAX = 40,       /* of one cluster */
     WAITS_PEERS_MAX = 3,
     WAITS_KINDS_MAX = 4,        /* tables of a program */

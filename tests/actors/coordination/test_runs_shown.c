@@ -1,6 +1,8 @@
 /* Runs of the job as they are in the store, shown and cleared. */
 #include "tests/support/service/runs.h"
 
+#include <muster/admin.h>
+
 /* ---- what is in the store ---- */
 
 /* Of a run that is over a line stays, and of many the last lines. */
@@ -77,7 +79,7 @@ static void test_clearing(void **state)
     assert_false(has_key(&job, "_muster/run/2"));
     expect_error(job.w0, clear(job.w0, 0, "run-2"), -MU_ENOTFOUND,
                  "the store knows no run \"run-2\"");
-    assert_int_equal(cleared(job.w0, clear(job.w0, MU__RUNS_CLEAR_ENDED, "")), 2);
+    assert_int_equal(cleared(job.w0, clear(job.w0, MU_RUNS_CLEAR_ENDED, "")), 2);
     assert_int_equal(count_below(&job, "_muster"), 1);
     service_end(job.s);
 }
@@ -93,7 +95,7 @@ static void test_clearing_what_the_present_run_has_come_to(void **state)
     (void)put(job.w0, "muster/distribute/0/failed", "x");
     (void)put(job.w0, "rate", "0.1");
     waits = arrive(job.w0, "other", 0);
-    assert_int_equal(cleared(job.w0, clear(job.w0, MU__RUNS_CLEAR_PRESENT, "")), 3);
+    assert_int_equal(cleared(job.w0, clear(job.w0, MU_RUNS_CLEAR_PRESENT, "")), 3);
     assert_int_equal(count_below(&job, "_muster"), 1);
     assert_true(has_key(&job, "rate"));
     (void)arrive(job.chief, "other", 0);
@@ -103,7 +105,7 @@ static void test_clearing_what_the_present_run_has_come_to(void **state)
     (void)service_register(job.w1, false, 0);
     assert_null(service_next(job.w1, MU__PREEMPT_REQUEST));
     expect_stays(job.w1, arrive(job.w1, "start", 0));
-    assert_int_equal(cleared(job.w0, clear(job.w0, MU__RUNS_CLEAR_KEYS, "")), 1);
+    assert_int_equal(cleared(job.w0, clear(job.w0, MU_RUNS_CLEAR_KEYS, "")), 1);
     assert_false(has_key(&job, "rate"));
     service_end(job.s);
 }

@@ -343,8 +343,7 @@ static void test_a_node_that_waits_for_others(void **state)
     (void)cli_expect(&nodes[0], NULL, "/job:chief/task:0");
     cli_start(&checked, variables, "check", "--wait-ms", "300", NULL);
     cli_expect_code(&checked, 4);
-    expect_words("it is connected, and does not greet yet: a node greets once all tasks "
-                 "of the cluster are there, and some are missing");
+    expect_words("does it wait for tasks of the cluster that are missing");
     cli_kill(&nodes[0], SIGKILL);
     (void)cli_wait(&nodes[0]);
     assert_int_equal(unlink(path), 0);

@@ -219,7 +219,7 @@ static void test_wrong_lists(void **state)
         {"--counts", "gpu=1,gpu=1", "--counts: expected how many tasks there are"},
         {"--worker-types", "ps", "option worker_types names \"ps\""},
         {"--worker-types", "workers", "did you mean \"worker\"?"},
-        {"--worker-types", "gpu,,cpu", "where a task type is missing"},
+        {"--worker-types", "gpu,,cpu", "a task type is missing"},
         {"--restart", "tpu=always", "--restart: expected never, on-failure, always"},
     };
 

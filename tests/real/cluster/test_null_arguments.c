@@ -563,6 +563,7 @@ static void make_handles(void)
                                    &env.per_worker), &error);
     must(mu_resolver_new_static(env.cluster, NULL, "chief", 0, &error, &env.resolver),
          &error);
+    must(mu_resolver_watch_open(env.resolver, &error, &env.resolver_watch), &error);
     must(mu_server_start(&env.server_options, &error, &env.server), &error);
     must(mu_session_open(env.node, &env.session_options, &error, &env.session), &error);
     must(mu_tpu_new(&error, &env.tpu), &error);

@@ -171,6 +171,19 @@ static int run_session(struct waits_env *env, int64_t timeout_ms, mu_error *erro
  * ever, and a node must not be closed under a run. */
 #define UNTRIED WAITS_ALL(WAITS_NONE)
 
+/* Whom it does not reach the report says. */
+static int check_cluster(struct waits_env *env, int64_t timeout_ms, mu_error *error)
+{
+    mu_node_options options;
+    mu_value *report = NULL;
+    int rv;
+
+    waits_options(env->scene, env, &options);
+    rv = mu_cluster_check(&options, timeout_ms, error, &report);
+    mu_value_free(report);
+    return rv;
+}
+
 static const struct waits_row server_rows[] = {
     {"mu_server_join", join_server, have_server, {MISSING, MISSING, STANDS, MISSING},
      WAITS_ALL(STOPPED), 0},
@@ -180,6 +193,7 @@ static const struct waits_row server_rows[] = {
      WITH_NODE},
     {"mu_context_session", run_session, have_node, LATE("session"), UNTRIED, WITH_NODE},
     {"mu_distribute_run", run_barrier, have_node, LATE("barrier"), UNTRIED, WITH_NODE},
+    {"mu_cluster_check", check_cluster, NULL, WAITS_ALL(WAITS_SELF(0, "")), UNTRIED, 0},
 };
 
 static const struct waits_kind servers = {

@@ -291,6 +291,20 @@ static int lock(struct waits_env *env, int64_t timeout_ms, mu_error *error)
     return rv != 0 ? rv : mu_lock_release(held, timeout_ms, error);
 }
 
+static int list_runs(struct waits_env *env, int64_t timeout_ms, mu_error *error)
+{
+    mu_value *runs = NULL;
+    int rv = mu_runs_list(env->node, timeout_ms, error, &runs);
+
+    mu_value_free(runs);
+    return rv;
+}
+
+static int clear_runs(struct waits_env *env, int64_t timeout_ms, mu_error *error)
+{
+    return mu_runs_clear(env->node, NULL, MU_RUNS_CLEAR_ENDED, timeout_ms, error, NULL);
+}
+
 static int report_other(struct waits_env *env, int64_t timeout_ms, mu_error *error)
 {
     return mu_tasks_report_error(env->node, "worker:99", -MU_EABORTED, "test", timeout_ms,
@@ -452,6 +466,8 @@ static const struct waits_row rows[] = {
     {"mu_kv_request_async", ask, be_registered, ASKED, ANSWERED, 0},
     {"mu_kv_transact", transact, be_registered, ASKED, ANSWERED, 0},
     {"mu_kv_transact_async", begin_transaction, be_registered, ASKED, ANSWERED, 0},
+    {"mu_runs_list", list_runs, be_registered, ASKED, ANSWERED, 0},
+    {"mu_runs_clear", clear_runs, be_registered, ASKED, ANSWERED, 0},
     {"mu_lock_acquire", lock, be_registered, ASKED, ANSWERED, 0},
     {"mu_tasks_report_error", report_other, be_registered, ASKED, UNKNOWN, 0},
     {"mu_tasks_reset", reset_other, be_registered, ASKED, UNKNOWN, 0},
@@ -476,7 +492,7 @@ static const struct waits_kind service = {
     .name = "service",
     .rows = rows,
     .rows_count = sizeof rows / sizeof rows[0],
-    .workers = 32,
+    .workers = 34,
     .peers_count = 1,
     .log = "waiting for " HOST,
     .start = start_host,

@@ -137,13 +137,13 @@ static void test_master_of_a_task_that_was_set(void **state)
     assert_int_equal(mu_resolver_set_task_type(resolver, "worker", &error), 0);
     assert_int_equal(mu_resolver_set_task_index(resolver, 2, &error), 0);
     assert_int_equal(resolve(resolver, hosts), 0);
-    assert_int_equal(mu__resolution_master(&found, NULL, -1, NULL, &error, master), 0);
+    assert_int_equal(mu_resolution_master(&found, NULL, -1, NULL, &error, master), 0);
     assert_string_equal(master, "grpc://10.0.0.3:8482");
     mu_cluster_free(found.cluster);
 
     assert_int_equal(mu_resolver_set_task_index(resolver, 3, &error), 0);
     assert_int_equal(resolve(resolver, hosts), 0);
-    assert_int_equal(mu__resolution_master(&found, NULL, -1, NULL, &error, master),
+    assert_int_equal(mu_resolution_master(&found, NULL, -1, NULL, &error, master),
                      -MU_ENOTFOUND);
     expect_words("task worker:3 is not in the cluster");
     mu_cluster_free(found.cluster);
@@ -316,7 +316,7 @@ static void test_union_is_as_its_first(void **state)
     assert_int_equal(found.task_index, 0);
     assert_string_equal(found.rpc_layer, "grpc");
     assert_string_equal(found.source, "union");
-    assert_int_equal(mu__resolution_master(&found, NULL, -1, NULL, &error, master), 0);
+    assert_int_equal(mu_resolution_master(&found, NULL, -1, NULL, &error, master), 0);
     assert_string_equal(master, "grpc://a:1");
     mu_cluster_free(found.cluster);
 
@@ -346,9 +346,9 @@ static void test_union_master(void **state)
     assert_int_equal(mu_resolver_set_rpc_layer(members[1], "grpc", &error), 0);
     assert_int_equal(mu_resolver_new_union(members, 3, &error, &whole), 0);
     assert_int_equal(resolve(whole, NULL), 0);
-    assert_int_equal(mu__resolution_master(&found, NULL, -1, NULL, &error, master), 0);
+    assert_int_equal(mu_resolution_master(&found, NULL, -1, NULL, &error, master), 0);
     assert_string_equal(master, "grpc://m:7");
-    assert_int_equal(mu__resolution_master(&found, "worker", 2, "grpc", &error, master),
+    assert_int_equal(mu_resolution_master(&found, "worker", 2, "grpc", &error, master),
                      0);
     assert_string_equal(master, "grpc://c:1");
     mu_cluster_free(found.cluster);
@@ -516,7 +516,7 @@ static void test_masters(void **state)
         (void)snprintf(r.master, sizeof r.master, "%s", masters[i].own);
         (void)snprintf(r.task_type, sizeof r.task_type, "%s", masters[i].type);
         (void)snprintf(r.rpc_layer, sizeof r.rpc_layer, "%s", masters[i].rpc_layer);
-        rv = mu__resolution_master(&r, masters[i].asked_type, masters[i].asked_index,
+        rv = mu_resolution_master(&r, masters[i].asked_type, masters[i].asked_index,
                                    masters[i].asked_rpc, &error, master);
         if (rv != masters[i].rv)
             fail_msg("%s: got %d", masters[i].what, rv);

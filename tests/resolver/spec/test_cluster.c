@@ -37,7 +37,7 @@ static void test_good_addresses(void **state)
             fail_msg("%s", error.message);
         assert_string_equal(mu_cluster_address(cluster, "ps", 4),
                             good_addresses[i].address);
-        assert_string_equal(mu__cluster_url(cluster, "ps", 4), good_addresses[i].url);
+        assert_string_equal(mu_cluster_url(cluster, "ps", 4), good_addresses[i].url);
         mu_cluster_free(cluster);
     }
 }
@@ -261,7 +261,7 @@ static void test_copy_goes_on(void **state)
         assert_int_equal(mu_cluster_add(copy, "ps", i, address, NULL), -MU_EEXISTS);
     }
     assert_int_equal(mu_cluster_task_count(copy, "worker"), 100);
-    assert_string_equal(mu__cluster_url(copy, "worker", 2), "tcp://c:1");
+    assert_string_equal(mu_cluster_url(copy, "worker", 2), "tcp://c:1");
     mu_cluster_free(copy);
 }
 

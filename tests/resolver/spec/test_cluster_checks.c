@@ -245,7 +245,7 @@ static void test_null_is_empty(void **state)
     assert_int_equal(mu_cluster_task_count(NULL, NULL), 0);
     assert_int_equal(mu_cluster_task_count(NULL, "ps"), 0);
     assert_null(mu_cluster_address(NULL, "ps", 0));
-    assert_null(mu__cluster_url(NULL, "ps", 0));
+    assert_null(mu_cluster_url(NULL, "ps", 0));
     assert_int_equal(mu_cluster_task_at(NULL, 0, &type, &index, &address), -MU_ERANGE);
     assert_int_equal(mu_cluster_validate(NULL, NULL, 0, NULL), 0);
     assert_int_equal(mu_cluster_validate(NULL, "ps", 0, NULL), -MU_ENOTFOUND);

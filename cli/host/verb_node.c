@@ -8,7 +8,7 @@
 #include "cli/resolve/cluster_flags.h"
 #include "cli/resolve/resolver_flags.h"
 #include "cli/run/python.h"
-#include "cli/run/task_signals.h"
+#include "cli/host/task_signals.h"
 #include "cli/verbs.h"
 #include "node/node.h"
 #include "node/supervision_pipe.h"
@@ -254,11 +254,11 @@ static void say_failure(struct cmd_task *task, const char *why)
 {
     if (task->node->program.reasons.by_job) {
         cmd_log_say(&task->log, MU_LOG_INFO, task->name, "the job has failed: %s", why);
-        mu__supervision_report(MU__SUPERVISION_JOB_FAILED, "");
+        mu__supervision_report(MU_SUPERVISION_JOB_FAILED, "");
         return;
     }
     cmd_log_say(&task->log, MU_LOG_ERROR, task->name, "%s", why);
-    mu__supervision_report(MU__SUPERVISION_REASON, why);
+    mu__supervision_report(MU_SUPERVISION_REASON, why);
 }
 
 static int work(struct cmd_task *task)
@@ -388,7 +388,7 @@ static int open_and_work(struct cmd_task *task)
         return CMD_SIGNAL + atomic_load(&task->signal);
     if (code != CMD_FINE) {
         cmd_log_say(&task->log, MU_LOG_ERROR, task->name, "%s", error.message);
-        mu__supervision_report(MU__SUPERVISION_REASON, error.message);
+        mu__supervision_report(MU_SUPERVISION_REASON, error.message);
         return code;
     }
     code = work(task);

@@ -11,7 +11,7 @@
  * SIGHUP opens the log file again and reads key and certificate files again, and is no
  * such signal. SIGQUIT writes the stacks of
  * all threads before it is one. */
-#include "cli/run/task_signals.h"
+#include "cli/host/task_signals.h"
 
 #include "api/task_program.h"
 #include "cli/run/stacks.h"
@@ -103,7 +103,7 @@ static void take_line(struct cmd_task *task, const char *line)
 static void read_parent(struct cmd_task *task)
 {
     struct cmd_parent *parent = &task->parent;
-    char bytes[MU__SUPERVISION_LINE_BYTES];
+    char bytes[MU_SUPERVISION_LINE_BYTES];
     ssize_t size = recv(parent->fd, bytes, sizeof bytes, MSG_DONTWAIT);
 
     if (size == 0 || (size < 0 && errno != EAGAIN && errno != EINTR))

@@ -1,10 +1,8 @@
-/* `muster check` as a client of every node that answers: the handshake names the task,
- * and its peers actor reports which tasks it reaches. This client's cluster spec is
- * empty. */
-#include "cli/resolve/check.h"
+/* A check as a client of every node that answers: the handshake names the task, and its
+ * peers actor reports which tasks it reaches. This client's cluster spec is empty. */
+#include "api/check/cluster_check.h"
 
 #include "actors/messages.h"
-#include "cli/chief_client.h"
 #include "node/node.h"
 #include "resolver/spec/cluster.h"
 
@@ -14,13 +12,15 @@
 #include <time.h>
 
 enum {
+    INDEX_FIRST = 100000, /* of this client: above the indices of other clients */
+    INDEX_COUNT = 900000,
     CLOSE_MS = 500,
-    LOOK_MS = 5             /* between polls of the links */
+    LOOK_MS = 5 /* between polls of the links */
 };
 
 /* ---- opening ---- */
 
-static int open_node(struct check *check, mu_error *error, mu_node **ret_node)
+static int open_node(struct cluster_check *check, mu_error *error, mu_node **ret_node)
 {
     const char **urls = calloc(check->links_count + 1, sizeof *urls);
     const struct mu__node_extra extra = {.dials_each = urls};
@@ -32,7 +32,12 @@ static int open_node(struct check *check, mu_error *error, mu_node **ret_node)
     if (urls != NULL && none != NULL) {
         for (size_t i = 0; i < check->links_count; i++)
             urls[i] = check->links[i].url;
-        options = cmd_client_options(check->options, &check->log, none);
+        options = *check->options;
+        options.cluster = none;
+        options.resolver = NULL;
+        options.service_hosts = "none";
+        options.task_type = "client";
+        options.task_index = INDEX_FIRST + (int)(uv_os_getpid() % INDEX_COUNT);
         rv = mu__node_open(&options, &extra, NULL, error, ret_node);
     }
     mu_cluster_free(none);
@@ -42,7 +47,7 @@ static int open_node(struct check *check, mu_error *error, mu_node **ret_node)
 
 /* ---- which tasks answer ---- */
 
-static struct check_link *find_link(struct check *check, const char *url)
+static struct check_link *find_link(struct cluster_check *check, const char *url)
 {
     for (size_t i = 0; i < check->links_count; i++)
         if (strcmp(check->links[i].url, url) == 0)
@@ -50,17 +55,28 @@ static struct check_link *find_link(struct check *check, const char *url)
     return NULL;
 }
 
-/* Note the state of a link. Once it was up, a later loss does not matter here. */
-static void note_link(struct check *check, const mu_value *peer, uint32_t since_ms)
+static const char *text_of(const mu_value *map, const char *key)
 {
-    struct check_link *link = find_link(check, cmd_map_text(peer, "address"));
-    const char *why = cmd_map_text(peer, "why");
+    const char *text = "";
+    size_t size;
+
+    (void)mu_value_get_string(mu_value_find(map, key), &text, &size);
+    return text;
+}
+
+/* Note the state of a link. Once it was up, a later loss does not matter here. */
+static void note_link(struct cluster_check *check, const mu_value *peer,
+                      uint32_t since_ms)
+{
+    struct check_link *link = find_link(check, text_of(peer, "address"));
+    const char *why = text_of(peer, "why");
+    int64_t index = 0;
 
     if (link == NULL || link->is_over)
         return;
-    if (strcmp(cmd_map_text(peer, "state"), "up") == 0) {
-        mu__task_name(link->task, sizeof link->task, cmd_map_text(peer, "type"),
-                      (int)cmd_map_number(peer, "index"));
+    if (strcmp(text_of(peer, "state"), "up") == 0) {
+        (void)mu_value_get_int(mu_value_find(peer, "index"), &index);
+        mu__task_name(link->task, sizeof link->task, text_of(peer, "type"), (int)index);
         link->is_up = true;
         link->is_over = true;
         link->took_ms = since_ms;
@@ -71,7 +87,8 @@ static void note_link(struct check *check, const mu_value *peer, uint32_t since_
     }
 }
 
-static int look(struct check *check, mu_node *node, uint32_t since_ms, bool *ret_all)
+static int look(struct cluster_check *check, mu_node *node, uint32_t since_ms,
+                bool *ret_all)
 {
     struct mu__peers_call call = {.call = {.operation = MU__PEERS_OWN, .timeout_ms = -1}};
     int rv = mu__node_call(node, MU__PEERS, &call.call, NULL);
@@ -92,10 +109,10 @@ static uint32_t ms_since(uint64_t begin)
     return (uint32_t)((uv_hrtime() - begin) / 1000000);
 }
 
-static void await_links(struct check *check, mu_node *node)
+static void await_links(struct cluster_check *check, mu_node *node)
 {
     const struct timespec moment = {0, LOOK_MS * 1000000};
-    uint32_t timeout_ms = cmd_number(check->options, CMD_FLAG_WAIT_MS);
+    uint32_t timeout_ms = check->timeout_ms;
     uint64_t begin = uv_hrtime();
     bool all = false;
 
@@ -115,13 +132,14 @@ static void await_links(struct check *check, mu_node *node)
 
 /* ---- which tasks they reach ---- */
 
-static void request_peers(struct check *check, mu_node *node)
+static void request_peers(struct cluster_check *check, mu_node *node)
 {
     struct mu__peers_call call = {
-        .call = {
-            .operation = MU__PEERS_ALL,
-            .timeout_ms = (int64_t)cmd_number(check->options, CMD_FLAG_WAIT_MS),
-        },
+        .call =
+            {
+                .operation = MU__PEERS_ALL,
+                .timeout_ms = check->timeout_ms,
+            },
     };
 
     if (mu__node_call(node, MU__PEERS, &call.call, NULL) == 0)
@@ -132,7 +150,7 @@ static void request_peers(struct check *check, mu_node *node)
                          call.call.error.message);
 }
 
-void check_links(struct check *check)
+void mu__check_links(struct cluster_check *check)
 {
     mu_error error;
     mu_node *node;

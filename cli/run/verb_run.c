@@ -9,7 +9,8 @@
 #include "cli/run/processes.h"
 #include "cli/run/task_output.h"
 #include "cli/verbs.h"
-#include "node/supervision_pipe.h"
+
+#include "muster/admin.h"
 
 #include <errno.h>
 #include <fcntl.h>

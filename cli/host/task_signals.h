@@ -15,7 +15,7 @@
 struct cmd_parent {
     atomic_bool is_heard;       /* the node is open, and gets what it says */
     int fd;                     /* -1: none, or closed */
-    char line[MU__SUPERVISION_LINE_BYTES];
+    char line[MU_SUPERVISION_LINE_BYTES];
     size_t used;
 };
 
