@@ -16,16 +16,16 @@ const mu_main_options *cmd_host(void);
 
 /* Exit codes; the help topic "exit-codes" (options/help.c) describes them. */
 enum cmd_exit {
-    CMD_FINE = 0,
-    CMD_FAILED = 1,
-    CMD_USAGE = 2,
-    CMD_ADDRESS = 3,
+    CMD_FINE = MU_EXIT_FINE,
+    CMD_FAILED = MU_EXIT_FAILED,
+    CMD_USAGE = MU_EXIT_USAGE,
+    CMD_ADDRESS = MU_EXIT_ADDRESS,
     CMD_UNREACHED = 4,
-    CMD_UNENDED = 5,
+    CMD_UNENDED = MU_EXIT_UNENDED,
     CMD_COMPARED = 6,
     CMD_NOT_STARTED = 126,  /* of a command that cannot be started, as shells do */
     CMD_NOT_FOUND = 127,
-    CMD_SIGNAL = 128    /* plus the signal's number */
+    CMD_SIGNAL = MU_EXIT_SIGNAL /* plus the signal's number */
 };
 
 /* One bit for each verb, as the flag table names them. */

@@ -76,7 +76,7 @@ CASES = [
     ("wall", "cli/a.c", '#include "node/node.h"\n'),
     ("wall", "cli/run/a.c", '#include "runtime/uv/thread.h"\n'),
     (None, "cli/a.c", '#include "runtime/base/text.h"\n#include "muster/node.h"\n'),
-    (None, "cli/host/a.c", '#include "node/node.h"\n'),
+    (None, "cli/options/a.c", '#include "node/options.h"\n'),
     ("wall", "runtime/kernel/a.c", "#include <nng/nng.h>\n"),
     ("wall", "runtime/uv/a.c", "#include <curl/curl.h>\n#include <uv.h>\n"),
     (None, "runtime/uv/a.c", "#include <uv.h>\n"),

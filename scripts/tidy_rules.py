@@ -117,7 +117,7 @@ WALLS = [
     # what knows nothing of muster, and how public calls, as mu_main, read arguments.
     (r"^cli/", (OURS % "runtime/(kernel|document|uv)|actors|transport|resolver|node|api"
                        "|tests|bench", r"^runtime/message/(?!arguments\.h$)"),
-     r"^cli/(host|options)/"),
+     r"^cli/options/"),
     (r"^node/member/", (UV, NNG, CURL, OURS % "runtime/uv"), None),
     (r"^(examples|python)/",
      (NNG, CURL, CJSON, MSGPACK,

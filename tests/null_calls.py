@@ -26,7 +26,7 @@ FILLED = {
     "mu_dataset_options", "mu_distribute_options", "mu_kv_request", "mu_kv_transaction",
     "mu_main_options", "mu_node_options", "mu_optimizer", "mu_resolution",
     "mu_resolver_kind",
-    "mu_server_options", "mu_session_options", "mu_variable_spec",
+    "mu_server_options", "mu_session_options", "mu_task_options", "mu_variable_spec",
 }
 CALLBACKS = {
     "mu_agent_error_fn": "null_on_error", "mu_barrier_done_fn": "null_on_barrier",
@@ -55,6 +55,7 @@ NUMBERS = {
 # return an int and answer 0.
 ANSWERS = {
     "mu_context_task_index": "-1", "mu_main": "2", "mu_main_with": "2",
+    "mu_task_main": "2",
     "mu_remote_value_state": "MU_REMOTE_ABORTED",
     "mu_restart_exit_code": "-1", "mu_run_worker": "-1",
 }

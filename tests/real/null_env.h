@@ -49,6 +49,7 @@ struct null_env {
     mu_server_options server_options;
     mu_main_options main_options;
     mu_session_config session_config;
+    mu_task_options task_options;
     mu_session_options session_options;
     mu_variable_spec variable_spec;
     mu_error error;             /* as an argument */

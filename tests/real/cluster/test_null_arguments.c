@@ -503,6 +503,8 @@ static void fill_options(struct nodes *nodes)
     env.optimizer = (mu_optimizer){.rate = 1};
     env.resolver_kind = (mu_resolver_kind){.name = "none"};
     mu_main_options_init(&env.main_options);
+    mu_task_options_init(&env.task_options);
+    mu_resolution_init(&env.resolution);
     mu_session_config_init(&env.session_config);
     mu_server_options_init(&env.server_options);
     env.server_options.environment = "google";

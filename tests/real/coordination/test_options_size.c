@@ -20,6 +20,7 @@ ENDS_WITH(mu_closure_options, user);
 ENDS_WITH(mu_dataset_options, seed);
 ENDS_WITH(mu_distribute_options, end_timeout_ms);
 ENDS_WITH(mu_main_options, user);
+ENDS_WITH(mu_task_options, user);
 ENDS_WITH(mu_node_options, log_user);
 ENDS_WITH(mu_server_options, timeout_ms);
 ENDS_WITH(mu_session_config, device_filters_count);

@@ -1,7 +1,7 @@
 /* Each thread writes its own stack in a handler, one after the other. The signal is
  * SIGTRAP, one of the few that threads of the library do not block. */
 #define _GNU_SOURCE     /* tgkill's number, sem_timedwait */
-#include "cli/run/stacks.h"
+#include "api/task/task.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -70,7 +70,7 @@ static void write_thread(long id)
         }
 }
 
-void cmd_write_stacks(int fd)
+void mu__write_stacks(int fd)
 {
     struct sigaction action = {.sa_handler = write_own, .sa_flags = SA_RESTART};
     DIR *folder = opendir("/proc/self/task");

@@ -1,21 +1,19 @@
-/* Signals of `muster node`, and what `muster run` says to it.
+/* Signals of a task, and what its supervisor says to it.
  *
  * The handler writes signals into a pipe, and a thread reads them. The first signal
  * begins to stop the node: every call that waits returns, so that the main thread's work
  * ends, too. The second signal ends the process.
  *
- * With --preempt-on-sigterm the first SIGTERM is a preemption notice instead: the program
+ * With preempt_on_sigterm the first SIGTERM is a preemption notice instead: the program
  * should end at the step that the tasks agree on. If the grace period ends before it has,
  * or another signal comes, that acts as the first signal.
  *
  * SIGHUP opens the log file again and reads key and certificate files again, and is no
  * such signal. SIGQUIT writes the stacks of
  * all threads before it is one. */
-#include "cli/host/task_signals.h"
+#include "api/task/task.h"
 
 #include "api/task_program.h"
-#include "cli/run/stacks.h"
-#include "cli/verbs.h"
 #include "node/node.h"
 #include "runtime/uv/thread.h"
 
@@ -31,8 +29,8 @@
 #include <unistd.h>
 
 enum {
-    CLOSING_MS = 1500,      /* for closing the node after the grace period */
-    LOOK_AGAIN = 255        /* in the signal pipe: what is polled has changed */
+    CLOSING_MS = 1500, /* for closing the node after the grace period */
+    LOOK_AGAIN = 255   /* in the signal pipe: what is polled has changed */
 };
 
 /* Static: the handler has no other argument than the signal. */
@@ -69,7 +67,7 @@ static void on_signal(int number)
 
 /* The node with a reference, so that it stays valid while the main thread closes it; NULL
  * without a node. */
-static mu_node *hold_node(struct cmd_task *task)
+static mu_node *hold_node(struct task_main *task)
 {
     mu_node *node;
 
@@ -84,7 +82,7 @@ static mu_node *hold_node(struct cmd_task *task)
 /* ---- tasks whose processes have ended for good ---- */
 
 /* "worker:1 was killed by signal 9 (Killed), and is not started again" */
-static void take_line(struct cmd_task *task, const char *line)
+static void take_line(struct task_main *task, const char *line)
 {
     mu_node *node = hold_node(task);
     char type[16];
@@ -100,9 +98,9 @@ static void take_line(struct cmd_task *task, const char *line)
 
 /* Once its end was closed, nothing more comes; nor if it is no socket, but the pipe of
  * another version. */
-static void read_parent(struct cmd_task *task)
+static void read_parent(struct task_main *task)
 {
-    struct cmd_parent *parent = &task->parent;
+    struct task_parent *parent = &task->parent;
     char bytes[MU_SUPERVISION_LINE_BYTES];
     ssize_t size = recv(parent->fd, bytes, sizeof bytes, MSG_DONTWAIT);
 
@@ -118,7 +116,7 @@ static void read_parent(struct cmd_task *task)
     }
 }
 
-void cmd_task_hear_parent(struct cmd_task *task)
+void mu__task_hear_parent(struct task_main *task)
 {
     atomic_store(&task->parent.is_heard, true);
     notify_watcher(LOOK_AGAIN);
@@ -126,19 +124,21 @@ void cmd_task_hear_parent(struct cmd_task *task)
 
 /* ---- signals ---- */
 
-static void reopen_log(struct cmd_task *task)
+static void reopen_log(struct task_main *task)
 {
-    int number = cmd_log_reopen(&task->log);
+    const mu_task_options *options = task->options;
+    int number = options->reopen_log == NULL ? 0 : options->reopen_log(options->user);
 
+    if (options->reopen_log == NULL)
+        return;
     if (number == 0)
-        cmd_log_say(&task->log, MU_LOG_INFO, task->name,
-                    "SIGHUP: the log is opened again");
+        mu__task_say(task, MU_LOG_INFO, "SIGHUP: the log is opened again");
     else
-        cmd_log_say(&task->log, MU_LOG_ERROR, task->name,
-                    "SIGHUP: the log file cannot be opened again: %s", strerror(number));
+        mu__task_say(task, MU_LOG_ERROR,
+                     "SIGHUP: the log file cannot be opened again: %s", strerror(number));
 }
 
-static void reread_proof(struct cmd_task *task)
+static void reread_proof(struct task_main *task)
 {
     pthread_mutex_lock(&task->lock);
     if (task->node != NULL)
@@ -148,7 +148,7 @@ static void reread_proof(struct cmd_task *task)
 
 /* Wait for a signal; 0: end the watcher's thread; -1: nothing has come for
  * `timeout_ms`. */
-static int read_signal(struct cmd_task *task, int timeout_ms)
+static int read_signal(struct task_main *task, int timeout_ms)
 {
     for (;;) {
         bool hears = atomic_load(&task->parent.is_heard);
@@ -173,7 +173,7 @@ static int read_signal(struct cmd_task *task, int timeout_ms)
 }
 
 /* The same for the signals that end the task. */
-static int next_signal(struct cmd_task *task, int timeout_ms)
+static int next_signal(struct task_main *task, int timeout_ms)
 {
     uint64_t end_ms = now_ms() + (uint64_t)(timeout_ms < 0 ? 0 : timeout_ms);
     int number = read_signal(task, timeout_ms);
@@ -188,7 +188,7 @@ static int next_signal(struct cmd_task *task, int timeout_ms)
         number = read_signal(task, timeout_ms);
     }
     if (number == SIGQUIT)
-        cmd_write_stacks(task->log.fd);
+        mu__write_stacks(task->options->stacks_fd);
     return number;
 }
 
@@ -202,7 +202,7 @@ static void begin_end(mu_node *node, int grace_ms)
 
 /* Let a worker finish its closures for half of the grace period; the rest is for its
  * functions to end once they are cancelled. False: some were not finished. */
-static bool drain(struct cmd_task *task)
+static bool drain(struct task_main *task)
 {
     mu_node *node = hold_node(task);
     mu_error error;
@@ -212,15 +212,14 @@ static bool drain(struct cmd_task *task)
         return true;
     rv = mu_node_drain(node, task->grace_ms / 2, &error);
     if (rv == 0)
-        cmd_log_say(&task->log, MU_LOG_INFO, task->name, "has finished what it had");
+        mu__task_say(task, MU_LOG_INFO, "has finished what it had");
     else if (error.code != -MU_ECLOSED)
-        cmd_log_say(&task->log, MU_LOG_INFO, task->name, "leaves as it is: %s",
-                    error.message);
+        mu__task_say(task, MU_LOG_INFO, "leaves as it is: %s", error.message);
     mu__node_unref(node);
     return rv != -MU_EDEADLINE;
 }
 
-static void leave_run(struct cmd_task *task)
+static void leave_run(struct task_main *task)
 {
     mu_node *node = hold_node(task);
 
@@ -232,7 +231,7 @@ static void leave_run(struct cmd_task *task)
 
 static void *end_task(void *arg)
 {
-    struct cmd_task *task = arg;
+    struct task_main *task = arg;
     uint64_t began_ms = now_ms();
     int left_ms = task->grace_ms;
     bool in_order = true;
@@ -251,41 +250,39 @@ static void *end_task(void *arg)
     return NULL;
 }
 
-int cmd_task_signal_code(const struct cmd_task *task, int rv)
+int mu__task_signal_code(const struct task_main *task, int rv)
 {
     int number = atomic_load(&task->signal);
     bool in_order = mu__node_has_program(task->node)
-                        ? rv == 0 && strcmp(task->spec.type, "chief") != 0
-                        : rv == 0 ||
-                              (rv == -MU_ECLOSED && atomic_load(&task->in_order));
+                        ? rv == 0 && strcmp(task->type, "chief") != 0
+                        : rv == 0 || (rv == -MU_ECLOSED && atomic_load(&task->in_order));
 
     return in_order && number == SIGTERM && mu__supervision_fd() < 0
-               ? CMD_FINE
-               : CMD_SIGNAL + number;
+               ? MU_EXIT_FINE
+               : MU_EXIT_SIGNAL + number;
 }
 
 /* Wait until the task has ended. Another signal ends the process at once, and so does the
  * end of the grace period. */
-static void watch_end(struct cmd_task *task)
+static void watch_end(struct task_main *task)
 {
     int number = next_signal(task, task->grace_ms + CLOSING_MS);
 
     if (number > 0) {
-        cmd_log_say(&task->log, MU_LOG_WARN, task->name,
-                    "signal %d (%s) again: ends at once", number, strsignal(number));
-        _exit(CMD_SIGNAL + number);
+        mu__task_say(task, MU_LOG_WARN, "signal %d (%s) again: ends at once", number,
+                     strsignal(number));
+        _exit(MU_EXIT_SIGNAL + number);
     }
     if (number < 0) {
-        cmd_log_say(&task->log, MU_LOG_ERROR, task->name,
-                    "the program of %s did not end within %d ms", task->name,
-                    task->grace_ms);
-        _exit(CMD_UNENDED);
+        mu__task_say(task, MU_LOG_ERROR, "the program of %s did not end within %d ms",
+                     task->name, task->grace_ms);
+        _exit(MU_EXIT_UNENDED);
     }
 }
 
 static void *give_notice(void *arg)
 {
-    struct cmd_task *task = arg;
+    struct task_main *task = arg;
     mu_node *node = hold_node(task);
     mu_error error;
 
@@ -296,8 +293,8 @@ static void *give_notice(void *arg)
     if (mu_preemption_notify(node, "SIGTERM", task->grace_ms, task->grace_ms, &error) !=
             0 &&
         error.code != -MU_ECLOSED) {
-        cmd_log_say(&task->log, MU_LOG_WARN, task->name,
-                    "the preemption notice was not given: %s", error.message);
+        mu__task_say(task, MU_LOG_WARN, "the preemption notice was not given: %s",
+                     error.message);
         notify_watcher(SIGTERM);
     }
     mu__node_unref(node);
@@ -307,13 +304,13 @@ static void *give_notice(void *arg)
 /* Give the preemption notice, and wait for the program to end within the grace period.
  * Returns 0 when the task has ended by itself, else the signal with which to stop it (at
  * once when the notice cannot be given). */
-static int preempt(struct cmd_task *task)
+static int preempt(struct task_main *task)
 {
     int number;
 
-    cmd_log_say(&task->log, MU_LOG_INFO, task->name,
-                "SIGTERM: all tasks agree on a step to stop at, within %d ms",
-                task->grace_ms);
+    mu__task_say(task, MU_LOG_INFO,
+                 "SIGTERM: all tasks agree on a step to stop at, within %d ms",
+                 task->grace_ms);
     task->notifies = mu__thread_start(give_notice, task, &task->notifier) == 0;
     if (!task->notifies)
         return SIGTERM;
@@ -323,32 +320,31 @@ static int preempt(struct cmd_task *task)
 
 /* Stop discovery: the main thread withdraws the task's announcement, and ends. Another
  * signal ends the process at once, and so does the end of the grace period. */
-static void end_opening(struct cmd_task *task, int number)
+static void end_opening(struct task_main *task, int number)
 {
     if (mu__discover_stop(&task->find_stop)) {
         if (next_signal(task, task->grace_ms + CLOSING_MS) == 0)
             return;
-        cmd_log_say(&task->log, MU_LOG_WARN, task->name,
-                    "ends at once: others may look for it for a while");
+        mu__task_say(task, MU_LOG_WARN,
+                     "ends at once: others may look for it for a while");
     }
-    _exit(CMD_SIGNAL + number);
+    _exit(MU_EXIT_SIGNAL + number);
 }
 
 static void *watch(void *arg)
 {
-    struct cmd_task *task = arg;
+    struct task_main *task = arg;
     int number = next_signal(task, -1);
     pthread_t job_owner;
 
     if (number == SIGTERM && !atomic_load(&task->opens) &&
-        cmd_number(task->options, CMD_FLAG_PREEMPT_ON_SIGTERM) == 1)
+        task->options->preempt_on_sigterm != 0)
         number = preempt(task);
     if (number <= 0)
         return NULL;
     atomic_store(&task->signal, number);
-    cmd_log_say(&task->log, MU_LOG_INFO, task->name,
-                "signal %d (%s): ends within %d ms", number, strsignal(number),
-                task->grace_ms);
+    mu__task_say(task, MU_LOG_INFO, "signal %d (%s): ends within %d ms", number,
+                 strsignal(number), task->grace_ms);
     if (atomic_load(&task->opens)) {
         end_opening(task, number);
         return NULL;
@@ -363,10 +359,10 @@ static void *watch(void *arg)
     return NULL;
 }
 
-int cmd_task_watch_signals(struct cmd_task *task, mu_error *ret_error)
+int mu__task_watch_signals(struct task_main *task, mu_error *ret_error)
 {
-    static const int numbers[] = {SIGTERM, SIGINT, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2,
-                                  SIGALRM};
+    static const int numbers[] = {SIGTERM, SIGINT,  SIGHUP, SIGQUIT,
+                                  SIGUSR1, SIGUSR2, SIGALRM};
     struct sigaction action = {.sa_handler = on_signal, .sa_flags = SA_RESTART};
     int rv;
 
@@ -386,7 +382,7 @@ int cmd_task_watch_signals(struct cmd_task *task, mu_error *ret_error)
     return 0;
 }
 
-void cmd_task_unwatch_signals(struct cmd_task *task)
+void mu__task_unwatch_signals(struct task_main *task)
 {
     notify_watcher(0);
     (void)pthread_join(task->watcher, NULL);
