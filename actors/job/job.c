@@ -303,8 +303,11 @@ static void on_node_down(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
 {
     struct job *job = state;
     const struct mu__node_down *body = mu__body(msg);
+    const struct job_peer *peer = mu__job_peer_at(job, body->node);
 
-    mu__view_copy(body->reason, job->reported_error, sizeof job->reported_error);
+    /* That a client has left does not say why the chief is not connected. */
+    if (peer == NULL || strcmp(peer->type, "client") != 0)
+        mu__view_copy(body->reason, job->reported_error, sizeof job->reported_error);
     lose_node(ctx, job, body->node);
     if (job->peers.count == 0)
         complete_all(ctx, &job->calls.ending, 0, "");

@@ -36,6 +36,11 @@ static int open_node(struct cluster_check *check, mu_error *error, mu_node **ret
         options.cluster = none;
         options.resolver = NULL;
         options.service_hosts = "none";
+        options.bind_address = NULL;
+        options.advertise_address = NULL;
+        options.loop = NULL;
+        options.journal = NULL;
+        options.store = NULL;
         options.task_type = "client";
         options.task_index = INDEX_FIRST + (int)(uv_os_getpid() % INDEX_COUNT);
         rv = mu__node_open(&options, &extra, NULL, error, ret_node);
