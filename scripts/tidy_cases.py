@@ -156,17 +156,21 @@ CASES = [
     (None, "node/a.c", "static const int a[] = {\n" + "    1,\n" * 99 + "};\n"),
     ("brace", "node/a.c", "static void f(void) {\n}\n"),
     (None, "node/a.c", "static const int a[] = {\n};\nextern \"C\" {\n}\n"),
-    ("test-asserts", "tests/test_a.c",
-     "static void test_a(void **state)\n{\n    (void)state;\n}\n"),
+    ("test-asserts", "tests/test_a.c", "TEST(test_a)\n{\n}\n\nTEST_PROGRAM()\n"),
     ("test-asserts", "tests/real/test_a.c",
-     "static void test_a(void **state)\n{\n    /* assert_true(1); */\n    f(\"fail(\");\n"
-     "}\n"),
+     "TEST(test_a)\n{\n    /* assert_true(1); */\n    f(\"fail(\");\n}\n\n"
+     "int main(void)\n{\n    return tests_run(NULL, NULL);\n}\n"),
     (None, "tests/test_a.c",
-     "static void test_a(void **state);\n\n"
-     "static void test_a(void **state)\n{\n    assert_int_equal(f(), 1);\n}\n\n"
-     "static void test_b(void **state)\n{\n    run_and_expect(\"a\", 2);\n}\n\n"
-     "static void test_c(void **state)\n{\n    if (f())\n        fail_msg(\"no\");\n}\n\n"
-     "static void run(void)\n{\n    f();\n}\n"),
+     "TEST(test_a)\n{\n    assert_int_equal(f(), 1);\n}\n\n"
+     "TEST_ON(test_b, struct f *f, set_up, NULL)\n{\n    run_and_expect(\"a\", 2);\n}\n\n"
+     "TEST(test_c)\n{\n    if (f())\n        fail_msg(\"no\");\n}\n\n"
+     "static void run(void)\n{\n    f();\n}\n\nTEST_PROGRAM()\n"),
+    ("test-macro", "tests/test_a.c",
+     "static void test_a(void **state)\n{\n    assert_true(f());\n}\n"),
+    ("test-macro", "tests/test_a.c",
+     "TEST(test_a)\n{\n    assert_true(f());\n}\n\nint main(void)\n{\n}\n"),
+    ("test-macro", "tests/real/a.h", "#include <cmocka.h>\n"),
+    (None, "tests/support/test.h", "#include <cmocka.h>\n"),
     ("columns", "node/a.c", "/* " + "a" * 90 + " */\n"),
     ("columns", "CMakeLists.txt", "# " + "a" * 90 + "\n"),
     (None, "README.md", "a" * 200 + "\n"),

@@ -137,7 +137,10 @@ MACHINE_PATH = re.compile(r"(?<![\w.~}-])/(?:work|root|home)/")
 INCLUDE = re.compile(r'^\s*#\s*include\s*[<"]([^>"]+)[>"]')
 ASSERTION = re.compile(
     r"\b(?:assert_\w+|fail|fail_msg|\w*(?:check|expect|assert)\w*)\s*\(")
-TEST_FUNCTION = re.compile(r"^static void (test_\w+)\s*\(")
+TEST_FUNCTION = re.compile(r"^(?:LISTED_)?TEST(?:_WITH|_ON)?\((test_\w+)\b")
+LISTS_ITSELF = re.compile(r"^TEST(?:_WITH|_ON)?\((\w+)", re.MULTILINE)
+RUNS_LISTED = re.compile(r"^[A-Z]+_PROGRAM|\btests_run\(", re.MULTILINE)
+OLD_TEST = re.compile(r"^static void test_\w+\(void \*\*|^#include <cmocka\.h>")
 COMMENT_OR_STRING = re.compile(
     r"//[^\n]*|/\*.*?\*/|\"(?:\\.|[^\"\\\n])*\"|'(?:\\.|[^'\\\n])*'", re.DOTALL)
 
@@ -251,6 +254,19 @@ def rule_test_asserts(source):
             match = TEST_FUNCTION.match(line)
             if match and not any(ASSERTION.search(part) for part in body):
                 yield start, f"{match.group(1)} asserts nothing"
+
+
+def rule_test_macro(source):
+    if not source.is_c or source.path == "tests/support/test.h":
+        return
+    for number, line in enumerate(source.plain, 1):
+        if OLD_TEST.match(line):
+            yield number, "a test is TEST(name), of tests/support/test.h"
+    text = "\n".join(source.code)
+    listed = LISTS_ITSELF.search(text)
+    if listed and not RUNS_LISTED.search(text):
+        yield text.count("\n", 0, listed.start()) + 1, \
+            f"{listed.group(1)} lists itself, and nothing here runs what does"
 
 
 def rule_columns(source):
@@ -392,6 +408,7 @@ RULES = {
     "function-lines": rule_function_lines,
     "brace": rule_brace,
     "test-asserts": rule_test_asserts,
+    "test-macro": rule_test_macro,
     "columns": rule_columns,
     "tab": rule_tab,
     "trailing-blank": rule_trailing_blank,

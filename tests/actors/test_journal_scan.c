@@ -5,16 +5,7 @@
 #include "actors/messages.h"
 #include "tests/sim/random.h"
 #include "tests/sim/storage.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
+#include "tests/support/test.h"
 
 enum { FILE_BYTES = 64 << 10, RECORDS_MAX = 64, SEEDS = 400 };
 
@@ -219,16 +210,14 @@ static void expect_flips(uint32_t format)
     }
 }
 
-static void test_cut_at_every_byte(void **state)
+TEST(test_cut_at_every_byte)
 {
-    (void)state;
     expect_cuts(1);
     expect_cuts(2);
 }
 
-static void test_flip_of_every_bit(void **state)
+TEST(test_flip_of_every_bit)
 {
-    (void)state;
     expect_flips(1);
     expect_flips(2);
 }
@@ -262,9 +251,8 @@ static void expect_holes(uint32_t format, uint64_t seed)
     assert_int_equal(seen.torn_bytes, 0);
 }
 
-static void test_holes(void **state)
+TEST(test_holes)
 {
-    (void)state;
     for (uint64_t seed = 1; seed <= SEEDS; seed++) {
         expect_holes(1, seed);
         expect_holes(2, seed);
@@ -274,11 +262,10 @@ static void test_holes(void **state)
 /* ---- What file systems leave ---- */
 
 /* A file that has its length but not all of its bytes: zeros from any byte on. */
-static void test_zeros_from_every_byte(void **state)
+TEST(test_zeros_from_every_byte)
 {
     struct file f;
 
-    (void)state;
     make_file(&f, 2, 7);
     for (size_t from = f.ends[3]; from + MU__JOURNAL_FOOT_BYTES <= f.size; from++) {
         struct file zeroed = f;
@@ -296,12 +283,11 @@ static void test_zeros_from_every_byte(void **state)
 }
 
 /* Zeros with something whole behind them were not left by a crash. */
-static void test_zeros_in_the_middle(void **state)
+TEST(test_zeros_in_the_middle)
 {
     struct file f;
     struct seen seen;
 
-    (void)state;
     make_file(&f, 2, 7);
     memset(f.bytes + f.ends[2], 0, f.ends[4] - f.ends[2]);
     seen = scan_file(&f);
@@ -312,12 +298,11 @@ static void test_zeros_in_the_middle(void **state)
 }
 
 /* A record's own zeros at its end are not a crash's. */
-static void test_damaged_record_that_ends_in_zeros(void **state)
+TEST(test_damaged_record_that_ends_in_zeros)
 {
     struct file f;
     struct seen seen;
 
-    (void)state;
     make_file(&f, 2, 3);
     memset(message_place(&f), 0, 2000);
     *message_place(&f) = 9;
@@ -331,14 +316,13 @@ static void test_damaged_record_that_ends_in_zeros(void **state)
 }
 
 /* A block that was written to another place, too. */
-static void test_doubled_and_missing_records(void **state)
+TEST(test_doubled_and_missing_records)
 {
     struct file f;
     struct file other;
     struct seen seen;
     size_t size;
 
-    (void)state;
     make_file(&f, 2, 7);
     other = f;
     size = f.ends[3] - f.ends[2];
@@ -359,12 +343,11 @@ static void test_doubled_and_missing_records(void **state)
 }
 
 /* A record that is missing before a torn one is no torn end. */
-static void test_missing_before_torn(void **state)
+TEST(test_missing_before_torn)
 {
     struct file f;
     struct seen seen;
 
-    (void)state;
     make_file(&f, 2, 5);
     memmove(f.bytes + f.ends[3], f.bytes + f.ends[4], f.size - f.ends[4]);
     f.size -= f.ends[4] - f.ends[3] + 2;
@@ -377,13 +360,12 @@ static void test_missing_before_torn(void **state)
 
 /* A copy of a journal as somebody's value: it stands in a record that was torn, and none
  * of its records is one of ours. */
-static void test_a_journal_within_a_torn_record(void **state)
+TEST(test_a_journal_within_a_torn_record)
 {
     struct file inner;
     struct file f;
     struct seen seen;
 
-    (void)state;
     make_file(&inner, 2, 9);
     make_file(&f, 2, 3);
     memcpy(message_place(&f), inner.bytes, inner.size);
@@ -423,7 +405,7 @@ static int try_open(struct sim_storage *storage, struct mu__pool *pool, size_t *
 
 /* A file of the former format is read, also with a torn end, and is of today's format
  * from then on. */
-static void test_former_format_is_read(void **state)
+TEST(test_former_format_is_read)
 {
     struct sim_storage *storage = sim_storage_new("f", 1);
     struct mu__pool pool;
@@ -432,7 +414,6 @@ static void test_former_format_is_read(void **state)
     uint64_t cut;
     size_t records;
 
-    (void)state;
     mu__pool_init(&pool);
     make_file(&f, 1, 9);
     for (size_t torn = 0; torn < 5; torn++) {
@@ -451,7 +432,7 @@ static void test_former_format_is_read(void **state)
 }
 
 /* The words name the file, the record, the place, what is behind it, and what to do. */
-static void test_damage_is_refused_in_words(void **state)
+TEST(test_damage_is_refused_in_words)
 {
     struct sim_storage *storage = sim_storage_new("/var/keys.jnl", 1);
     struct mu__pool pool;
@@ -461,7 +442,6 @@ static void test_damage_is_refused_in_words(void **state)
     size_t records;
     char place[64];
 
-    (void)state;
     mu__pool_init(&pool);
     make_file(&f, 2, 9);
     f.bytes[f.ends[4] + MU__JOURNAL_HEAD_BYTES + 3] ^= 4;
@@ -479,21 +459,4 @@ static void test_damage_is_refused_in_words(void **state)
     sim_storage_free(storage);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_cut_at_every_byte),
-        cmocka_unit_test(test_flip_of_every_bit),
-        cmocka_unit_test(test_holes),
-        cmocka_unit_test(test_zeros_from_every_byte),
-        cmocka_unit_test(test_zeros_in_the_middle),
-        cmocka_unit_test(test_damaged_record_that_ends_in_zeros),
-        cmocka_unit_test(test_doubled_and_missing_records),
-        cmocka_unit_test(test_missing_before_torn),
-        cmocka_unit_test(test_a_journal_within_a_torn_record),
-        cmocka_unit_test(test_former_format_is_read),
-        cmocka_unit_test(test_damage_is_refused_in_words),
-    };
-
-    return cmocka_run_group_tests_name("journal_scan", tests, NULL, NULL);
-}
+TEST_PROGRAM()

@@ -1,15 +1,8 @@
 /* Sets of tasks as text: canonical form, bad texts, membership. */
 #include "actors/task_set.h"
+#include "tests/support/test.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
-
-static void test_canonical(void **state)
+TEST(test_canonical)
 {
     static const struct {
         const char *text;
@@ -31,7 +24,6 @@ static void test_canonical(void **state)
         {"ps:9,worker:0", "ps:9,worker:0", 2},
     };
 
-    (void)state;
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         struct mu__task_set set = {0};
         char *text;
@@ -45,7 +37,7 @@ static void test_canonical(void **state)
     }
 }
 
-static void test_bad(void **state)
+TEST(test_bad)
 {
     static const struct {
         const char *text;
@@ -65,7 +57,6 @@ static void test_bad(void **state)
         {"worker/task:1", -MU_EINVALID, "no task"},
     };
 
-    (void)state;
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         struct mu__task_set set = {.count = 77};
         mu_error error;
@@ -77,11 +68,10 @@ static void test_bad(void **state)
     }
 }
 
-static void test_has(void **state)
+TEST(test_has)
 {
     struct mu__task_set set = {0};
 
-    (void)state;
     assert_false(mu__task_set_has(&set, "worker", 0));
     assert_int_equal(mu__task_set_add(&set, "worker", 4), 0);
     assert_int_equal(mu__task_set_add(&set, "worker", 2), 0);
@@ -99,7 +89,7 @@ static void test_has(void **state)
 }
 
 /* Ranges shrink, split and go; against a plain list of what is in. */
-static void test_remove(void **state)
+TEST(test_remove)
 {
     static const struct {
         uint32_t index;
@@ -113,7 +103,6 @@ static void test_remove(void **state)
     };
     struct mu__task_set set = {0};
 
-    (void)state;
     assert_int_equal(mu__task_set_parse(mu__view_str("chief:0,worker:0-6"), NULL, &set),
                      0);
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
@@ -127,14 +116,4 @@ static void test_remove(void **state)
     mu__task_set_done(&set);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_canonical),
-        cmocka_unit_test(test_bad),
-        cmocka_unit_test(test_has),
-        cmocka_unit_test(test_remove),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_PROGRAM()

@@ -1,22 +1,14 @@
 /* Option worker_types, as text: what it says, and what is wrong with it. */
 #include "actors/worker_types.h"
+#include "tests/support/test.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
-
-static void test_lists(void **state)
+TEST(test_lists)
 {
     static const char *const texts[] = {"worker", "gpu", "worker,gpu", "gpu,worker,t_9"};
     struct mu__worker_types types;
     char out[MU__WORKER_TYPES_TEXT_MAX];
     mu_error error;
 
-    (void)state;
     for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++) {
         assert_int_equal(mu__worker_types_parse(texts[i], &error, &types), 0);
         mu__worker_types_text(&types, out, sizeof out);
@@ -30,14 +22,13 @@ static void test_lists(void **state)
     assert_int_equal(types.count, 1);
 }
 
-static void test_as_many_as_a_cluster_has(void **state)
+TEST(test_as_many_as_a_cluster_has)
 {
     char text[MU__WORKER_TYPES_TEXT_MAX + 32] = "";
     char out[MU__WORKER_TYPES_TEXT_MAX];
     struct mu__worker_types types;
     mu_error error;
 
-    (void)state;
     for (int i = 0; i < MU__WORKER_TYPES_MAX; i++)
         (void)snprintf(text + strlen(text), sizeof text - strlen(text),
                        "%sa234567890123%02d", i == 0 ? "" : ",", i);
@@ -49,7 +40,7 @@ static void test_as_many_as_a_cluster_has(void **state)
     assert_string_equal(error.message, "option worker_types names more than 32 types");
 }
 
-static void test_what_is_wrong(void **state)
+TEST(test_what_is_wrong)
 {
 #define EXPECTED "; expected task types with commas between, as \"worker,gpu\""
 #define BUSY ": tasks of that type have work of their own and run no closures; "         \
@@ -79,7 +70,6 @@ static void test_what_is_wrong(void **state)
         {"client", "option worker_types names \"client\"" BUSY},
     };
 
-    (void)state;
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         struct mu__worker_types types = {.count = 99};
         mu_error error;
@@ -91,13 +81,4 @@ static void test_what_is_wrong(void **state)
     }
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_lists),
-        cmocka_unit_test(test_as_many_as_a_cluster_has),
-        cmocka_unit_test(test_what_is_wrong),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_PROGRAM()

@@ -10,13 +10,12 @@ static struct cluster_closure *pinned(struct cluster_task *task, unsigned worker
 /* ---- Workers ---- */
 
 /* It is dialled at once, and gets closures when it is there: a frame or two later. */
-static void test_added(void **state)
+TEST_WITH(test_added, NULL, free_specs)
 {
     struct cluster *cluster = BEGIN(.workers = 1, .window = 1);
     struct cluster_task *late = cluster_add(cluster, "worker", 5, "late");
     struct cluster_closure *closures[4];
 
-    (void)state;
     set_work_ms(cluster, 1000);
     open_at(cluster->chief);
     schedule(cluster->chief, "square", 4, closures);
@@ -40,13 +39,12 @@ static void test_added(void **state)
 }
 
 /* It is waited for, and what is for it alone waits. */
-static void test_added_before_it_starts(void **state)
+TEST_WITH(test_added_before_it_starts, NULL, free_specs)
 {
     struct cluster *cluster = BEGIN(.workers = 1);
     struct cluster_task *late = cluster_add(cluster, "worker", 1, "late");
     struct cluster_closure *mine;
 
-    (void)state;
     open_at(cluster->chief);
     learn(cluster->chief, "worker", 1, late->address);
     mine = pinned(cluster->chief, 1);
@@ -63,7 +61,7 @@ static void test_added_before_it_starts(void **state)
 
 /* One that cannot be linked to keeps nobody else from it: its name is too long for a
  * link, while the one behind it is as any other. */
-static void test_one_that_cannot_be_linked(void **state)
+TEST_WITH(test_one_that_cannot_be_linked, NULL, free_specs)
 {
     static const char far[] = "tcp://" LABEL "." LABEL "." LABEL "." LABEL ":1";
     struct cluster *cluster = BEGIN(.workers = 1);
@@ -71,7 +69,6 @@ static void test_one_that_cannot_be_linked(void **state)
     struct cluster_closure *mine;
     mu_cluster *both;
 
-    (void)state;
     open_at(cluster->chief);
     both = spec_with(cluster->chief, "worker", 5, far);
     assert_int_equal(mu_cluster_add(both, "worker", 6, late->address, NULL), 0);
@@ -89,13 +86,12 @@ static void test_one_that_cannot_be_linked(void **state)
 }
 
 /* A worker that nobody had listed is there already when it is: nothing happens to it. */
-static void test_stranger_is_listed(void **state)
+TEST_WITH(test_stranger_is_listed, NULL, free_specs)
 {
     struct cluster *cluster = BEGIN(.workers = 1);
     struct cluster_task *late = cluster_add(cluster, "worker", 3, "late");
     struct cluster_closure *mine;
 
-    (void)state;
     open_at(cluster->chief);
     cluster_start(late);
     run_for(cluster, 200);
@@ -113,13 +109,12 @@ static void test_stranger_is_listed(void **state)
 
 /* What it has in flight runs elsewhere at once; what it still says is not heard, and
  * nobody waits for it. */
-static void test_removed(void **state)
+TEST_WITH(test_removed, NULL, free_specs)
 {
     struct cluster *cluster = BEGIN(.workers = 2, .window = 1,
                                     .node.recovery_ms = 1000);
     struct cluster_closure *closures[2];
 
-    (void)state;
     set_work_ms(cluster, 300);
     open_at(cluster->chief);
     schedule(cluster->chief, "square", 2, closures);
@@ -149,12 +144,11 @@ static void test_removed(void **state)
 }
 
 /* What is for it alone waits until it is listed again, whether it was up or not. */
-static void test_removed_with_pinned(void **state)
+TEST_WITH(test_removed_with_pinned, NULL, free_specs)
 {
     struct cluster *cluster = BEGIN(.workers = 3, .window = 1);
     struct cluster_closure *mine[3];
 
-    (void)state;
     set_work_ms(cluster, 300);
     open_at(cluster->chief);
     mine[0] = pinned(cluster->chief, 1);
@@ -182,11 +176,10 @@ static void test_removed_with_pinned(void **state)
 }
 
 /* It is away and was waited for: no error comes when the time is over. */
-static void test_removed_while_awaited(void **state)
+TEST_WITH(test_removed_while_awaited, NULL, free_specs)
 {
     struct cluster *cluster = BEGIN(.workers = 2, .node.recovery_ms = 1000);
 
-    (void)state;
     open_at(cluster->chief);
     (void)cluster_schedule(cluster->chief, "square");
     sim_crash(cluster->workers[1]->node);
@@ -206,12 +199,11 @@ static int who_runs(struct cluster *cluster)
 }
 
 /* A removal is nothing that a closure has done to its worker. */
-static void test_removals_are_not_crashes(void **state)
+TEST_WITH(test_removals_are_not_crashes, NULL, free_specs)
 {
     struct cluster *cluster = BEGIN(.workers = 5, .window = 1, .attempts_max = 2);
     struct cluster_closure *closure;
 
-    (void)state;
     set_work_ms(cluster, 500);
     open_at(cluster->chief);
     closure = cluster_schedule(cluster->chief, "square");
@@ -231,12 +223,11 @@ static void test_removals_are_not_crashes(void **state)
 
 /* Its process lives on, dials the chief, who hosts the service, and is refused until it
  * is listed again. */
-static void test_removed_and_added(void **state)
+TEST_WITH(test_removed_and_added, NULL, free_specs)
 {
     struct cluster *cluster = BEGIN_SERVICE(.workers = 2);
     struct cluster_closure *mine;
 
-    (void)state;
     open_at(cluster->chief);
     learn(cluster->chief, "worker", 1, NULL);
     run_for(cluster, 20000);
@@ -249,14 +240,13 @@ static void test_removed_and_added(void **state)
 }
 
 /* The worker is the first to know: it finishes what it has and its job is done. */
-static void test_worker_finds_itself_removed(void **state)
+TEST_WITH(test_worker_finds_itself_removed, NULL, free_specs)
 {
     struct cluster *cluster = BEGIN(.workers = 2, .window = 1);
     struct cluster_closure *closures[3];
     struct cluster_call *wait = cluster_job(cluster->workers[1], MU__JOB_WAIT, 0, NULL,
                                             -1);
 
-    (void)state;
     set_work_ms(cluster, 500);
     open_at(cluster->chief);
     schedule(cluster->chief, "square", 3, closures);
@@ -276,13 +266,12 @@ static void test_worker_finds_itself_removed(void **state)
 }
 
 /* The chief was the first to know: there is nothing to finish any more. */
-static void test_worker_finds_itself_removed_late(void **state)
+TEST_WITH(test_worker_finds_itself_removed_late, NULL, free_specs)
 {
     struct cluster *cluster = BEGIN(.workers = 2, .window = 1);
     struct cluster_call *wait = cluster_job(cluster->workers[1], MU__JOB_WAIT, 0, NULL,
                                             -1);
 
-    (void)state;
     learn(cluster->chief, "worker", 1, NULL);
     run_for(cluster, 100);
     assert_false(wait->done);
@@ -293,14 +282,13 @@ static void test_worker_finds_itself_removed_late(void **state)
 }
 
 /* A new process plays the task elsewhere; the former one lives, and is not heard. */
-static void test_moved(void **state)
+TEST_WITH(test_moved, NULL, free_specs)
 {
     struct cluster *cluster = BEGIN_SERVICE(.workers = 2, .window = 1);
     struct cluster_task *there = cluster_add(cluster, "worker", 1, "there");
     struct cluster_closure *closures[2];
     struct cluster_closure *mine;
 
-    (void)state;
     set_work_ms(cluster, 300);
     open_at(cluster->chief);
     schedule(cluster->chief, "square", 2, closures);
@@ -345,9 +333,8 @@ static int read_after_restart(bool moves)
 }
 
 /* A server that moved is as one that was restarted: its variables are lost. */
-static void test_server_moved(void **state)
+TEST_WITH(test_server_moved, NULL, free_specs)
 {
-    (void)state;
     assert_int_equal(read_after_restart(false), -MU_ENOTFOUND);
     assert_int_equal(read_after_restart(true), -MU_ENOTFOUND);
 }
@@ -355,13 +342,12 @@ static void test_server_moved(void **state)
 /* The removed worker lives on and writes to a server that has not learned of it, when its
  * closure has run elsewhere already: the item has 1, as each of them has. Once the server
  * knows, it hangs up on that worker. */
-static void test_removed_while_writing(void **state)
+TEST_WITH(test_removed_while_writing, NULL, free_specs)
 {
     struct cluster *cluster = BEGIN(.workers = 2, .servers = 1, .window = 1,
                                     .effects_add = mu__effects_add);
     struct cluster_closure *closures[2];
 
-    (void)state;
     open_at(cluster->chief);
     assert_int_equal(cluster_wait(cluster_counter_open(cluster->chief, 10, -1)), 0);
     set_work_ms(cluster, 1000);
@@ -384,14 +370,13 @@ static void test_removed_while_writing(void **state)
 }
 
 /* A chief that is restarted elsewhere is found by its client, which had its address. */
-static void test_chief_moved(void **state)
+TEST_WITH(test_chief_moved, NULL, free_specs)
 {
     struct cluster *cluster = BEGIN(.workers = 1, .clients = 1);
     struct cluster_task *there = cluster_add(cluster, "chief", 0, "there");
     struct cluster_task *client = cluster->clients[0];
     struct cluster_closure *closure;
 
-    (void)state;
     sim_crash(cluster->chief->node);
     run_for(cluster, 100);
     cluster->chief = there;
@@ -406,13 +391,12 @@ static void test_chief_moved(void **state)
     end(cluster);
 }
 
-static void test_refused(void **state)
+TEST_WITH(test_refused, NULL, free_specs)
 {
     struct cluster *cluster = BEGIN(.workers = 2, .servers = 1);
     mu_cluster *spec;
     mu_error error;
 
-    (void)state;
     open_at(cluster->chief);
     spec = spec_with(cluster->chief, "ps", 1, "tcp://new:1");
     assert_int_equal(cluster_learn(cluster->chief, spec, &error), -MU_EPRECONDITION);
@@ -442,11 +426,10 @@ static void test_refused(void **state)
 }
 
 /* The same cluster once more. */
-static void test_nothing_changes(void **state)
+TEST_WITH(test_nothing_changes, NULL, free_specs)
 {
     struct cluster *cluster = BEGIN_SERVICE(.workers = 2, .servers = 1);
 
-    (void)state;
     run_for(cluster, 1000);
     sim_trace_level(cluster->sim, MU__LOG_INFO);
     (void)sim_trace(cluster->sim);
@@ -461,12 +444,11 @@ static void test_nothing_changes(void **state)
 
 /* The same three changes in six orders, at different times for each node: in the end all
  * is the same. */
-static void test_any_order(void **state)
+TEST_WITH(test_any_order, NULL, free_specs)
 {
     static const unsigned orders[6][3] = {{0, 1, 2}, {0, 2, 1}, {1, 0, 2},
                                           {1, 2, 0}, {2, 0, 1}, {2, 1, 0}};
 
-    (void)state;
     for (unsigned order = 0; order < 6; order++) {
         struct cluster *cluster = BEGIN_SERVICE(.workers = 3, .servers = 1);
         struct cluster_task *added = cluster_add(cluster, "worker", 4, "added");
@@ -504,29 +486,4 @@ static void test_any_order(void **state)
     }
 }
 
-int main(void)
-{
-#define TEST(name) cmocka_unit_test_teardown(name, free_specs)
-    const struct CMUnitTest tests[] = {
-        TEST(test_added),
-        TEST(test_added_before_it_starts),
-        TEST(test_one_that_cannot_be_linked),
-        TEST(test_stranger_is_listed),
-        TEST(test_removed),
-        TEST(test_removed_with_pinned),
-        TEST(test_removed_while_awaited),
-        TEST(test_removals_are_not_crashes),
-        TEST(test_removed_and_added),
-        TEST(test_worker_finds_itself_removed),
-        TEST(test_worker_finds_itself_removed_late),
-        TEST(test_moved),
-        TEST(test_server_moved),
-        TEST(test_removed_while_writing),
-        TEST(test_chief_moved),
-        TEST(test_refused),
-        TEST(test_nothing_changes),
-        TEST(test_any_order),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_PROGRAM()

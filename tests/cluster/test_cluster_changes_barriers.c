@@ -22,13 +22,12 @@ static void register_at(struct cluster_task *task)
 }
 
 /* Two of three have come when the third is removed: they pass, at once. */
-static void test_removed_during_barrier(void **state)
+TEST_WITH(test_removed_during_barrier, NULL, free_specs)
 {
     struct cluster *cluster = BEGIN_SERVICE(.workers = 2);
     struct cluster_call *all[2];
     struct cluster_call *named;
 
-    (void)state;
     register_at(cluster->chief);
     register_at(cluster->workers[0]);
     register_at(cluster->workers[1]);
@@ -50,13 +49,12 @@ static void test_removed_during_barrier(void **state)
 }
 
 /* One that comes while others wait is waited for, too. */
-static void test_added_during_barrier(void **state)
+TEST_WITH(test_added_during_barrier, NULL, free_specs)
 {
     struct cluster *cluster = BEGIN_SERVICE(.workers = 1);
     struct cluster_task *late = cluster_add(cluster, "worker", 1, "late");
     struct cluster_call *all[3];
 
-    (void)state;
     register_at(cluster->chief);
     register_at(cluster->workers[0]);
     for (unsigned i = 0; i < 2; i++) {
@@ -93,7 +91,7 @@ static void expect_together(struct cluster_task *const *tasks, unsigned count)
 
 /* One that comes has not missed what was passed before, nor has one that was away: they
  * go through the next one, also where tasks whose counts are wrong do not. */
-static void test_added_after_barriers(void **state)
+TEST_WITH(test_added_after_barriers, NULL, free_specs)
 {
     struct cluster *cluster = BEGIN_SERVICE(.workers = 2,
                                             .coordination.recoverable = "none");
@@ -101,7 +99,6 @@ static void test_added_after_barriers(void **state)
     struct cluster_task *tasks[] = {cluster->chief, cluster->workers[0],
                                     cluster->workers[1], late};
 
-    (void)state;
     for (unsigned i = 0; i < 3; i++)
         register_at(tasks[i]);
     expect_together(tasks, 3);
@@ -121,12 +118,11 @@ static void test_added_after_barriers(void **state)
 
 /* One that names all there are does not follow the cluster: a task that comes is not
  * waited for. */
-static void test_added_during_named_barrier(void **state)
+TEST_WITH(test_added_during_named_barrier, NULL, free_specs)
 {
     struct cluster *cluster = BEGIN_SERVICE(.workers = 1);
     struct cluster_call *all[2];
 
-    (void)state;
     register_at(cluster->chief);
     register_at(cluster->workers[0]);
     all[0] = barrier(cluster->chief, "named", "chief:0,worker:0");
@@ -140,7 +136,7 @@ static void test_added_during_named_barrier(void **state)
 }
 
 /* Who waits until a task is connected hears at once that it never will be. */
-static void test_removed_while_waited_for(void **state)
+TEST_WITH(test_removed_while_waited_for, NULL, free_specs)
 {
     struct cluster *cluster = MAKE(.workers = 3, .hosts = "chief:0");
     struct mu__agent_call ask = {
@@ -151,7 +147,6 @@ static void test_removed_while_waited_for(void **state)
     struct cluster_call *named;
     struct cluster_call *others;
 
-    (void)state;
     cluster_start(cluster->chief);
     cluster_start(cluster->workers[0]);
     register_at(cluster->chief);
@@ -175,14 +170,13 @@ static void test_removed_while_waited_for(void **state)
 }
 
 /* Registering with all others does not wait for one that was removed. */
-static void test_removed_while_registering(void **state)
+TEST_WITH(test_removed_while_registering, NULL, free_specs)
 {
     const struct mu__agent_call ask = {
         .call = {.operation = MU__AGENT_REGISTER, .timeout_ms = 5000}, .barrier = true};
     struct cluster *cluster = MAKE(.workers = 2, .hosts = "chief:0");
     struct cluster_call *calls[2];
 
-    (void)state;
     cluster_start(cluster->chief);
     cluster_start(cluster->workers[0]);
     calls[0] = cluster_agent(cluster->chief, &ask);
@@ -199,7 +193,7 @@ static void test_removed_while_registering(void **state)
 
 /* Tasks that leave together do not wait for one that was removed; one that came shares
  * their fate, and is waited for. */
-static void test_removed_while_leaving(void **state)
+TEST_WITH(test_removed_while_leaving, NULL, free_specs)
 {
     const struct mu__agent_call ask = {
         .call = {.operation = MU__AGENT_LEAVE, .timeout_ms = 5000}};
@@ -208,7 +202,6 @@ static void test_removed_while_leaving(void **state)
                                             .coordination.leave_ms = 4000);
     struct cluster_call *calls[2];
 
-    (void)state;
     register_at(cluster->chief);
     register_at(cluster->workers[0]);
     register_at(cluster->workers[1]);
@@ -230,13 +223,12 @@ static void test_removed_while_leaving(void **state)
 }
 
 /* It is no error of anybody that a task was removed, where tasks share their fate. */
-static void test_removed_is_no_failure(void **state)
+TEST_WITH(test_removed_is_no_failure, NULL, free_specs)
 {
     struct cluster *cluster = BEGIN_SERVICE(.workers = 2,
                                     .coordination.recoverable = "none");
     struct cluster_call *all[2];
 
-    (void)state;
     register_at(cluster->chief);
     register_at(cluster->workers[0]);
     register_at(cluster->workers[1]);
@@ -249,19 +241,4 @@ static void test_removed_is_no_failure(void **state)
     end(cluster);
 }
 
-int main(void)
-{
-#define TEST(name) cmocka_unit_test_teardown(name, free_specs)
-    const struct CMUnitTest tests[] = {
-        TEST(test_removed_during_barrier),
-        TEST(test_added_during_barrier),
-        TEST(test_added_after_barriers),
-        TEST(test_added_during_named_barrier),
-        TEST(test_removed_while_waited_for),
-        TEST(test_removed_while_registering),
-        TEST(test_removed_while_leaving),
-        TEST(test_removed_is_no_failure),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_PROGRAM()

@@ -48,13 +48,12 @@ static void on_news(void *owner, const struct mu__changes *changes,
 
 /* Other things have their turn between them, and who asks for news is told once, at the
  * end. */
-static void test_many_over_turns(void **state)
+TEST_WITH(test_many_over_turns, NULL, free_specs)
 {
     struct cluster *cluster = BEGIN_SERVICE(.workers = 1);
     struct cluster_task *chief = cluster->chief;
     int told[3] = {0};
 
-    (void)state;
     open_at(chief);
     chief->member.upcalls.news = on_news;
     chief->member.upcalls.news_owner = told;
@@ -101,14 +100,13 @@ static void run_to_news(struct cluster *cluster, const int *told, int count)
 }
 
 /* All actors are told of each, though a mailbox may not hold all they are told. */
-static void test_many_fit_mailboxes(void **state)
+TEST_WITH(test_many_fit_mailboxes, NULL, free_specs)
 {
     struct cluster *cluster = BEGIN_SERVICE(.workers = 1);
     struct cluster_task *chief = cluster->chief;
     uint64_t dead = dead_letters(chief);
     int told[3] = {0};
 
-    (void)state;
     open_at(chief);
     learn_many(chief, MANY, told);
     run_to_news(cluster, told, 1);
@@ -122,13 +120,12 @@ static void test_many_fit_mailboxes(void **state)
 }
 
 /* What comes before all were taken is taken after them. */
-static void test_many_and_then_others(void **state)
+TEST_WITH(test_many_and_then_others, NULL, free_specs)
 {
     struct cluster *cluster = BEGIN_SERVICE(.workers = 1);
     struct cluster_task *chief = cluster->chief;
     int told[3] = {0};
 
-    (void)state;
     open_at(chief);
     learn_many(chief, MANY, told);
     learn_many(chief, 0, told);
@@ -143,13 +140,12 @@ static void test_many_and_then_others(void **state)
 }
 
 /* Of several that come meanwhile the last is, and nobody hears of the others. */
-static void test_many_and_the_last(void **state)
+TEST_WITH(test_many_and_the_last, NULL, free_specs)
 {
     struct cluster *cluster = BEGIN_SERVICE(.workers = 1);
     struct cluster_task *chief = cluster->chief;
     int told[3] = {0};
 
-    (void)state;
     open_at(chief);
     learn_many(chief, MANY, told);
     learn_many(chief, 0, told);
@@ -162,14 +158,13 @@ static void test_many_and_the_last(void **state)
 }
 
 /* What is refused of one that waited is in the log, and the rest of it is taken. */
-static void test_many_and_then_refused(void **state)
+TEST_WITH(test_many_and_then_refused, NULL, free_specs)
 {
     struct cluster *cluster = BEGIN_SERVICE(.workers = 1, .servers = 1);
     struct cluster_task *chief = cluster->chief;
     int told[3] = {0};
     mu_cluster *spec;
 
-    (void)state;
     open_at(chief);
     learn_many(chief, MANY, told);
     spec = spec_of_many(cluster, 3);
@@ -197,13 +192,12 @@ static void leave_at_news(void *owner, const struct mu__changes *changes,
 }
 
 /* Who hears the news may end the node within them. */
-static void test_news_end_the_node(void **state)
+TEST_WITH(test_news_end_the_node, NULL, free_specs)
 {
     struct cluster *cluster = BEGIN_SERVICE(.workers = 1);
     struct cluster_task *chief = cluster->chief;
     int told[3] = {0};
 
-    (void)state;
     open_at(chief);
     learn_many(chief, MANY, told);
     learn_many(chief, 0, told);
@@ -236,14 +230,13 @@ static void take_turn(struct cluster_task *task)
 }
 
 /* While much is to be handled no more are taken, but not for ever. */
-static void test_many_while_busy(void **state)
+TEST_WITH(test_many_while_busy, NULL, free_specs)
 {
     struct cluster *cluster = BEGIN_SERVICE(.workers = 1);
     struct cluster_task *chief = cluster->chief;
     int told[3] = {0};
     int before;
 
-    (void)state;
     open_at(chief);
     run_until(cluster, 5000);
     learn_many(chief, MANY, told);
@@ -259,12 +252,11 @@ static void test_many_while_busy(void **state)
 }
 
 /* A node that ends meanwhile takes no more of them. */
-static void test_many_while_leaving(void **state)
+TEST_WITH(test_many_while_leaving, NULL, free_specs)
 {
     struct cluster *cluster = BEGIN_SERVICE(.workers = 1);
     struct cluster_task *chief = cluster->chief;
 
-    (void)state;
     open_at(chief);
     assert_int_equal(cluster_learn(chief, spec_of_many(cluster, MANY), NULL), 0);
     assert_true(dialled(chief) > 0);
@@ -274,19 +266,4 @@ static void test_many_while_leaving(void **state)
     end(cluster);
 }
 
-int main(void)
-{
-#define TEST(name) cmocka_unit_test_teardown(name, free_specs)
-    const struct CMUnitTest tests[] = {
-        TEST(test_many_over_turns),
-        TEST(test_many_fit_mailboxes),
-        TEST(test_many_and_then_others),
-        TEST(test_many_and_the_last),
-        TEST(test_many_and_then_refused),
-        TEST(test_news_end_the_node),
-        TEST(test_many_while_busy),
-        TEST(test_many_while_leaving),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_PROGRAM()

@@ -70,11 +70,10 @@ static bool play(long n)
     return happened;
 }
 
-static void test_each_allocation_fails_once(void **state)
+TEST(test_each_allocation_fails_once)
 {
     long n = 0;
 
-    (void)state;
     while (play(n))
         n++;
     assert_true(n > 20);
@@ -144,22 +143,13 @@ static bool play_many(long n)
 }
 
 /* Nobody finds the cluster again: what could not be taken is taken later. */
-static void test_each_allocation_fails_later(void **state)
+TEST(test_each_allocation_fails_later)
 {
     long n = 0;
 
-    (void)state;
     while (n < FAILURES_MAX && play_many(n))
         n++;
     assert_int_equal(n, FAILURES_MAX);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_each_allocation_fails_once),
-        cmocka_unit_test(test_each_allocation_fails_later),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_PROGRAM()

@@ -4,15 +4,10 @@
  * fail; but nothing is resolved twice or wrongly, and after the restart everything comes
  * to its end. */
 #include "tests/support/alloc_failure.h"
+#include "tests/support/test.h"
 #include "tests/support/wrap_malloc.h"
 
 #include <inttypes.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdio.h>
-#include <string.h>
-
-#include <cmocka.h>
 
 enum {
     SEEDS = 400,
@@ -148,12 +143,11 @@ static void run_seed(uint64_t seed)
     cluster_free(cluster);
 }
 
-static void test_alloc_failures(void **state)
+TEST(test_alloc_failures)
 {
     uint64_t first;
     uint64_t end;
 
-    (void)state;
     alloc_failure.failed = 0;
     sim_seeds(SEEDS, &first, &end);
     for (uint64_t seed = first; seed < end; seed++)
@@ -162,9 +156,4 @@ static void test_alloc_failures(void **state)
     assert_true(end - first < SEEDS || alloc_failure.failed > SEEDS);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_alloc_failures)};
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_PROGRAM()

@@ -10,15 +10,9 @@
 #include "tests/sim/chaos.h"
 #include "tests/sim/cluster/programs.h"
 #include "tests/support/seeds.h"
+#include "tests/support/test.h"
 
 #include <inttypes.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
 
 enum {
     SEEDS = 2000,
@@ -640,33 +634,21 @@ static const struct seeds seeds = {
     .run = run_one,
 };
 
-static void test_seeds(void **state)
+TEST(test_seeds)
 {
     struct verdict sum = {0};
 
-    (void)state;
     seeds_expect_well(&seeds, &sum);
     check_reach(&sum);
 }
 
 /* 205387, 2076418: a straggler's late result had the chief drop, on that worker, the copy
  * of the result that it had sent there as an input; what ran there waited for ever. */
-static void test_seeds_that_once_failed(void **state)
+TEST(test_seeds_that_once_failed)
 {
     static const uint64_t list[] = {205387, 2076418};
 
-    (void)state;
     seeds_expect_well_again(&seeds, list, sizeof list / sizeof list[0]);
 }
 
-int main(int argc, char **argv)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_seeds_that_once_failed),
-        cmocka_unit_test(test_seeds),
-    };
-
-    if (!seeds_arguments(&seeds, argc, argv))
-        return 2;
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+SEEDS_PROGRAM(seeds)

@@ -12,12 +12,11 @@ static void start_one(struct sim *sim, void *arg)
 }
 
 /* The chief first, last, in the middle, all at once: tasks start in any order. */
-static void test_any_order(void **state)
+TEST(test_any_order)
 {
     static const unsigned gaps_ms[] = {0, 7, 300, 4000};
     struct cluster_closure *closure;
 
-    (void)state;
     for (unsigned order = 0; order < 12; order++) {
         struct cluster *cluster = MAKE(.workers = 2, .servers = 1, .clients = 1,
                                        .evaluator = true);
@@ -40,11 +39,10 @@ static void test_any_order(void **state)
     }
 }
 
-static void test_up(void **state)
+TEST(test_up)
 {
     struct cluster *cluster = MAKE(.workers = 1);
 
-    (void)state;
     cluster_start_all(cluster);
     sim_run_until(cluster->sim, 1000);
     expect_trace(cluster,
@@ -56,11 +54,10 @@ static void test_up(void **state)
 }
 
 /* A task that is missing is named, ever less often. */
-static void test_missing(void **state)
+TEST(test_missing)
 {
     struct cluster *cluster = MAKE(.workers = 1);
 
-    (void)state;
     cluster_start(cluster->chief);
     sim_run_until(cluster->sim, 30000);
     expect_trace(cluster,
@@ -77,12 +74,11 @@ static void test_missing(void **state)
 
 /* ---- Running ---- */
 
-static void test_run(void **state)
+TEST(test_run)
 {
     struct cluster *cluster = BEGIN(.workers = 2);
     struct cluster_closure *closures[4];
 
-    (void)state;
     NEEDS_LONG_TURNS(cluster);
     open_at(cluster->chief);
     schedule(cluster->chief, "square", 4, closures);
@@ -98,7 +94,7 @@ static void test_run(void **state)
 }
 
 /* Nobody wants the result; an inline function; results that are not ints. */
-static void test_kinds(void **state)
+TEST(test_kinds)
 {
     struct cluster *cluster = BEGIN(.workers = 1, .clients = 1);
     struct cluster_task *client = cluster->clients[0];
@@ -107,7 +103,6 @@ static void test_kinds(void **state)
     const void *data;
     size_t size = 0;
 
-    (void)state;
     open_at(client);
     cluster_schedule_dropped(client, "square");
     quick = cluster_schedule(client, "quick");
@@ -123,11 +118,10 @@ static void test_kinds(void **state)
 
 /* ---- Handshakes ---- */
 
-static void test_other_cluster(void **state)
+TEST(test_other_cluster)
 {
     struct cluster *cluster = MAKE(.workers = 1);
 
-    (void)state;
     cluster->workers[0]->cluster_name = "other";
     cluster_start_all(cluster);
     sim_run_until(cluster->sim, 1000);
@@ -158,12 +152,11 @@ static char *without_incarnations(const char *trace)
 /* At worker/0's address answers somebody who takes himself for the chief, and hears of it
  * when he dials what he takes for worker/0. (That he refuses himself, too, is the second
  * line about peers in a second.) */
-static void test_same_task(void **state)
+TEST(test_same_task)
 {
     struct cluster *cluster = MAKE(.workers = 1);
     char *trace;
 
-    (void)state;
     cluster->workers[0]->type = "chief";
     cluster_start_all(cluster);
     sim_run_until(cluster->sim, 100);
@@ -180,14 +173,13 @@ static void test_same_task(void **state)
 }
 
 /* Two processes play worker/0: the later one is told so, until the first has gone. */
-static void test_two_workers(void **state)
+TEST(test_two_workers)
 {
     struct cluster *cluster =
         MAKE(.workers = 1, .servers = 1);
     struct cluster_task *twin = cluster_add(cluster, "worker", 0, "twin");
     char *trace;
 
-    (void)state;
     cluster_start(cluster->servers[0]);
     cluster_start(cluster->workers[0]);
     sim_run_until(cluster->sim, 1000);
@@ -224,14 +216,13 @@ static void begin_all_but_twins(struct cluster *cluster)
 /* The same at one address: with another bind address it says that of the spec, too. The
  * second process is told where it listens, and is to end after a while; the first one
  * loses nothing. */
-static void test_two_workers_at_one_address(void **state)
+TEST(test_two_workers_at_one_address)
 {
     struct cluster *cluster = MAKE(.workers = 1, .servers = 1, .hosts = "chief:0");
     struct cluster_task *twin = cluster_add(cluster, "worker", 0, "twin");
     struct cluster_closure *closures[40];
     char *trace;
 
-    (void)state;
     begin_all_but_twins(cluster);
     set_work_ms(cluster, 100);
     twin->advertises = "tcp://worker-0:1";
@@ -261,13 +252,12 @@ static void test_two_workers_at_one_address(void **state)
 
 /* The first process stands still, and holds its port: the second one is reached where it
  * listens. The first one hears that it was replaced when it goes on. */
-static void test_twin_takes_over(void **state)
+TEST(test_twin_takes_over)
 {
     struct cluster *cluster = MAKE(.workers = 1, .hosts = "chief:0");
     struct cluster_task *twin = cluster_add(cluster, "worker", 0, "twin");
     struct cluster_closure *closures[20];
 
-    (void)state;
     begin_all_but_twins(cluster);
     set_work_ms(cluster, 100);
     twin->advertises = "tcp://worker-0:1";
@@ -290,14 +280,13 @@ static void test_twin_takes_over(void **state)
 
 /* Of two chiefs the one that came first stays, and so it is with two servers, whom the
  * chief dials. */
-static void test_two_of_each(void **state)
+TEST(test_two_of_each)
 {
     struct cluster *cluster = MAKE(.workers = 2, .servers = 1, .hosts = "chief:0");
     struct cluster_task *chief = cluster_add(cluster, "chief", 0, "twin-chief");
     struct cluster_task *server = cluster_add(cluster, "ps", 0, "twin-ps");
     struct cluster_closure *closures[20];
 
-    (void)state;
     begin_all_but_twins(cluster);
     set_work_ms(cluster, 200);
     chief->advertises = "tcp://chief-0:1";
@@ -321,13 +310,12 @@ static void test_two_of_each(void **state)
 
 /* ---- The end of the job ---- */
 
-static void test_job_done(void **state)
+TEST(test_job_done)
 {
     struct cluster *cluster = BEGIN(.workers = 2, .servers = 1, .clients = 1);
     struct cluster_call *waits[4];
     struct cluster_call *ending;
 
-    (void)state;
     waits[0] = cluster_job(cluster->workers[0], MU__JOB_WAIT, 0, NULL, -1);
     waits[1] = cluster_job(cluster->servers[0], MU__JOB_WAIT, 0, NULL, -1);
     waits[2] = cluster_job(cluster->clients[0], MU__JOB_WAIT, 0, NULL, -1);
@@ -354,12 +342,11 @@ static void test_job_done(void **state)
     end(cluster);
 }
 
-static void test_job_limits(void **state)
+TEST(test_job_limits)
 {
     struct cluster *cluster = BEGIN(.workers = 2);
     struct cluster_call *call;
 
-    (void)state;
     call = cluster_job(cluster->workers[0], MU__JOB_WAIT, 0, NULL, 300);
     assert_int_equal(cluster_wait(call), -MU_EDEADLINE);
     assert_string_equal(call->of.call.error.message,
@@ -373,36 +360,15 @@ static void test_job_limits(void **state)
 }
 
 /* A worker's word is not the chief's. */
-static void test_job_of_others(void **state)
+TEST(test_job_of_others)
 {
     struct cluster *cluster = BEGIN(.workers = 1, .servers = 1);
     struct cluster_call *wait;
 
-    (void)state;
     wait = cluster_job(cluster->servers[0], MU__JOB_WAIT, 0, NULL, 2000);
     (void)cluster_job(cluster->workers[0], MU__JOB_END, 0, NULL, 100);
     assert_int_equal(cluster_wait(wait), -MU_EDEADLINE);
     end(cluster);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_any_order),
-        cmocka_unit_test(test_up),
-        cmocka_unit_test(test_missing),
-        cmocka_unit_test(test_run),
-        cmocka_unit_test(test_kinds),
-        cmocka_unit_test(test_other_cluster),
-        cmocka_unit_test(test_same_task),
-        cmocka_unit_test(test_two_workers),
-        cmocka_unit_test(test_two_workers_at_one_address),
-        cmocka_unit_test(test_twin_takes_over),
-        cmocka_unit_test(test_two_of_each),
-        cmocka_unit_test(test_job_done),
-        cmocka_unit_test(test_job_limits),
-        cmocka_unit_test(test_job_of_others),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_PROGRAM()

@@ -5,14 +5,13 @@
 /* Six closures on one worker with a window of two, the second of which fails: what is
  * queued is cancelled as soon as somebody wants to hear, also on the worker, what runs
  * ends, then the error is raised, once. */
-static void test_error(void **state)
+TEST(test_error)
 {
     struct cluster *cluster = BEGIN(.workers = 1, .window = 2);
     struct cluster_closure *closures[6];
     struct cluster_call *call;
     const mu_error *error;
 
-    (void)state;
     set_work_ms(cluster, 100);
     open_at(cluster->chief);
     closures[0] = cluster_schedule(cluster->chief, "square");
@@ -42,13 +41,12 @@ static void test_error(void **state)
 }
 
 /* Three fail, one error is raised: the first that the chief heard of. */
-static void test_errors_while_cancelling(void **state)
+TEST(test_errors_while_cancelling)
 {
     struct cluster *cluster = BEGIN(.workers = 2, .window = 4);
     struct cluster_closure *closures[3];
     struct cluster_call *call;
 
-    (void)state;
     NEEDS_LONG_TURNS(cluster);
     open_at(cluster->chief);
     schedule(cluster->chief, "fail", 3, closures);
@@ -63,13 +61,12 @@ static void test_errors_while_cancelling(void **state)
 }
 
 /* Both that wait get the error, and only they; what runs is told that nobody wants it. */
-static void test_cancel_in_flight(void **state)
+TEST(test_cancel_in_flight)
 {
     struct cluster *cluster = BEGIN(.workers = 1, .window = 4);
     struct cluster_closure *closures[4];
     struct cluster_call *calls[2];
 
-    (void)state;
     set_work_ms(cluster, 100);
     open_at(cluster->chief);
     closures[0] = cluster_schedule(cluster->chief, "fail");
@@ -88,13 +85,12 @@ static void test_cancel_in_flight(void **state)
 }
 
 /* What was cancelled while it was in flight is not run again when its worker is lost. */
-static void test_cancelled_and_lost(void **state)
+TEST(test_cancelled_and_lost)
 {
     struct cluster *cluster = BEGIN(.workers = 2, .window = 1);
     struct cluster_closure *closures[2];
     struct cluster_call *call;
 
-    (void)state;
     open_at(cluster->chief);
     set_work_ms(cluster, 5000);
     closures[0] = cluster_schedule(cluster->chief, "square");
@@ -115,13 +111,12 @@ static void test_cancelled_and_lost(void **state)
 }
 
 /* Whoever does not wait is told to try again, and finds the error raised later. */
-static void test_raise_at_once(void **state)
+TEST(test_raise_at_once)
 {
     struct cluster *cluster = BEGIN(.workers = 1, .window = 2);
     struct cluster_closure *closures[2];
     struct cluster_call *call;
 
-    (void)state;
     set_work_ms(cluster, 100);
     open_at(cluster->chief);
     closures[0] = cluster_schedule(cluster->chief, "fail");
@@ -138,12 +133,11 @@ static void test_raise_at_once(void **state)
     end(cluster);
 }
 
-static void test_unknown_function(void **state)
+TEST(test_unknown_function)
 {
     struct cluster *cluster = BEGIN(.workers = 1);
     struct cluster_call *call;
 
-    (void)state;
     open_at(cluster->chief);
     (void)cluster_schedule(cluster->chief, "sqare");
     call = cluster_ask(cluster->chief, MU__CLIENT_JOIN, -1);
@@ -156,12 +150,11 @@ static void test_unknown_function(void **state)
 }
 
 /* Of another program's error a program hears nothing, and loses nothing. */
-static void test_errors_are_of_one_client(void **state)
+TEST(test_errors_are_of_one_client)
 {
     struct cluster *cluster = BEGIN(.workers = 1, .clients = 2);
     struct cluster_closure *closures[8];
 
-    (void)state;
     open_at(cluster->clients[0]);
     open_at(cluster->clients[1]);
     (void)cluster_schedule(cluster->clients[0], "fail");
@@ -172,17 +165,4 @@ static void test_errors_are_of_one_client(void **state)
     end(cluster);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_error),
-        cmocka_unit_test(test_errors_while_cancelling),
-        cmocka_unit_test(test_cancel_in_flight),
-        cmocka_unit_test(test_cancelled_and_lost),
-        cmocka_unit_test(test_raise_at_once),
-        cmocka_unit_test(test_unknown_function),
-        cmocka_unit_test(test_errors_are_of_one_client),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_PROGRAM()

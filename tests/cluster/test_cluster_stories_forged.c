@@ -3,7 +3,7 @@
 
 /* The chief has two workers, nodes 1 and 2; the second has the first closure, which has
  * the first id, in its first attempt. Results of anything else are nobody's. */
-static void test_forged_results(void **state)
+TEST(test_forged_results)
 {
     static const uint64_t first = UINT64_C(1) << 32;
     static const struct {
@@ -24,7 +24,6 @@ static void test_forged_results(void **state)
     const struct mu__result good = {.closure = first, .attempt = 1, .code = MU_EABORTED};
     struct cluster_closure *closure;
 
-    (void)state;
     set_work_ms(cluster, 1000);
     open_at(cluster->chief);
     closure = cluster_schedule(cluster->chief, "square");
@@ -48,7 +47,7 @@ static void test_forged_results(void **state)
 }
 
 /* A client takes answers of its chief alone, each once. Its chief is node 1. */
-static void test_forged_answers(void **state)
+TEST(test_forged_answers)
 {
     static const struct {
         mu__pid from;
@@ -68,7 +67,6 @@ static void test_forged_answers(void **state)
     const struct mu__resolved good = {.token = 1, .attempt = 1, .code = MU_EABORTED};
     struct cluster_closure *closure;
 
-    (void)state;
     set_work_ms(cluster, 1000);
     open_at(client);
     closure = cluster_schedule(client, "square");
@@ -91,14 +89,13 @@ static void test_forged_answers(void **state)
 
 /* The place of a closure that is resolved is the next one's: so a client's memory follows
  * what is outstanding. Places count from 1 in what the client says and hears. */
-static void test_places(void **state)
+TEST(test_places)
 {
     struct cluster *cluster = BEGIN(.workers = 1, .clients = 1);
     struct cluster_task *client = cluster->clients[0];
     const struct mu__resolved first = {.token = 1, .attempt = 1, .code = MU_EABORTED};
     struct cluster_closure *closure;
 
-    (void)state;
     open_at(client);
     for (int i = 0; i < 50; i++) {
         (void)cluster_schedule(client, "square");
@@ -115,13 +112,12 @@ static void test_places(void **state)
 }
 
 /* A worker that offers itself twice is one worker; nobody else can offer himself. */
-static void test_forged_offers(void **state)
+TEST(test_forged_offers)
 {
     const struct mu__register offer = {.threads = 4};
     struct cluster *cluster = BEGIN(.workers = 1, .clients = 1);
     struct cluster_closure *closures[8];
 
-    (void)state;
     for (uint32_t node = 0; node < 5; node++)
         forge(cluster->chief, (mu__pid){node, MU__WORKER}, MU__SUPERVISOR, MU__REGISTER,
               &offer, sizeof offer);
@@ -135,14 +131,4 @@ static void test_forged_offers(void **state)
     end(cluster);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_forged_results),
-        cmocka_unit_test(test_forged_answers),
-        cmocka_unit_test(test_forged_offers),
-        cmocka_unit_test(test_places),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_PROGRAM()

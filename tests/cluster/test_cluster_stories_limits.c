@@ -4,7 +4,7 @@
 /* ---- Large messages, full wires ---- */
 
 /* Six MiB at 4 KiB a millisecond take 1.5 s, three times the silence that is death. */
-static void test_large_arguments(void **state)
+TEST(test_large_arguments)
 {
     struct cluster *cluster = BEGIN(.workers = 1, .clients = 1);
     struct cluster_task *client = cluster->clients[0];
@@ -14,7 +14,6 @@ static void test_large_arguments(void **state)
     struct mu__links_counters before;
     struct mu__links_counters after;
 
-    (void)state;
     assert_non_null(data);
     sim_settings(cluster->sim)->bytes_per_ms = 4096;
     sim_settings(cluster->sim)->connection_bytes_max = 1 << 20;
@@ -32,14 +31,13 @@ static void test_large_arguments(void **state)
     end(cluster);
 }
 
-static void test_large_result(void **state)
+TEST(test_large_result)
 {
     struct cluster *cluster = BEGIN(.workers = 1, .clients = 1);
     struct cluster_closure *closure;
     const void *data;
     size_t size = 0;
 
-    (void)state;
     open_at(cluster->clients[0]);
     closure = cluster_schedule_value(cluster->clients[0], "make", mu_value_int(9 << 20));
     assert_int_equal(join(cluster->clients[0]), 0);
@@ -49,13 +47,12 @@ static void test_large_result(void **state)
 }
 
 /* A wire that takes little at once only makes it take longer. */
-static void test_full_wire(void **state)
+TEST(test_full_wire)
 {
     struct cluster *cluster =
         BEGIN(.workers = 2, .clients = 1, .window = 64);
     struct cluster_closure *closures[500];
 
-    (void)state;
     sim_settings(cluster->sim)->connection_bytes_max = 512;
     sim_settings(cluster->sim)->again_percent = 50;
     open_at(cluster->clients[0]);
@@ -67,7 +64,7 @@ static void test_full_wire(void **state)
 
 /* A chief that takes what it is sent, but slowly: more than 64 MiB wait, and nobody gives
  * up. */
-static void test_peer_that_reads_slowly(void **state)
+TEST(test_peer_that_reads_slowly)
 {
     enum { CLOSURES = 100 };
     struct cluster *cluster = BEGIN(.workers = 1, .clients = 1);
@@ -75,7 +72,6 @@ static void test_peer_that_reads_slowly(void **state)
     size_t size = 1 << 20;
     void *data = calloc(1, size);
 
-    (void)state;
     assert_non_null(data);
     sim_settings(cluster->sim)->bytes_per_ms = 1 << 16;
     sim_settings(cluster->sim)->connection_bytes_max = 1 << 20;
@@ -114,12 +110,11 @@ static void schedule_megabytes(struct cluster_task *client, unsigned count)
 
 /* With more than 64 MiB unsent, the client gives up when that was so for half of the
  * silence that is death. */
-static void test_peer_does_not_read(void **state)
+TEST(test_peer_does_not_read)
 {
     struct cluster *cluster = begin_unread();
     struct cluster_task *client = cluster->clients[0];
 
-    (void)state;
     schedule_megabytes(client, 60);
     run_for(cluster, 1000);
     expect_trace(cluster, "");
@@ -135,12 +130,11 @@ static void test_peer_does_not_read(void **state)
 
 /* A client that stood still itself, with more than 64 MiB unsent: in that time it has
  * written nothing, which is not the chief's doing. */
-static void test_own_pause_is_not_the_peers(void **state)
+TEST(test_own_pause_is_not_the_peers)
 {
     struct cluster *cluster = begin_unread();
     struct cluster_task *client = cluster->clients[0];
 
-    (void)state;
     schedule_megabytes(client, 70);
     run_for(cluster, 100);
     sim_pause(client->node, 2200);
@@ -155,13 +149,12 @@ static void test_own_pause_is_not_the_peers(void **state)
 
 /* ---- Limits and questions ---- */
 
-static void test_open_without_chief(void **state)
+TEST(test_open_without_chief)
 {
     struct cluster *cluster = MAKE(.clients = 1);
     struct cluster_task *client = cluster->clients[0];
     struct cluster_call *call;
 
-    (void)state;
     cluster_start(client);
     call = cluster_open(client, 1000);
     assert_int_equal(cluster_wait(call), -MU_EDEADLINE);
@@ -180,13 +173,12 @@ static void test_open_without_chief(void **state)
     end(cluster);
 }
 
-static void test_join_limit(void **state)
+TEST(test_join_limit)
 {
     struct cluster *cluster = BEGIN(.workers = 1, .clients = 1);
     struct cluster_closure *closures[3];
     struct cluster_call *call;
 
-    (void)state;
     set_work_ms(cluster, 3000);
     open_at(cluster->clients[0]);
     run_for(cluster, 20);
@@ -210,12 +202,11 @@ static void test_join_limit(void **state)
 }
 
 /* No worker at all. */
-static void test_join_without_workers(void **state)
+TEST(test_join_without_workers)
 {
     struct cluster *cluster = MAKE(.workers = 1);
     struct cluster_call *call;
 
-    (void)state;
     cluster_start(cluster->chief);
     open_at(cluster->chief);
     (void)cluster_schedule(cluster->chief, "square");
@@ -232,13 +223,12 @@ static void test_join_without_workers(void **state)
 
 /* Functions on the only threads wait for closures of their own processes, which wait for
  * these threads. */
-static void test_join_at_a_standstill(void **state)
+TEST(test_join_at_a_standstill)
 {
     struct cluster *cluster = BEGIN(.workers = 2, .node.watchdog_ms = 900);
     struct cluster_closure *closures[2];
     struct cluster_call *call;
 
-    (void)state;
     set_work_ms(cluster, 3000);
     open_at(cluster->chief);
     schedule(cluster->chief, "square", 2, closures);
@@ -262,13 +252,12 @@ static void test_join_at_a_standstill(void **state)
     end(cluster);
 }
 
-static void test_fetch_limit(void **state)
+TEST(test_fetch_limit)
 {
     struct cluster *cluster = BEGIN(.workers = 1);
     struct cluster_closure *closure;
     struct cluster_call *call;
 
-    (void)state;
     set_work_ms(cluster, 3000);
     open_at(cluster->chief);
     closure = cluster_schedule(cluster->chief, "square");
@@ -284,14 +273,13 @@ static void test_fetch_limit(void **state)
 
 /* A queue of 16: room is told of when an eighth is free, or has not become free for some
  * milliseconds. */
-static void test_room(void **state)
+TEST(test_room)
 {
     struct cluster *cluster =
         BEGIN(.workers = 1, .clients = 1, .queue_max = 16);
     struct cluster_closure *closures[16];
     struct cluster_call *call;
 
-    (void)state;
     set_work_ms(cluster, 100);
     open_at(cluster->clients[0]);
     assert_int_equal(cluster_wait(cluster_ask(cluster->clients[0], MU__CLIENT_ROOM, 0)),
@@ -308,13 +296,12 @@ static void test_room(void **state)
 
 /* The chief holds at most so many closures, of all clients together: one that has nothing
  * there gets its part as soon as something is resolved, and nobody's closure fails. */
-static void test_chief_is_full(void **state)
+TEST(test_chief_is_full)
 {
     struct cluster *cluster =
         BEGIN(.workers = 1, .clients = 2, .queue_max = 8);
     struct cluster_closure *closures[16];
 
-    (void)state;
     set_work_ms(cluster, 1000);
     open_at(cluster->clients[0]);
     run_for(cluster, 20);
@@ -330,12 +317,11 @@ static void test_chief_is_full(void **state)
     end(cluster);
 }
 
-static void test_close(void **state)
+TEST(test_close)
 {
     struct cluster *cluster = BEGIN(.workers = 1, .window = 2);
     struct cluster_closure *closures[6];
 
-    (void)state;
     set_work_ms(cluster, 100);
     open_at(cluster->chief);
     schedule(cluster->chief, "square", 6, closures);
@@ -350,14 +336,13 @@ static void test_close(void **state)
     end(cluster);
 }
 
-static void test_status(void **state)
+TEST(test_status)
 {
     struct cluster *cluster = BEGIN(.workers = 1, .servers = 1, .clients = 1,
                                     .evaluator = true);
     struct cluster_closure *closures[6];
     struct cluster_call *call;
 
-    (void)state;
     set_work_ms(cluster, 1000);
     open_at(cluster->clients[0]);
     schedule(cluster->clients[0], "square", 6, closures);
@@ -384,25 +369,4 @@ static void test_status(void **state)
     end(cluster);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_large_arguments),
-        cmocka_unit_test(test_large_result),
-        cmocka_unit_test(test_full_wire),
-        cmocka_unit_test(test_peer_that_reads_slowly),
-        cmocka_unit_test(test_peer_does_not_read),
-        cmocka_unit_test(test_own_pause_is_not_the_peers),
-        cmocka_unit_test(test_open_without_chief),
-        cmocka_unit_test(test_join_limit),
-        cmocka_unit_test(test_join_without_workers),
-        cmocka_unit_test(test_join_at_a_standstill),
-        cmocka_unit_test(test_fetch_limit),
-        cmocka_unit_test(test_room),
-        cmocka_unit_test(test_chief_is_full),
-        cmocka_unit_test(test_close),
-        cmocka_unit_test(test_status),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_PROGRAM()

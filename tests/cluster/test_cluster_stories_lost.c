@@ -5,12 +5,11 @@
 
 /* Twelve closures, windows of four. Worker/0 has finished 1 and got 8 for it: with it go
  * 2, 5, 6 and 8. They go to the front of the queue, before 10 and 11, in their order. */
-static void test_worker_crash(void **state)
+TEST(test_worker_crash)
 {
     struct cluster *cluster = BEGIN(.workers = 2);
     struct cluster_closure *closures[12];
 
-    (void)state;
     NEEDS_LONG_TURNS(cluster);
     set_work_ms(cluster, 1000);
     open_at(cluster->chief);
@@ -49,12 +48,11 @@ static void test_worker_crash(void **state)
 }
 
 /* The new life is another incarnation, and gets work as soon as it offers itself. */
-static void test_worker_restart(void **state)
+TEST(test_worker_restart)
 {
     struct cluster *cluster = BEGIN(.workers = 1);
     struct cluster_closure *closures[2];
 
-    (void)state;
     set_work_ms(cluster, 1000);
     open_at(cluster->chief);
     schedule(cluster->chief, "square", 2, closures);
@@ -79,12 +77,11 @@ static void test_worker_restart(void **state)
 
 /* The worker lives on and finishes what it had begun, but that attempt counts no more:
  * its result has nobody to go to. */
-static void test_cut(void **state)
+TEST(test_cut)
 {
     struct cluster *cluster = BEGIN(.workers = 1);
     struct cluster_closure *closure;
 
-    (void)state;
     set_work_ms(cluster, 1000);
     open_at(cluster->chief);
     closure = cluster_schedule(cluster->chief, "square");
@@ -112,12 +109,11 @@ static void test_cut(void **state)
 
 /* The worker has answered, and the answer is on its way when the chief gives the worker
  * up: an answer of a link that is down is not taken. */
-static void test_late_answer(void **state)
+TEST(test_late_answer)
 {
     struct cluster *cluster = BEGIN(.workers = 2);
     struct cluster_closure *closure;
 
-    (void)state;
     set_work_ms(cluster, 300);
     open_at(cluster->chief);
     closure = cluster_schedule(cluster->chief, "square");
@@ -140,11 +136,10 @@ static void test_late_answer(void **state)
     end(cluster);
 }
 
-static void test_silence(void **state)
+TEST(test_silence)
 {
     struct cluster *cluster = BEGIN(.workers = 1);
 
-    (void)state;
     sim_block(cluster->sim, cluster->workers[0]->node, cluster->chief->node);
     sim_block(cluster->sim, cluster->chief->node, cluster->workers[0]->node);
     run_until(cluster, 2000);
@@ -161,12 +156,11 @@ static void test_silence(void **state)
     end(cluster);
 }
 
-static void test_short_pause(void **state)
+TEST(test_short_pause)
 {
     struct cluster *cluster = BEGIN(.workers = 2);
     struct cluster_closure *closures[4];
 
-    (void)state;
     sim_trace_level(cluster->sim, MU__LOG_INFO);
     open_at(cluster->chief);
     schedule(cluster->chief, "square", 4, closures);
@@ -180,12 +174,11 @@ static void test_short_pause(void **state)
 
 /* Nobody was silent: nobody was listened to. The workers here have more patience than the
  * chief, who stands still for longer than his own. */
-static void test_chief_pause(void **state)
+TEST(test_chief_pause)
 {
     struct cluster *cluster = MAKE(.workers = 2);
     struct cluster_closure *closures[2];
 
-    (void)state;
     cluster_start(cluster->chief);
     cluster->options.silence_ms = 60000;
     cluster_start_all(cluster);
@@ -206,12 +199,11 @@ static void test_chief_pause(void **state)
 
 /* Workers that hear nothing of the chief for too long hang up; what they had is begun
  * anew when he is back. */
-static void test_long_chief_pause(void **state)
+TEST(test_long_chief_pause)
 {
     struct cluster *cluster = BEGIN(.workers = 1);
     struct cluster_closure *closure;
 
-    (void)state;
     set_work_ms(cluster, 1000);
     open_at(cluster->chief);
     closure = cluster_schedule(cluster->chief, "square");
@@ -236,14 +228,13 @@ static void test_long_chief_pause(void **state)
 }
 
 /* A worker under which everything dies: a closure is not tried for ever. */
-static void test_attempts(void **state)
+TEST(test_attempts)
 {
     struct cluster *cluster =
         BEGIN(.workers = 1, .attempts_max = 3);
     struct cluster_closure *closure;
     struct cluster_call *call;
 
-    (void)state;
     set_work_ms(cluster, 1000);
     open_at(cluster->chief);
     closure = cluster_schedule(cluster->chief, "square");
@@ -264,12 +255,11 @@ static void test_attempts(void **state)
 }
 
 /* A worker that says goodbye is taken out at once, not after silence. */
-static void test_leave(void **state)
+TEST(test_leave)
 {
     struct cluster *cluster = BEGIN(.workers = 2);
     struct cluster_closure *closures[2];
 
-    (void)state;
     NEEDS_LONG_TURNS(cluster);
     set_work_ms(cluster, 1000);
     open_at(cluster->chief);
@@ -291,11 +281,10 @@ static void test_leave(void **state)
     end(cluster);
 }
 
-static void test_leave_idle(void **state)
+TEST(test_leave_idle)
 {
     struct cluster *cluster = BEGIN(.workers = 1);
 
-    (void)state;
     run_until(cluster, 400);
     mu__member_leave(&cluster->workers[0]->member, "the machine is needed");
     run_until(cluster, 500);
@@ -311,13 +300,12 @@ static void test_leave_idle(void **state)
 
 /* ---- Clients that go ---- */
 
-static void test_client_crash(void **state)
+TEST(test_client_crash)
 {
     struct cluster *cluster = BEGIN(.workers = 1, .clients = 2);
     struct cluster_closure *lost[6];
     struct cluster_closure *kept[2];
 
-    (void)state;
     NEEDS_LONG_TURNS(cluster);
     set_work_ms(cluster, 100);
     open_at(cluster->clients[0]);
@@ -336,14 +324,13 @@ static void test_client_crash(void **state)
 
 /* The client does not know what became of its closures: all are aborted, and the program
  * hears so once. Then it goes on. */
-static void test_chief_lost(void **state)
+TEST(test_chief_lost)
 {
     struct cluster *cluster = BEGIN(.workers = 1, .clients = 1);
     struct cluster_task *client = cluster->clients[0];
     struct cluster_closure *closures[3];
     struct cluster_call *call;
 
-    (void)state;
     set_work_ms(cluster, 1000);
     open_at(client);
     schedule(client, "square", 3, closures);
@@ -371,14 +358,13 @@ static void test_chief_lost(void **state)
 
 /* Scheduling while the chief is away is an error that is raised, too: a program that
  * joins must not take what never ran for done. */
-static void test_schedule_without_chief(void **state)
+TEST(test_schedule_without_chief)
 {
     struct cluster *cluster = BEGIN(.workers = 1, .clients = 1);
     struct cluster_task *client = cluster->clients[0];
     struct cluster_closure *closure;
     struct cluster_call *call;
 
-    (void)state;
     open_at(client);
     sim_block(cluster->sim, cluster->chief->node, client->node);
     sim_block(cluster->sim, client->node, cluster->chief->node);
@@ -396,24 +382,4 @@ static void test_schedule_without_chief(void **state)
     end(cluster);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_worker_crash),
-        cmocka_unit_test(test_worker_restart),
-        cmocka_unit_test(test_cut),
-        cmocka_unit_test(test_late_answer),
-        cmocka_unit_test(test_silence),
-        cmocka_unit_test(test_short_pause),
-        cmocka_unit_test(test_chief_pause),
-        cmocka_unit_test(test_long_chief_pause),
-        cmocka_unit_test(test_attempts),
-        cmocka_unit_test(test_leave),
-        cmocka_unit_test(test_leave_idle),
-        cmocka_unit_test(test_client_crash),
-        cmocka_unit_test(test_chief_lost),
-        cmocka_unit_test(test_schedule_without_chief),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_PROGRAM()

@@ -51,13 +51,12 @@ static void expect_work(struct cluster_task *task)
     expect_squares(closures, SWEEP);
 }
 
-static void test_another_key(void **state)
+TEST(test_another_key)
 {
     struct cluster *cluster = MAKE(.workers = 3, .clients = 1);
     struct cluster_task *stranger = cluster->workers[2];
     const char *said;
 
-    (void)state;
     all_prove(cluster, &ours);
     sim_node_prove(stranger->node, &theirs);
     sim_node_prove(cluster->clients[0]->node, &theirs);
@@ -86,11 +85,10 @@ static void test_another_key(void **state)
 }
 
 /* With keys and without: neither lets the other in. */
-static void test_without_a_key(void **state)
+TEST(test_without_a_key)
 {
     struct cluster *cluster = MAKE(.workers = 2);
 
-    (void)state;
     all_prove(cluster, &ours);
     sim_node_prove(cluster->workers[1]->node,
                    &(struct sim_credentials){.kind = SIM_PLAIN});
@@ -105,12 +103,11 @@ static void test_without_a_key(void **state)
 
 /* What is up stays up; who still has the old key when it comes again has to wait for the
  * new one. */
-static void test_the_key_changes(void **state)
+TEST(test_the_key_changes)
 {
     struct cluster *cluster = MAKE(.workers = 3);
     struct cluster_task *late = cluster->workers[1];
 
-    (void)state;
     all_prove(cluster, &ours);
     start(cluster);
     open_at(cluster->chief);
@@ -137,7 +134,7 @@ static void test_the_key_changes(void **state)
 }
 
 /* Who has a key for clients can be one, and no task. */
-static void test_derived_keys(void **state)
+TEST(test_derived_keys)
 {
     static const struct sim_credentials use = {
         .kind = SIM_KEY, .of = 1, .right = MU__RIGHT_USE};
@@ -146,7 +143,6 @@ static void test_derived_keys(void **state)
     struct cluster *cluster = MAKE(.workers = 2, .clients = 2);
     mu_error error;
 
-    (void)state;
     all_prove(cluster, &ours);
     sim_node_prove(cluster->clients[0]->node, &use);
     sim_node_prove(cluster->clients[1]->node, &observe);
@@ -170,7 +166,7 @@ static void test_derived_keys(void **state)
 }
 
 /* The address of a task leads to a process with the certificate of another one. */
-static void test_certificates(void **state)
+TEST(test_certificates)
 {
     static const struct sim_credentials another = {SIM_CERTIFICATE, 1, MU__RIGHT_TASK,
                                                    "worker", 1};
@@ -180,7 +176,6 @@ static void test_certificates(void **state)
     struct cluster_task *twin = cluster_add(cluster, "worker", 0, "twin");
     const char *said;
 
-    (void)state;
     all_certified(cluster);
     sim_node_prove(twin->node, &another);
     sim_node_prove(cluster->workers[2]->node, &of_other_ca);
@@ -213,13 +208,4 @@ static void test_certificates(void **state)
     end(cluster);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_another_key),     cmocka_unit_test(test_without_a_key),
-        cmocka_unit_test(test_the_key_changes), cmocka_unit_test(test_derived_keys),
-        cmocka_unit_test(test_certificates),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_PROGRAM()

@@ -57,13 +57,12 @@ static void expect_made(struct cluster_closure *const *closures, size_t count)
 }
 
 /* Some of its closures may run on one worker only, some are urgent. */
-static void test_client_that_stands_still(void **state)
+TEST(test_client_that_stands_still)
 {
     struct cluster *cluster = begin_reading();
     struct cluster_task *client = cluster->clients[0];
     struct cluster_closure *closures[CLOSURES];
 
-    (void)state;
     make(client, NULL, CLOSURES / 2, closures);
     make(client, ASK(.worker = 2), CLOSURES / 4, closures + CLOSURES / 2);
     make(client, ASK(.priority = 1), CLOSURES / 4, closures + CLOSURES * 3 / 4);
@@ -80,13 +79,12 @@ static void test_client_that_stands_still(void **state)
 }
 
 /* Its closures are passed over: those of others run meanwhile. */
-static void test_others_go_on(void **state)
+TEST(test_others_go_on)
 {
     struct cluster *cluster = begin_reading();
     struct cluster_closure *closures[CLOSURES];
     struct cluster_closure *others[40];
 
-    (void)state;
     make(cluster->clients[0], NULL, CLOSURES, closures);
     run_for(cluster, 100);
     sim_pause(cluster->clients[0]->node, 12000);
@@ -102,13 +100,12 @@ static void test_others_go_on(void **state)
 }
 
 /* With it goes all that was kept for it. */
-static void test_client_that_never_reads_again(void **state)
+TEST(test_client_that_never_reads_again)
 {
     struct cluster *cluster = begin_reading();
     struct cluster_closure *closures[CLOSURES];
     struct cluster_closure *others[4];
 
-    (void)state;
     make(cluster->clients[0], NULL, CLOSURES, closures);
     run_for(cluster, 100);
     sim_pause(cluster->clients[0]->node, 12000);
@@ -125,14 +122,13 @@ static void test_client_that_never_reads_again(void **state)
 }
 
 /* Results that stay on their workers until they are fetched. */
-static void test_fetches_that_are_not_read(void **state)
+TEST(test_fetches_that_are_not_read)
 {
     struct cluster *cluster = begin_reading();
     struct cluster_task *client = cluster->clients[0];
     struct cluster_closure *closures[CLOSURES];
     struct cluster_call *calls[CLOSURES];
 
-    (void)state;
     make(client, ASK(.flags = MU__CLOSURE_KEEP), CLOSURES, closures);
     assert_int_equal(join(client), 0);
     for (int i = 0; i < CLOSURES; i++)
@@ -147,14 +143,4 @@ static void test_fetches_that_are_not_read(void **state)
     end(cluster);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_client_that_stands_still),
-        cmocka_unit_test(test_others_go_on),
-        cmocka_unit_test(test_client_that_never_reads_again),
-        cmocka_unit_test(test_fetches_that_are_not_read),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_PROGRAM()

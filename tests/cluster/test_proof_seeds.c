@@ -9,15 +9,9 @@
 #include "tests/sim/cluster.h"
 #include "tests/sim/random.h"
 #include "tests/support/seeds.h"
+#include "tests/support/test.h"
 
 #include <inttypes.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
 
 enum {
     SEEDS = 500,
@@ -331,11 +325,10 @@ static const struct seeds seeds = {
     .run = run_seed,
 };
 
-static void test_seeds(void **state)
+TEST(test_seeds)
 {
     uint64_t reached[REACHED] = {0};
 
-    (void)state;
     seeds_expect_well(&seeds, reached);
     printf("%10" PRIu64 " runs\n", seeds_count());
     for (int i = 0; i < REACHED; i++) {
@@ -345,13 +338,4 @@ static void test_seeds(void **state)
     }
 }
 
-int main(int argc, char **argv)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_seeds),
-    };
-
-    if (!seeds_arguments(&seeds, argc, argv))
-        return 2;
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+SEEDS_PROGRAM(seeds)

@@ -4,22 +4,13 @@
  * Sums keep random bytes out, so the input is used twice: as the file, and with sums that
  * are right. */
 #include "actors/ps/checkpoint_format.h"
+#include "tests/fuzz/must.h"
 
 #include <stdint.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
-/* Unlike assert(), stays in every build. */
-static void must(bool truth, const char *what)
-{
-    if (truth)
-        return;
-    (void)fprintf(stderr, "broken: %s\n", what);
-    abort();
-}
 
 static void check_parts(const struct mu__ckpt_header *header,
                         const struct mu__ckpt_part *parts, const uint8_t *index)

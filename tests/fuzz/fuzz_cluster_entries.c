@@ -3,6 +3,7 @@
  * folder with any names and contents gives a cluster or an error. */
 #include "resolver/kinds.h"
 #include "resolver/source/entry.h"
+#include "tests/fuzz/must.h"
 #include "tests/support/script.h"
 
 #include <inttypes.h>
@@ -11,15 +12,6 @@
 #include <string.h>
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
-/* Unlike assert(), stays in every build. */
-static void must(bool truth, const char *what)
-{
-    if (truth)
-        return;
-    (void)fprintf(stderr, "broken: %s\n", what);
-    abort();
-}
 
 static void check_name(const char *text, size_t size, char between)
 {

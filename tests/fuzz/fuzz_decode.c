@@ -4,22 +4,13 @@
  * The input is a frame, and then once more the head of a value. */
 #include "actors/messages.h"
 #include "runtime/message/codec.h"
+#include "tests/fuzz/must.h"
 
 #include <stdint.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
-/* Unlike assert(), stays in every build. */
-static void must(bool truth, const char *what)
-{
-    if (truth)
-        return;
-    (void)fprintf(stderr, "broken: %s\n", what);
-    abort();
-}
 
 /* The value in memory of its own. */
 static struct mu__buf *pack(const mu_value *value, struct mu__packed *ret_packed)

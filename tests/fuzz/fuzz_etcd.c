@@ -3,21 +3,12 @@
  * bytes as base64. */
 #include "runtime/base/base64.h"
 #include "actors/coordination/store/etcd_grpc.h"
+#include "tests/fuzz/must.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
-/* Unlike assert(), stays in every build. */
-static void must(bool truth, const char *what)
-{
-    if (truth)
-        return;
-    (void)fprintf(stderr, "broken: %s\n", what);
-    abort();
-}
 
 static void check(int rv, const mu_error *error)
 {

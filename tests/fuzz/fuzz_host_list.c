@@ -2,23 +2,14 @@
  * words, or hosts that are names within the bounds. */
 #include "resolver/source/mpi.h"
 #include "resolver/spec/layout.h"
+#include "tests/fuzz/must.h"
 
 #include <muster/cluster.h>
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
-/* Unlike assert(), stays in every build. */
-static void must(bool truth, const char *what)
-{
-    if (truth)
-        return;
-    (void)fprintf(stderr, "broken: %s\n", what);
-    abort();
-}
 
 static void check(int rv, const mu_error *error)
 {

@@ -9,25 +9,16 @@
 #include "actors/coordination/store/journal_scan.h"
 #include "actors/messages.h"
 #include "runtime/base/crc32c.h"
+#include "tests/fuzz/must.h"
 #include "tests/sim/storage.h"
 
 #include <stdint.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 enum { HEADER_BYTES = MU__JOURNAL_HEADER_BYTES, OLD_HEAD_BYTES = 8, RECORDS = 20 };
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
-/* Unlike assert(), stays in every build. */
-static void must(bool truth, const char *what)
-{
-    if (truth)
-        return;
-    (void)fprintf(stderr, "broken: %s\n", what);
-    abort();
-}
 
 static int count_visit(void *owner, struct mu__msg *msg)
 {

@@ -3,26 +3,16 @@
  * texts are refused, and the items are those of the tree. */
 #include "runtime/base/text.h"
 #include "runtime/document/json.h"
+#include "tests/fuzz/must.h"
 
 #include <muster/error.h>
 
 #include <math.h>
 #include <stdbool.h>
 #include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
-/* Unlike assert(), stays in every build. */
-static void must(bool truth, const char *what)
-{
-    if (truth)
-        return;
-    (void)fprintf(stderr, "broken: %s\n", what);
-    abort();
-}
 
 static void check_text(const char *text)
 {

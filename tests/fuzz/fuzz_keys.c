@@ -11,44 +11,28 @@
 #include "actors/coordination/keys/txn.h"
 #include "actors/messages.h"
 #include "actors/packing.h"
+#include "tests/fuzz/must.h"
 #include "tests/sim/storage.h"
 #include "tests/support/bare_world.h"
 
 #include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 enum { TASKS = 3, OPERATION_BYTES = 5, OPERATIONS_MAX = 200 };
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-/* Unlike assert(), stays in every build. */
-static void must(bool truth, const char *what)
-{
-    if (truth)
-        return;
-    (void)fprintf(stderr, "broken: %s\n", what);
-    abort();
-}
-
 /* ---- The world ---- */
 
 struct world {
-    struct mu__world world;     /* first */
+    struct bare_world bare;     /* first */
     struct mu__kernel *kernel;
     mu__pid pid;
     struct sim_storage *storage;
-    uint64_t now_ms;
     uint64_t asked;
     uint64_t answered;
     uint32_t code;              /* of the last answer; UINT32_MAX: none has come */
 };
-
-static uint64_t world_now_ms(struct mu__world *world)
-{
-    return ((struct world *)world)->now_ms;
-}
 
 static int world_transmit(struct mu__world *world, struct mu__msg *msg)
 {
@@ -61,15 +45,7 @@ static int world_transmit(struct mu__world *world, struct mu__msg *msg)
     return 0;
 }
 
-static const struct mu__world_ops ops = {
-    .now_ms = world_now_ms,
-    .random = bare_random,
-    .wake_at = bare_wake_at,
-    .transmit = world_transmit,
-    .submit = bare_submit,
-    .withdraw = bare_withdraw,
-    .log = bare_log,
-};
+static const struct mu__world_ops ops = BARE_WORLD_OPS(world_transmit);
 
 static void turns(struct world *w)
 {
@@ -99,7 +75,7 @@ static void begin(struct world *w)
         .dead_ms = 300000, .reconnect_ms = 300000,
     };
 
-    must(mu__kernel_new(&w->world, &mu__messages, &w->kernel) == 0, "kernel");
+    must(mu__kernel_new(&w->bare.world, &mu__messages, &w->kernel) == 0, "kernel");
     must(mu__spawn(w->kernel, &mu__coordination, MU__COORDINATION, &config, &w->pid) == 0,
          "service");
     turns(w);
@@ -260,7 +236,7 @@ static void work(struct world *w, const uint8_t *data, size_t size)
 
     for (int i = 0; i < OPERATIONS_MAX && take(&data, &size, &o); i++) {
         w->asked++;
-        w->now_ms++;
+        w->bare.now_ms++;
         if (o.what < 3)
             change(w, &o);
         else if (o.what == 8)
@@ -273,7 +249,7 @@ static void work(struct world *w, const uint8_t *data, size_t size)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    struct world w = {.world.ops = &ops, .now_ms = 1};
+    struct world w = {.bare = {{&ops}, 1}};
     uint64_t before;
 
     w.storage = sim_storage_new("fuzz", 1);

@@ -1,24 +1,15 @@
 /* Any bytes as a page of pods: an error in words, or pods with names, which become tasks
  * or give an error in words. */
 #include "resolver/cloud/kubernetes/pods.h"
+#include "tests/fuzz/must.h"
 
 #include <muster/cluster.h>
 
 #include <stdint.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
-/* Unlike assert(), stays in every build. */
-static void must(bool truth, const char *what)
-{
-    if (truth)
-        return;
-    (void)fprintf(stderr, "broken: %s\n", what);
-    abort();
-}
 
 static void check(int rv, const mu_error *error)
 {

@@ -9,6 +9,7 @@
  * three that say how; bytes of a frame follow where it has some. */
 #include "actors/messages.h"
 #include "runtime/message/codec.h"
+#include "tests/fuzz/must.h"
 #include "tests/support/bare_world.h"
 #include "transport/link/frames.h"
 #include "transport/link/links.h"
@@ -30,15 +31,6 @@ enum {
     US = 10,
     PEERS = 4 /* incarnations, from 20 on */
 };
-
-/* Unlike assert(), stays in every build. */
-static void must(bool truth, const char *what)
-{
-    if (truth)
-        return;
-    (void)fprintf(stderr, "broken: %s\n", what);
-    abort();
-}
 
 struct net {
     struct mu__world world; /* first */

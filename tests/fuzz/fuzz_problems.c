@@ -1,22 +1,12 @@
 /* Any text as a cluster or as TF_CONFIG: what a node refuses has errors, what has none a
  * node takes, and whatever was read can be looked at. */
 #include "resolver/spec/problems.h"
+#include "tests/fuzz/must.h"
 
 #include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
-/* Unlike assert(), stays in every build. */
-static void must(bool truth, const char *what)
-{
-    if (truth)
-        return;
-    (void)fprintf(stderr, "broken: %s\n", what);
-    abort();
-}
 
 static bool is_taken(const char *text, size_t size, bool is_tf_config)
 {

@@ -3,22 +3,13 @@
 #include "resolver/engine/kind.h"
 #include "resolver/kinds.h"
 #include "resolver/spec/cluster.h"
+#include "tests/fuzz/must.h"
 #include "tests/support/fake_sources.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
-/* Unlike assert(), stays in every build. */
-static void must(bool truth, const char *what)
-{
-    if (truth)
-        return;
-    (void)fprintf(stderr, "broken: %s\n", what);
-    abort();
-}
 
 struct world {
     struct fake_sources sources;    /* first: it casts */

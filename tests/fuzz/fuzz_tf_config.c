@@ -4,22 +4,13 @@
 
 #include "resolver/spec/cluster.h"
 #include "runtime/base/text.h"
+#include "tests/fuzz/must.h"
 
 #include <stdint.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
-/* Unlike assert(), stays in every build. */
-static void must(bool truth, const char *what)
-{
-    if (truth)
-        return;
-    (void)fprintf(stderr, "broken: %s\n", what);
-    abort();
-}
 
 /* A code of ours, and a message of printable UTF-8. Memory does not run out here. */
 static void check_error(int rv, const mu_error *error)

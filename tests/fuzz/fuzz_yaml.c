@@ -2,22 +2,13 @@
  * and YAML read again, the same. */
 #include "resolver/cloud/kubernetes/kubeconfig.h"
 #include "resolver/cloud/kubernetes/yaml.h"
+#include "tests/fuzz/must.h"
 
 #include <stdint.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
-/* Unlike assert(), stays in every build. */
-static void must(bool truth, const char *what)
-{
-    if (truth)
-        return;
-    (void)fprintf(stderr, "broken: %s\n", what);
-    abort();
-}
 
 static void check(int rv, const mu_error *error)
 {

@@ -6,14 +6,7 @@
 /* Who makes OpenSSL's random numbers can be told in no newer way. */
 #define OPENSSL_SUPPRESS_DEPRECATED
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
+#include "tests/support/test.h"
 
 #include "tests/real/certificates.h"
 #include "transport/wire/tls/internal.h"

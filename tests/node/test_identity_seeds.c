@@ -10,14 +10,9 @@
 #include "tests/sim/cluster.h"
 #include "tests/sim/random.h"
 #include "tests/support/seeds.h"
+#include "tests/support/test.h"
 
 #include <inttypes.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdio.h>
-#include <string.h>
-
-#include <cmocka.h>
 
 enum {
     SEEDS = 300,
@@ -214,21 +209,13 @@ static const struct seeds seeds = {
     .run = run_seed,
 };
 
-static void test_seeds(void **state)
+TEST(test_seeds)
 {
     uint64_t reached[REACHED] = {0};
 
-    (void)state;
     seeds_expect_well(&seeds, reached);
     for (int i = 0; i < REACHED && seeds_count() >= SEEDS; i++)
         assert_true(reached[i] > SEEDS / 20);
 }
 
-int main(int argc, char **argv)
-{
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_seeds)};
-
-    if (!seeds_arguments(&seeds, argc, argv))
-        return 2;
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+SEEDS_PROGRAM(seeds)

@@ -1,14 +1,6 @@
 /* Who may host the coordination service and whom it coordinates, by rows. */
 #include "node/member/service_options.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
+#include "tests/support/test.h"
 
 static mu_cluster *parse(const char *json)
 {
@@ -26,7 +18,7 @@ static const char large[] =
 static const char sparse[] =
     "{\"ps\": {\"1\": \"b:1\"}, \"worker\": {\"0\": \"c:1\", \"7\": \"c:2\"}}";
 
-static void test_hosts(void **state)
+TEST(test_hosts)
 {
     static const struct {
         const char *cluster;
@@ -48,7 +40,6 @@ static void test_hosts(void **state)
         {sparse, "ps:1,worker:7", "ps:1,worker:7", 2},
     };
 
-    (void)state;
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         mu_cluster *cluster = parse(rows[i].cluster);
         mu_error error = {0};
@@ -63,7 +54,7 @@ static void test_hosts(void **state)
     }
 }
 
-static void test_bad_hosts(void **state)
+TEST(test_bad_hosts)
 {
     static const struct {
         const char *text;
@@ -83,7 +74,6 @@ static void test_bad_hosts(void **state)
     };
     mu_cluster *cluster = parse(large);
 
-    (void)state;
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         mu_error error = {0};
         char *hosts = NULL;
@@ -98,7 +88,7 @@ static void test_bad_hosts(void **state)
     mu_cluster_free(cluster);
 }
 
-static void test_tasks(void **state)
+TEST(test_tasks)
 {
     static const struct {
         const char *cluster;
@@ -115,7 +105,6 @@ static void test_tasks(void **state)
         {"{\"client\": [\"e:1\"]}", "client", "client:0"},
     };
 
-    (void)state;
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         mu_cluster *cluster = parse(rows[i].cluster);
         mu_error error = {0};
@@ -129,7 +118,7 @@ static void test_tasks(void **state)
     }
 }
 
-static void test_bad_types(void **state)
+TEST(test_bad_types)
 {
     static const struct {
         const char *text;
@@ -144,7 +133,6 @@ static void test_bad_types(void **state)
     };
     mu_cluster *cluster = parse(large);
 
-    (void)state;
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         char out[MU__SERVICE_TYPES_BYTES] = "as it was";
         mu_error error = {0};
@@ -164,7 +152,7 @@ static void test_bad_types(void **state)
     mu_cluster_free(cluster);
 }
 
-static void test_recoverable(void **state)
+TEST(test_recoverable)
 {
     static const struct {
         const char *text;
@@ -177,7 +165,6 @@ static void test_recoverable(void **state)
         {"ps,worker,evaluator,client,chief", "chief,client,evaluator,ps,worker"},
     };
 
-    (void)state;
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         char out[MU__SERVICE_TYPES_BYTES];
 
@@ -186,9 +173,8 @@ static void test_recoverable(void **state)
     }
 }
 
-static void test_who_is_host(void **state)
+TEST(test_who_is_host)
 {
-    (void)state;
     assert_true(mu__service_is_host("ps:0-1,worker:2", "ps", 1));
     assert_true(mu__service_is_host("ps:0-1,worker:2", "worker", 2));
     assert_false(mu__service_is_host("ps:0-1,worker:2", "worker", 1));
@@ -196,13 +182,12 @@ static void test_who_is_host(void **state)
 }
 
 /* A set whose text is too long for a message: every second worker of many. */
-static void test_too_many_gaps(void **state)
+TEST(test_too_many_gaps)
 {
     mu_cluster *cluster = mu_cluster_new();
     mu_error error = {0};
     char *tasks = NULL;
 
-    (void)state;
     for (int i = 0; i < 12000; i += 2) {
         char address[32];
 
@@ -215,17 +200,4 @@ static void test_too_many_gaps(void **state)
     mu_cluster_free(cluster);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_hosts),
-        cmocka_unit_test(test_bad_hosts),
-        cmocka_unit_test(test_tasks),
-        cmocka_unit_test(test_bad_types),
-        cmocka_unit_test(test_recoverable),
-        cmocka_unit_test(test_who_is_host),
-        cmocka_unit_test(test_too_many_gaps),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_PROGRAM()

@@ -4,14 +4,9 @@
 
 #include "resolver/engine/exchange.h"
 #include "resolver/engine/uv/real_sources.h"
+#include "tests/support/test.h"
 
 #include <pthread.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdint.h>
-#include <string.h>
-
-#include <cmocka.h>
 
 struct asking {
     struct mu__sources_uv *sources;

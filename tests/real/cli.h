@@ -3,25 +3,19 @@
 #ifndef MUSTER_TESTS_REAL_CLI_H
 #define MUSTER_TESTS_REAL_CLI_H
 
+#include "tests/support/test.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
-#include <setjmp.h>
 #include <signal.h>
-#include <stdarg.h>
 #include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
 #include <cjson/cJSON.h>
-#include <cmocka.h>
 
 enum {
     CLI_TEXT_BYTES = 1 << 18,
@@ -195,6 +189,26 @@ static inline void cli_expect_code(struct cli *cli, int code)
 static inline void cli_kill(struct cli *cli, int number)
 {
     assert_int_equal(kill(cli->pid, number), 0);
+}
+
+/* Ends `muster run`, or another one that SIGINT ends, as its user would. */
+static inline void cli_stop(struct cli *cli)
+{
+    cli_kill(cli, SIGINT);
+    cli_expect_code(cli, 128 + SIGINT);
+}
+
+/* The URL at which a task has come up, behind `from` as in cli_expect(). */
+static inline void cli_expect_up(struct cli *cli, const char *from, const char *task,
+                                 char *ret_url, size_t size)
+{
+    char words[96];
+    const char *at;
+
+    (void)snprintf(words, sizeof words, "/job:%s node: is up at tcp://", task);
+    at = cli_expect(cli, from, words);
+    (void)cli_expect(cli, at, "\n");
+    (void)snprintf(ret_url, size, "tcp://%.*s", (int)strcspn(at, "\n"), at);
 }
 
 /* The pid of a task of `muster run`, from the line that says it. */

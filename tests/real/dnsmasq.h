@@ -99,7 +99,6 @@ static inline void dnsmasq_start(struct dnsmasq *dnsmasq)
 static inline void dnsmasq_open(struct dnsmasq *dnsmasq, int port,
                                 const char *configuration, const char *hosts)
 {
-
     (void)snprintf(dnsmasq->folder, sizeof dnsmasq->folder, "/tmp/muster-dns-XXXXXX");
     assert_non_null(mkdtemp(dnsmasq->folder));
     assert_int_equal(chmod(dnsmasq->folder, 0755), 0);

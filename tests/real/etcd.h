@@ -125,7 +125,6 @@ static inline void etcd_kill(struct etcd *etcd)
 
 static inline void etcd_open(struct etcd *etcd)
 {
-
     (void)snprintf(etcd->folder, sizeof etcd->folder, "/tmp/muster-etcd-XXXXXX");
     assert_non_null(mkdtemp(etcd->folder));
     etcd->port = ports_free();

@@ -2,13 +2,7 @@
 #ifndef MUSTER_TESTS_REAL_FILES_H
 #define MUSTER_TESTS_REAL_FILES_H
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-
-#include <cmocka.h>
+#include "tests/support/test.h"
 
 /* As a whole: whoever reads it has the old text or the new one. */
 static inline void files_replace(const char *path, const char *text)

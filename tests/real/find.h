@@ -4,8 +4,7 @@
 #ifndef MUSTER_TESTS_REAL_FIND_H
 #define MUSTER_TESTS_REAL_FIND_H
 
-#include "tests/real/cli.h"
-#include "tests/real/nodes.h"
+#include "tests/real/tasks.h"
 
 #define FINDERS_TASKS "chief=1,worker=2,ps=1"
 
@@ -198,26 +197,17 @@ static inline void find_start_worker(struct find *f, int index)
     char number[16];
     char resolver[32];
     char *arguments[] = {"test", "worker", resolver, f->where, number, NULL};
-    pid_t parent = getpid();
 
     (void)snprintf(number, sizeof number, "%d", index);
     (void)snprintf(resolver, sizeof resolver, "%s", f->resolver);
     assert_int_equal(f->worker, 0);
-    f->worker = fork();
-    assert_true(f->worker >= 0);
-    if (f->worker > 0)
-        return;
-    (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
-    if (getppid() == parent)
-        (void)execv("/proc/self/exe", arguments);
-    _exit(126);
+    f->worker = tasks_start_program(arguments, -1);
 }
 
 static inline void find_kill_worker(struct find *f)
 {
     assert_int_equal(kill(f->worker, SIGKILL), 0);
-    assert_int_equal(waitpid(f->worker, NULL, 0), f->worker);
-    f->worker = 0;
+    (void)tasks_end(&f->worker);
 }
 
 /* ---- Fixtures ---- */

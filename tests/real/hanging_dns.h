@@ -3,18 +3,14 @@
 #ifndef MU_TESTS_REAL_HANGING_DNS_H
 #define MU_TESTS_REAL_HANGING_DNS_H
 
+#include "tests/support/test.h"
+
 #include <muster/error.h>
 
 #include <netdb.h>
 #include <pthread.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <time.h>
-
-#include <cmocka.h>
 
 enum { DNS_SOON_S = 30 };
 

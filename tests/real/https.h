@@ -5,23 +5,15 @@
 #define MUSTER_TESTS_REAL_HTTPS_H
 
 #include "tests/real/needs.h"
+#include "tests/support/test.h"
 
 #include <fcntl.h>
 #include <poll.h>
-#include <setjmp.h>
 #include <signal.h>
-#include <stdarg.h>
 #include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
-
-#include <cmocka.h>
 
 enum { HTTPS_SOON_MS = 20000, HTTPS_LOG_BYTES = 1 << 18 };
 

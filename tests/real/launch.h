@@ -30,15 +30,6 @@ static inline void launch_start(struct cli *cli, const char *const *arguments)
     (void)close(ends[1]);
 }
 
-static inline void launch_write(const char *path, const char *text)
-{
-    FILE *file = fopen(path, "w");
-
-    assert_non_null(file);
-    assert_true(fputs(text, file) >= 0);
-    assert_int_equal(fclose(file), 0);
-}
-
 /* The chief has each worker say its number, and ends when all have. */
 static const char launch_plugin_text[] =
     "#include <muster.h>\n"
@@ -91,7 +82,7 @@ static inline void launch_compile(const char *folder, char *ret_plugin, size_t s
 
     (void)snprintf(source, sizeof source, "%s/plugin.c", folder);
     (void)snprintf(ret_plugin, size, "%s/plugin.so", folder);
-    launch_write(source, launch_plugin_text);
+    cli_write_file(source, launch_plugin_text);
     (void)snprintf(command, sizeof command,
                    "cc -std=c11 -shared -fPIC -I%s/include -o %s %s",
                    cli_variable("MUSTER_SOURCE"), ret_plugin, source);

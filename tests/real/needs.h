@@ -5,17 +5,10 @@
 #ifndef MUSTER_TESTS_REAL_NEEDS_H
 #define MUSTER_TESTS_REAL_NEEDS_H
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
+#include "tests/support/test.h"
 
-#include <cmocka.h>
+#include <stdbool.h>
+#include <unistd.h>
 
 enum { NEEDS_SKIPPED = 77, NEEDS_PATH_BYTES = 512 };
 
@@ -67,6 +60,15 @@ static inline int needs_skip(const char *reason)
     (void)printf("skipped: %s\n", reason);
     return NEEDS_SKIPPED;
 }
+
+/* A program whose tests are skipped if there is a reason, else run. */
+#define NEEDS_PROGRAM(reason, begin, end)                                               \
+    int main(void)                                                                      \
+    {                                                                                   \
+        const char *missing = reason;                                                   \
+                                                                                        \
+        return missing != NULL ? needs_skip(missing) : tests_run(begin, end);           \
+    }
 
 /* Ends the test that is running, if there is a reason. */
 static inline void needs_skip_test(const char *reason)

@@ -3,22 +3,16 @@
 #define MUSTER_TESTS_REAL_NODES_H
 
 #include "tests/real/ports.h"
+#include "tests/support/test.h"
 
 #include <muster.h>
 
 #include <arpa/inet.h>
 #include <netinet/in.h>
 #include <pthread.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/socket.h>
 #include <time.h>
 #include <unistd.h>
-
-#include <cmocka.h>
 
 enum { NODES_MAX = 12, LOG_BYTES_MAX = 1 << 18, SOON_MS = 20000 };
 
@@ -28,6 +22,13 @@ static inline void nodes_pause(void)
     const struct timespec moment = {0, 1000000};
 
     (void)nanosleep(&moment, NULL);
+}
+
+/* Fails the test with what a call says. */
+static inline void check(int rv, const mu_error *error)
+{
+    if (rv != 0)
+        fail_msg("%s: %s", mu_err_name(rv), error->message);
 }
 
 /* All log lines of the nodes of a test. */

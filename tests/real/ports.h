@@ -2,19 +2,14 @@
 #ifndef MUSTER_TESTS_REAL_PORTS_H
 #define MUSTER_TESTS_REAL_PORTS_H
 
+#include "tests/support/test.h"
+
 #include <arpa/inet.h>
 #include <netinet/in.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <unistd.h>
-
-#include <cmocka.h>
 
 /* Those that the system gives to nobody who does not ask for them. */
 enum { PORTS_FIRST = 10000, PORTS_LAST = 30000 };

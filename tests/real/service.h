@@ -25,12 +25,6 @@ struct service {
     mu_node *workers[SERVICE_WORKERS];
 };
 
-static inline void service_check(int rv, const mu_error *error)
-{
-    if (rv != 0)
-        fail_msg("%s: %s", mu_err_name(rv), error->message);
-}
-
 static inline void service_start_host(struct service *s, int i)
 {
     static const char *const tasks[] = {"chief:0", "ps:0", "ps:1"};
@@ -70,7 +64,7 @@ static inline void service_open(struct service *s, int hosts_count, const char *
     for (int i = 0; i < SERVICE_WORKERS; i++)
         (void)service_open_worker(s, i);
     for (int i = 0; i < SERVICE_WORKERS; i++)
-        service_check(mu_agent_register(s->workers[i], 0, SOON_MS, &error), &error);
+        check(mu_agent_register(s->workers[i], 0, SOON_MS, &error), &error);
 }
 
 static inline void service_close(struct service *s)
@@ -220,7 +214,7 @@ static inline void crew_check_number(struct crew *crew, const char *key, unsigne
     mu_error error = {0};
     mu_kv_item sum = {0};
 
-    service_check(mu_kv_get(crew->service->workers[0], key, SOON_MS, &error, &sum),
+    check(mu_kv_get(crew->service->workers[0], key, SOON_MS, &error, &sum),
                   &error);
     assert_int_equal(strtoul(sum.value, NULL, 10), wanted);
     mu_kv_item_clear(&sum);
@@ -244,7 +238,7 @@ static inline void crew_check(struct crew *crew)
     crew_check_number(crew, "sum", SERVICE_WORKERS * crew->rounds * crew->increments);
     crew_check_number(crew, "pair/x", SERVICE_WORKERS * (crew->rounds / 2));
     crew_check_number(crew, "pair/y", SERVICE_WORKERS * (crew->rounds / 2));
-    service_check(mu_kv_list(s->workers[1], "kept", SOON_MS, &error, &items), &error);
+    check(mu_kv_list(s->workers[1], "kept", SOON_MS, &error, &items), &error);
     assert_int_equal(mu_value_count(items), SERVICE_WORKERS * crew->rounds);
     mu_value_free(items);
 }

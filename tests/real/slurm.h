@@ -99,11 +99,11 @@ static inline void slurm_write_gpus(const struct slurm *slurm)
 
     for (int i = 0; i < 4; i++) {
         (void)snprintf(text, sizeof text, "gpu%d", i);
-        launch_write(slurm_path(slurm, text), "");
+        cli_write_file(slurm_path(slurm, text), "");
     }
     (void)snprintf(text, sizeof text,
                    "NodeName=127.0.0.[1-4] Name=gpu File=%s/gpu[0-3]\n", slurm->folder);
-    launch_write(slurm_path(slurm, "gres.conf"), text);
+    cli_write_file(slurm_path(slurm, "gres.conf"), text);
 }
 
 /* Its output goes to FOLDER/log. */

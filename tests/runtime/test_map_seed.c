@@ -5,15 +5,9 @@
 #include "runtime/base/map.h"
 #include "runtime/base/sip_hash.h"
 #include "tests/sim/sim.h"
+#include "tests/support/test.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
 #include <time.h>
-
-#include <cmocka.h>
 
 enum { KEYS = 20000, INPUTS = 60000, RUN_MAX = 1000 };
 
@@ -64,19 +58,17 @@ static size_t run_of_crafted(uint64_t seed)
     return longest;
 }
 
-static void test_crafted_keys_spread_with_a_seed(void **state)
+TEST(test_crafted_keys_spread_with_a_seed)
 {
-    (void)state;
     for (uint64_t seed = 1; seed < UINT64_MAX / 3; seed = seed * 1000003 + 1)
         assert_in_range(run_of_crafted(seed), 1, RUN_MAX);
 }
 
 /* The seed stays when the map is emptied, and orders are those of the seed. */
-static void test_seed_outlives_the_content(void **state)
+TEST(test_seed_outlives_the_content)
 {
     struct mu__map map = {0};
 
-    (void)state;
     mu__map_seed(&map, 5);
     assert_int_equal(mu__map_set(&map, 1, &map), 0);
     mu__map_done(&map);
@@ -105,21 +97,19 @@ static uint64_t itself(uint64_t i)
 }
 
 /* What took six seconds takes about as long as any other numbers. */
-static void test_colliding_inputs_are_harmless(void **state)
+TEST(test_colliding_inputs_are_harmless)
 {
     double usual = seconds_for(77, itself);
     double bad = seconds_for(77, crafted);
 
-    (void)state;
     assert_true(bad < 20 * usual + 0.05);
 }
 
-static void test_text_hash_depends_on_the_secret(void **state)
+TEST(test_text_hash_depends_on_the_secret)
 {
     static const char text[] = "a name of a function";
     uint64_t last = 0;
 
-    (void)state;
     for (uint64_t secret = 0; secret < 100; secret++) {
         uint64_t hash = mu__sip_hash(secret, text, sizeof text);
 
@@ -130,9 +120,8 @@ static void test_text_hash_depends_on_the_secret(void **state)
 }
 
 /* Numbers of names do not depend on where they are. */
-static void test_names_with_a_secret(void **state)
+TEST(test_names_with_a_secret)
 {
-    (void)state;
     for (uint64_t secret = 0; secret < 3; secret++) {
         struct mu__names names = {.secret = secret};
         char name[16];
@@ -145,15 +134,4 @@ static void test_names_with_a_secret(void **state)
     }
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_crafted_keys_spread_with_a_seed),
-        cmocka_unit_test(test_seed_outlives_the_content),
-        cmocka_unit_test(test_colliding_inputs_are_harmless),
-        cmocka_unit_test(test_text_hash_depends_on_the_secret),
-        cmocka_unit_test(test_names_with_a_secret),
-    };
-
-    return cmocka_run_group_tests_name("map_seed", tests, NULL, NULL);
-}
+TEST_PROGRAM()

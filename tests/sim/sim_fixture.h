@@ -10,15 +10,9 @@
 
 #include "runtime/kernel/system_messages.h"
 #include "runtime/message/pool.h"
+#include "tests/support/test.h"
 
 #include <inttypes.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
 
 /* ---- A process that says everything it hears ---- */
 
@@ -222,9 +216,5 @@ static inline void work_run(struct mu__work *work)
 {
     (void)work;
 }
-
-/* ---- The rest ---- */
-
-#define STORY(test) cmocka_unit_test_setup_teardown(test, pair_setup, pair_teardown)
 
 #endif

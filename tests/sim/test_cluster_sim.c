@@ -3,13 +3,7 @@
 #include "actors/client/future.h"
 #include "actors/messages.h"
 #include "tests/sim/cluster.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdio.h>
-#include <string.h>
-
-#include <cmocka.h>
+#include "tests/support/test.h"
 
 enum { ITEMS = 8, SERVERS = 3 };
 
@@ -74,14 +68,13 @@ static struct cluster *begin_writes(void)
 }
 
 /* Eight items over three servers: 0 to 2, 3 to 5, and 6 and 7. */
-static void test_write_is_of_its_item(void **state)
+TEST(test_write_is_of_its_item)
 {
     static const size_t shards[ITEMS] = {0, 0, 0, 1, 1, 1, 2, 2};
     static const size_t items[ITEMS] = {0, 1, 2, 0, 1, 2, 0, 1};
     static const uint64_t sizes[SERVERS] = {24, 24, 16};
     struct cluster *cluster = begin_writes();
 
-    (void)state;
     assert_int_equal(writes_count, ITEMS);
     for (size_t i = 0; i < ITEMS; i++) {
         assert_int_equal(writes[i].item, items[i]);
@@ -100,12 +93,11 @@ static void expect_break(struct cluster *cluster, bool once, const char *words)
 }
 
 /* A write that is missing, one that was applied twice, one too many. */
-static void test_counter_is_checked(void **state)
+TEST(test_counter_is_checked)
 {
     struct cluster *cluster = begin_writes();
     int64_t *items = cluster->counter.items;
 
-    (void)state;
     assert_int_equal(cluster_wait(cluster_counter_read(cluster->chief, -1)), 0);
     expect_break(cluster, true, "write 0 ran 1 times and was reported as finished: its "
                                 "item is 0");
@@ -125,7 +117,7 @@ static void test_counter_is_checked(void **state)
 /* ---- Wishes ---- */
 
 /* A name that its program forgets, and a key that is scheduled again. */
-static void test_schedule_again(void **state)
+TEST(test_schedule_again)
 {
     struct cluster *cluster = BEGIN(.workers = 2);
     char name[] = "step 1";
@@ -135,7 +127,6 @@ static void test_schedule_again(void **state)
     struct cluster_closure *second;
     int64_t key = first->key;
 
-    (void)state;
     memset(name, 'x', sizeof name - 1);
     assert_string_equal(first->ask.name, "step 1");
     assert_int_equal(join(cluster), 0);
@@ -216,7 +207,7 @@ static int refuse_renewal(struct mu__storage *storage, mu_error *ret_error)
 }
 
 /* The storage hears of each death of the chief, before and after. */
-static void test_journal_outlives_its_chief(void **state)
+TEST(test_journal_outlives_its_chief)
 {
     static const struct mu__storage_ops ops = {
         .load = load_nothing,
@@ -230,7 +221,6 @@ static void test_journal_outlives_its_chief(void **state)
     struct cluster *cluster = cluster_new(1, &(struct cluster_options){.workers = 1});
     char ends[16] = "";
 
-    (void)state;
     cluster->chief->journal =
         (struct cluster_journal){&notes.storage, note_dying, note_gone, NULL, NULL};
     cluster_start_all(cluster);
@@ -243,14 +233,4 @@ static void test_journal_outlives_its_chief(void **state)
     assert_string_equal(ends, "dgdg");
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_write_is_of_its_item),
-        cmocka_unit_test(test_counter_is_checked),
-        cmocka_unit_test(test_schedule_again),
-        cmocka_unit_test(test_journal_outlives_its_chief),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_PROGRAM()

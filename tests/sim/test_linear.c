@@ -2,15 +2,7 @@
  * against all orders tried one by one. */
 #include "tests/sim/random.h"
 #include "tests/support/linear/linear.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
+#include "tests/support/test.h"
 
 enum { OPS_MAX = 6, HISTORIES = 30000 };
 
@@ -156,9 +148,8 @@ static size_t ops_of(const struct row *row)
     return count;
 }
 
-static void test_known(void **state)
+TEST(test_known)
 {
-    (void)state;
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         char why[1024] = "";
 
@@ -168,7 +159,7 @@ static void test_known(void **state)
     }
 }
 
-static void test_recorded(void **state)
+TEST(test_recorded)
 {
     struct linear history = {0};
     char why[512];
@@ -176,7 +167,6 @@ static void test_recorded(void **state)
     size_t two;
     size_t three;
 
-    (void)state;
     one = linear_begin(&history, &(struct linear_op){.kind = LINEAR_PUT, .value = 5});
     two = linear_begin(&history, &(struct linear_op){.kind = LINEAR_GET});
     linear_end(&history, two, -MU_ENOTFOUND, 0, 0);
@@ -378,12 +368,11 @@ static struct linear_op draw_op(struct sim_random *random)
     return op;
 }
 
-static void test_against_all_orders(void **state)
+TEST(test_against_all_orders)
 {
     struct sim_random random = sim_stream(3, 4);
     unsigned good = 0;
 
-    (void)state;
     for (unsigned i = 0; i < HISTORIES; i++) {
         struct linear_op ops[OPS_MAX];
         unsigned order[OPS_MAX];
@@ -481,12 +470,11 @@ static bool spoil_revision(struct linear_op *ops)
 
 /* A history that has an order is good, whatever else is not known of it; one in which two
  * changes have each other's revisions is not. */
-static void test_drawn_from_an_order(void **state)
+TEST(test_drawn_from_an_order)
 {
     struct sim_random random = sim_stream(5, 6);
     static struct linear_op ops[DRAWN_OPS];
 
-    (void)state;
     for (unsigned i = 0; i < DRAWN; i++) {
         char why[1024] = "";
 
@@ -538,24 +526,12 @@ static bool check_long(uint64_t seed, bool wrong)
     return good;
 }
 
-static void test_long(void **state)
+TEST(test_long)
 {
-    (void)state;
     for (uint64_t seed = 1; seed <= 3; seed++) {
         assert_true(check_long(seed, false));
         assert_false(check_long(seed, true));
     }
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_known),
-        cmocka_unit_test(test_recorded),
-        cmocka_unit_test(test_against_all_orders),
-        cmocka_unit_test(test_drawn_from_an_order),
-        cmocka_unit_test(test_long),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_PROGRAM()

@@ -10,11 +10,10 @@ static void note_call(struct sim *sim, void *arg)
 }
 
 /* Due time, then the order of queueing. */
-static void test_events_have_a_total_order(void **state)
+TEST(test_events_have_a_total_order)
 {
     struct sim *sim = sim_new(1);
 
-    (void)state;
     sim_at(sim, 20, note_call, "d");
     sim_at(sim, 10, note_call, "a");
     sim_at(sim, 30, note_call, "f");
@@ -71,18 +70,16 @@ static void check_queue(uint64_t seed)
     sim_queue_done(&queue);
 }
 
-static void test_queue_keeps_its_order(void **state)
+TEST(test_queue_keeps_its_order)
 {
-    (void)state;
     for (uint64_t seed = 0; seed < 100; seed++)
         check_queue(seed);
 }
 
 /* ---- The world ---- */
 
-static void test_earliest_wake_wins(void **state)
+TEST_ON(test_earliest_wake_wins, struct pair *pair, pair_setup, pair_teardown)
 {
-    struct pair *pair = *state;
     struct mu__world *world = pair->a.world;
 
     world->ops->wake_at(world, 300);
@@ -98,9 +95,8 @@ static void test_earliest_wake_wins(void **state)
 }
 
 /* Two at a time, 10 ms each, in the order of submitting. */
-static void test_executor_has_slots_and_a_queue(void **state)
+TEST_ON(test_executor_has_slots_and_a_queue, struct pair *pair, pair_setup, pair_teardown)
 {
-    struct pair *pair = *state;
     struct mu__world *world = pair->a.world;
     struct sim_counters counters;
 
@@ -126,9 +122,8 @@ static void test_executor_has_slots_and_a_queue(void **state)
 
 /* One that hangs, until its time comes; one that begins when works do not hang any
  * more. */
-static void test_a_work_may_be_stuck(void **state)
+TEST_ON(test_a_work_may_be_stuck, struct pair *pair, pair_setup, pair_teardown)
 {
-    struct pair *pair = *state;
     struct sim_settings *settings = sim_settings(pair->sim);
     struct mu__world *world = pair->a.world;
     struct sim_counters counters;
@@ -152,10 +147,9 @@ static void test_a_work_may_be_stuck(void **state)
     assert_int_equal(counters.stuck, 1);
 }
 
-static void test_posts_come_in_order_before_a_turn(void **state)
+TEST_ON(test_posts_come_in_order_before_a_turn, struct pair *pair,
+        pair_setup, pair_teardown)
 {
-    struct pair *pair = *state;
-
     sim_post(pair->a.node, mu__msg_heap(8, 0));
     sim_post(pair->a.node, mu__msg_heap(9, 0));
     run_and_expect(pair->sim, 100,
@@ -170,10 +164,8 @@ static void test_posts_come_in_order_before_a_turn(void **state)
 
 /* ---- The network ---- */
 
-static void test_frames_take_their_time(void **state)
+TEST_ON(test_frames_take_their_time, struct pair *pair, pair_setup, pair_teardown)
 {
-    struct pair *pair = *state;
-
     assert_int_equal(send_text(&pair->a, 1, "one"), 0);
     assert_int_equal(send_text(&pair->a, 1, "two"), 0);
     assert_int_equal(send_text(&pair->a, 2, "nobody"), -MU_EUNAVAILABLE);
@@ -185,9 +177,8 @@ static void test_frames_take_their_time(void **state)
     run_and_expect(pair->sim, 300, "[  250] b peer: in 1: three\n");
 }
 
-static void test_bad_dials_are_refused(void **state)
+TEST_ON(test_bad_dials_are_refused, struct pair *pair, pair_setup, pair_teardown)
 {
-    struct pair *pair = *state;
     struct mu__wire *wire = pair->a.wire;
 
     assert_int_equal(wire->ops->dial(wire, 1, "tcp://b:1"), -MU_EEXISTS);
@@ -200,10 +191,9 @@ static void test_bad_dials_are_refused(void **state)
 }
 
 /* 20 ms, then twice as long each time, until there is somebody. */
-static void test_dial_backs_off_until_somebody_listens(void **state)
+TEST_ON(test_dial_backs_off_until_somebody_listens, struct pair *pair,
+        pair_setup, pair_teardown)
 {
-    struct pair *pair = *state;
-
     sim_settings(pair->sim)->redial = (struct sim_range){20000, 20000};
     sim_crash(pair->b.node);
     run_and_expect(pair->sim, 200, "[  110] a peer: out 1 down: "
@@ -213,9 +203,8 @@ static void test_dial_backs_off_until_somebody_listens(void **state)
     assert_int_equal(sim_lives(pair->b.node), 2);
 }
 
-static void test_a_full_connection_pushes_back(void **state)
+TEST_ON(test_a_full_connection_pushes_back, struct pair *pair, pair_setup, pair_teardown)
 {
-    struct pair *pair = *state;
     char frame[600];
 
     memset(frame, 'x', sizeof frame);
@@ -229,9 +218,8 @@ static void test_a_full_connection_pushes_back(void **state)
     assert_int_equal(send_bytes(&pair->a, 1, frame, sizeof frame), 0);
 }
 
-static void test_a_line_takes_time_for_bytes(void **state)
+TEST_ON(test_a_line_takes_time_for_bytes, struct pair *pair, pair_setup, pair_teardown)
 {
-    struct pair *pair = *state;
     char frame[600];
 
     memset(frame, 'x', sizeof frame);
@@ -243,9 +231,8 @@ static void test_a_line_takes_time_for_bytes(void **state)
                    "[  116] b peer: in 1: \n");
 }
 
-static void test_a_reader_may_pause(void **state)
+TEST_ON(test_a_reader_may_pause, struct pair *pair, pair_setup, pair_teardown)
 {
-    struct pair *pair = *state;
     uint64_t first_us;
 
     pair->b.one_by_one = true;
@@ -258,10 +245,9 @@ static void test_a_reader_may_pause(void **state)
     assert_int_equal(first_us, 110000);
 }
 
-static void test_hangup_ends_after_the_last_frame(void **state)
+TEST_ON(test_hangup_ends_after_the_last_frame, struct pair *pair,
+        pair_setup, pair_teardown)
 {
-    struct pair *pair = *state;
-
     assert_int_equal(send_text(&pair->a, 1, "bye"), 0);
     pair->a.wire->ops->hangup(pair->a.wire, 1);
     pair->a.wire->ops->hangup(pair->a.wire, 1);
@@ -271,10 +257,9 @@ static void test_hangup_ends_after_the_last_frame(void **state)
                    "[  110] b peer: in 1 down: closed by the peer\n");
 }
 
-static void test_hanging_up_is_silent_here_and_a_loss_there(void **state)
+TEST_ON(test_hanging_up_is_silent_here_and_a_loss_there, struct pair *pair,
+        pair_setup, pair_teardown)
 {
-    struct pair *pair = *state;
-
     assert_int_equal(send_text(&pair->a, 1, "lost"), 0);
     pair->b.wire->ops->hangup(pair->b.wire, MU__WIRE_ACCEPTED | 1);
     pair->b.wire->ops->hangup(pair->b.wire, MU__WIRE_ACCEPTED | 1);
@@ -288,9 +273,9 @@ static void test_hanging_up_is_silent_here_and_a_loss_there(void **state)
     run_and_expect(pair->sim, 300, "[  210] b peer: in 2: a new one\n");
 }
 
-static void test_a_frame_too_large_breaks_the_connection(void **state)
+TEST_ON(test_a_frame_too_large_breaks_the_connection, struct pair *pair,
+        pair_setup, pair_teardown)
 {
-    struct pair *pair = *state;
     size_t size = MU__FRAME_BYTES_MAX + 1;
     char *bytes = calloc(1, size);
 
@@ -304,9 +289,8 @@ static void test_a_frame_too_large_breaks_the_connection(void **state)
 }
 
 /* The sender keeps a reference and writes on: the frame on its way does not change. */
-static void test_a_kept_frame_is_copied(void **state)
+TEST_ON(test_a_kept_frame_is_copied, struct pair *pair, pair_setup, pair_teardown)
 {
-    struct pair *pair = *state;
     struct mu__buf *frame = pair->a.wire->ops->buffer(pair->a.wire, 4);
 
     assert_non_null(frame);
@@ -320,26 +304,4 @@ static void test_a_kept_frame_is_copied(void **state)
     mu__buf_unref(frame);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_events_have_a_total_order),
-        cmocka_unit_test(test_queue_keeps_its_order),
-        STORY(test_earliest_wake_wins),
-        STORY(test_executor_has_slots_and_a_queue),
-        STORY(test_a_work_may_be_stuck),
-        STORY(test_posts_come_in_order_before_a_turn),
-        STORY(test_frames_take_their_time),
-        STORY(test_bad_dials_are_refused),
-        STORY(test_dial_backs_off_until_somebody_listens),
-        STORY(test_a_full_connection_pushes_back),
-        STORY(test_a_line_takes_time_for_bytes),
-        STORY(test_a_reader_may_pause),
-        STORY(test_hangup_ends_after_the_last_frame),
-        STORY(test_hanging_up_is_silent_here_and_a_loss_there),
-        STORY(test_a_frame_too_large_breaks_the_connection),
-        STORY(test_a_kept_frame_is_copied),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_PROGRAM()

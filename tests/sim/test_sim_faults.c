@@ -5,9 +5,9 @@
 
 /* A turn, a post, a work, a frame and a connection of the first life are all under way
  * when it ends: the second one hears of none. */
-static void test_a_crash_leaves_nothing_for_the_next_life(void **state)
+TEST_ON(test_a_crash_leaves_nothing_for_the_next_life, struct pair *pair,
+        pair_setup, pair_teardown)
 {
-    struct pair *pair = *state;
     struct mu__world *world = pair->b.world;
 
     world->ops->wake_at(world, 105);
@@ -25,9 +25,9 @@ static void test_a_crash_leaves_nothing_for_the_next_life(void **state)
     run_and_expect(pair->sim, 400, "[  310] b peer: in 1: for the second\n");
 }
 
-static void test_what_the_dead_sent_still_arrives(void **state)
+TEST_ON(test_what_the_dead_sent_still_arrives, struct pair *pair,
+        pair_setup, pair_teardown)
 {
-    struct pair *pair = *state;
     struct sim_counters counters;
 
     assert_int_equal(send_text(&pair->a, 1, "last words"), 0);
@@ -58,9 +58,8 @@ static void on_deliver_send_three(void *owner, struct mu__msg *msg)
 }
 
 /* It dies inside of a turn: the first frame is out, the others never were. */
-static void test_a_crash_midway_cuts_a_turn(void **state)
+TEST_ON(test_a_crash_midway_cuts_a_turn, struct pair *pair, pair_setup, pair_teardown)
 {
-    struct pair *pair = *state;
     struct mu__world_hooks hooks = {&pair->a, on_deliver_send_three, NULL, NULL};
 
     sim_attach(pair->a.node, &hooks, &events, &pair->a);
@@ -74,19 +73,16 @@ static void test_a_crash_midway_cuts_a_turn(void **state)
     assert_false(pair->a.alive);
 }
 
-static void test_exit_ends_the_process_after_its_event(void **state)
+TEST_ON(test_exit_ends_the_process_after_its_event, struct pair *pair,
+        pair_setup, pair_teardown)
 {
-    struct pair *pair = *state;
-
     sim_exit(pair->a.node);
     assert_false(pair->a.alive);
     run_and_expect(pair->sim, 200, "[  110] b peer: in 1 down: closed by the peer\n");
 }
 
-static void test_a_cut_is_noticed_by_both(void **state)
+TEST_ON(test_a_cut_is_noticed_by_both, struct pair *pair, pair_setup, pair_teardown)
 {
-    struct pair *pair = *state;
-
     sim_settings(pair->sim)->lose_percent = 100;
     sim_settings(pair->sim)->notice = (struct sim_range){30000, 30000};
     assert_int_equal(send_text(&pair->a, 1, "lost"), 0);
@@ -98,9 +94,9 @@ static void test_a_cut_is_noticed_by_both(void **state)
 
 /* The receiver keeps a connection that its peer has long replaced, and still gets what
  * was under way in it. */
-static void test_a_half_cut_makes_two_connections(void **state)
+TEST_ON(test_a_half_cut_makes_two_connections, struct pair *pair,
+        pair_setup, pair_teardown)
 {
-    struct pair *pair = *state;
     struct sim_counters counters;
 
     assert_int_equal(send_text(&pair->a, 1, "old"), 0);
@@ -118,10 +114,8 @@ static void test_a_half_cut_makes_two_connections(void **state)
     assert_int_equal(counters.frames_of_dead, 0);
 }
 
-static void test_a_block_holds_frames_back(void **state)
+TEST_ON(test_a_block_holds_frames_back, struct pair *pair, pair_setup, pair_teardown)
 {
-    struct pair *pair = *state;
-
     sim_block(pair->sim, pair->a.node, pair->b.node);
     assert_int_equal(send_text(&pair->a, 1, "one"), 0);
     assert_int_equal(send_text(&pair->a, 1, "two"), 0);
@@ -133,9 +127,8 @@ static void test_a_block_holds_frames_back(void **state)
 }
 
 /* Even the news of a death does not pass. */
-static void test_a_partition_is_silence(void **state)
+TEST_ON(test_a_partition_is_silence, struct pair *pair, pair_setup, pair_teardown)
 {
-    struct pair *pair = *state;
     struct sim_node *side[] = {pair->b.node};
 
     sim_partition(pair->sim, side, 1);
@@ -150,9 +143,8 @@ static void test_a_partition_is_silence(void **state)
 
 /* What came due meanwhile happens at the end, in the order in which it was due; the clock
  * has gone on. */
-static void test_a_paused_process_stands_still(void **state)
+TEST_ON(test_a_paused_process_stands_still, struct pair *pair, pair_setup, pair_teardown)
 {
-    struct pair *pair = *state;
     struct mu__world *world = pair->b.world;
 
     world->ops->wake_at(world, 150);
@@ -183,13 +175,12 @@ static void test_a_paused_process_stands_still(void **state)
 
 /* ---- The trace ---- */
 
-static void test_trace_is_bounded_and_filtered(void **state)
+TEST(test_trace_is_bounded_and_filtered)
 {
     struct sim *sim = sim_new(1);
     const char *last = "the last line";
     const char *trace;
 
-    (void)state;
     sim_note(sim, MU__LOG_DEBUG, "not kept");
     assert_string_equal(sim_trace(sim), "");
     sim_trace_level(sim, MU__LOG_DEBUG);
@@ -229,38 +220,18 @@ static uint64_t drawn_arrival(uint64_t seed)
     return at_us;
 }
 
-static void test_the_network_draws_from_the_seed(void **state)
+TEST(test_the_network_draws_from_the_seed)
 {
-    (void)state;
     for (uint64_t seed = 1; seed < 50; seed++) {
         assert_int_equal(drawn_arrival(seed), drawn_arrival(seed));
         assert_int_not_equal(drawn_arrival(seed), drawn_arrival(seed + 1));
     }
 }
 
-static void test_null_is_fine(void **state)
+TEST(test_null_is_fine)
 {
-    (void)state;
     sim_free(NULL);
     assert_string_equal(sim_fault_name(SIM_FAULT_CRASH_MIDWAY), "crash midway");
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        STORY(test_a_crash_leaves_nothing_for_the_next_life),
-        STORY(test_what_the_dead_sent_still_arrives),
-        STORY(test_a_crash_midway_cuts_a_turn),
-        STORY(test_exit_ends_the_process_after_its_event),
-        STORY(test_a_cut_is_noticed_by_both),
-        STORY(test_a_half_cut_makes_two_connections),
-        STORY(test_a_block_holds_frames_back),
-        STORY(test_a_partition_is_silence),
-        STORY(test_a_paused_process_stands_still),
-        cmocka_unit_test(test_trace_is_bounded_and_filtered),
-        cmocka_unit_test(test_the_network_draws_from_the_seed),
-        cmocka_unit_test(test_null_is_fine),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_PROGRAM()

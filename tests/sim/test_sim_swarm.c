@@ -6,14 +6,9 @@
 #include "muster/error.h"
 #include "runtime/kernel/system_messages.h"
 #include "runtime/message/pool.h"
+#include "tests/support/test.h"
 
 #include <inttypes.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
 
 enum { SWARM = 5, SWARM_MS = 3000 };
 
@@ -309,7 +304,7 @@ static void swarm_run(struct swarm *swarm, uint64_t seed)
 
 /* Whatever the faults: order holds while they last, and afterwards everybody hears from
  * everybody. The same seed repeats, others differ. */
-static void test_seeds_decide_everything(void **state)
+TEST(test_seeds_decide_everything)
 {
     static struct swarm one;
     static struct swarm two;
@@ -317,7 +312,6 @@ static void test_seeds_decide_everything(void **state)
     struct sim_counters counters;
     uint64_t lost = 0, lives = 0;
 
-    (void)state;
     sim_seeds(150, &first, &end);
     for (uint64_t seed = first; seed < end; seed++) {
         swarm_run(&one, seed);
@@ -352,12 +346,11 @@ static void count_events(struct sim *sim, void *arg)
     assert_int_equal(*count, counters.events);
 }
 
-static void test_the_check_sees_every_event(void **state)
+TEST(test_the_check_sees_every_event)
 {
     static struct swarm swarm;
     uint64_t count = 0;
 
-    (void)state;
     swarm_open(&swarm, 7);
     sim_set_check(swarm.sim, count_events, &count);
     sim_run_until(swarm.sim, 1000);
@@ -365,12 +358,4 @@ static void test_the_check_sees_every_event(void **state)
     sim_free(swarm.sim);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_seeds_decide_everything),
-        cmocka_unit_test(test_the_check_sees_every_event),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_PROGRAM()

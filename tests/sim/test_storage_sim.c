@@ -1,13 +1,8 @@
 /* The contract of storages, over the simulated one, and the faults that it can have. */
 #include "tests/sim/storage.h"
+#include "tests/support/test.h"
 
 #include <limits.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 
 #include "tests/support/contract/storage.h"
 
@@ -71,11 +66,10 @@ static size_t left_after_crash(uint64_t seed)
 }
 
 /* Every tear happens, and the same seed gives the same one. */
-static void test_tears_are_drawn(void **state)
+LISTED_TEST(test_tears_are_drawn)
 {
     unsigned seen[5] = {0};
 
-    (void)state;
     for (uint64_t seed = 1; seed <= 200; seed++) {
         size_t left = left_after_crash(seed);
 
@@ -87,13 +81,12 @@ static void test_tears_are_drawn(void **state)
         assert_true(seen[i] > 0);
 }
 
-static void test_faults_are_counted(void **state)
+LISTED_TEST(test_faults_are_counted)
 {
     struct sim_storage *s = sim_storage_new("sim:journal", 1);
     struct mu__buf *content = NULL;
     mu_error error;
 
-    (void)state;
     sim_storage_fail(s, SIM_STORAGE_APPEND, 2, -MU_ENOMEM);
     for (int i = 0; i < 2; i++)
         assert_int_equal(s->base.ops->append(&s->base, "a", 1, &error), -MU_ENOMEM);
@@ -110,11 +103,10 @@ static void test_faults_are_counted(void **state)
 }
 
 /* The replace of a process that dies in it has happened or not; nothing after it has. */
-static void test_death_in_the_middle(void **state)
+LISTED_TEST(test_death_in_the_middle)
 {
     unsigned replaced = 0;
 
-    (void)state;
     for (uint64_t seed = 1; seed <= 100; seed++) {
         struct sim_storage *s = sim_storage_new("sim:journal", seed);
         mu_error error;

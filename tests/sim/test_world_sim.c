@@ -1,12 +1,6 @@
 /* The contract of worlds, over the simulated one: plain, and as seeds draw it. */
 #include "tests/sim/sim.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdio.h>
-#include <stdlib.h>
-
-#include <cmocka.h>
+#include "tests/support/test.h"
 
 #include "tests/support/contract/world.h"
 

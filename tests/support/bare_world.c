@@ -1,11 +1,10 @@
 #include "tests/support/bare_world.h"
+#include "tests/support/test.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
+uint64_t bare_now_ms(struct mu__world *world)
+{
+    return ((struct bare_world *)world)->now_ms;
+}
 
 uint64_t bare_random(struct mu__world *world)
 {

@@ -5,17 +5,8 @@
 #include "actors/variables/effects.h"
 
 #include "actors/worker/function_run.h"
+#include "tests/support/test.h"
 #include "tests/support/var_net.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
 
 struct writes {
     struct mu_run run;      /* first: the actors know it by that */
@@ -245,7 +236,5 @@ static inline void assert_fine(struct writes *writes)
         fail_msg("%s", writes->run.failure->message);
     assert_ended(writes, 0, NULL, NULL);
 }
-
-#define WITH_FIXTURE(test) cmocka_unit_test_setup_teardown(test, set_up, tear_down)
 
 #endif

@@ -7,15 +7,7 @@
 #include "runtime/base/crc32c.h"
 #include "tests/sim/sim.h"
 #include "tests/sim/storage.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
+#include "tests/support/test.h"
 
 enum {
     HEADER_BYTES = 12,
@@ -243,7 +235,5 @@ static inline void write_some(struct fixture *f, size_t count)
     flush(f);
     leave(f);
 }
-
-#define JOURNAL_TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 
 #endif

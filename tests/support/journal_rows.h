@@ -4,15 +4,7 @@
 
 #include "actors/coordination/store/journal.h"
 #include "actors/messages.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <string.h>
-
-#include <cmocka.h>
+#include "tests/support/test.h"
 
 enum { JOURNAL_ROW_FIRST = 1000000 };   /* their numbers; a test's own are lower */
 

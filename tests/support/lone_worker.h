@@ -6,13 +6,7 @@
 #include "actors/packing.h"
 #include "actors/worker/worker.h"
 #include "runtime/message/value_references.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
+#include "tests/support/test.h"
 
 enum { CHIEF = 5, LINES_MAX = 1024, SENT_RUNS_MAX = 8 };
 

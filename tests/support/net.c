@@ -2,14 +2,9 @@
 
 #include "runtime/message/codec.h"
 #include "tests/support/bare_world.h"
+#include "tests/support/test.h"
 
 #include <inttypes.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdio.h>
-#include <stdlib.h>
-
-#include <cmocka.h>
 
 /* ---- The world ---- */
 

@@ -1,15 +1,7 @@
 #include "tests/support/script.h"
 
 #include "resolver/engine/request_call.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
+#include "tests/support/test.h"
 
 /* ---- Answering ---- */
 

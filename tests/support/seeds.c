@@ -1,17 +1,11 @@
 #include "tests/support/seeds.h"
 
 #include "tests/sim/sim.h"
+#include "tests/support/test.h"
 
 #include <inttypes.h>
-#include <setjmp.h>
 #include <signal.h>
-#include <stdarg.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
-
-#include <cmocka.h>
 
 static uint64_t first;
 static uint64_t end;

@@ -8,9 +8,9 @@
 #ifndef MU_TESTS_SEEDS_H
 #define MU_TESTS_SEEDS_H
 
+#include "tests/support/test.h"
+
 #include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
 
 /* What one run came to. */
 struct seeds_verdict {
@@ -31,6 +31,13 @@ struct seeds {
 
 /* Reads the command line; false: it was wrong, and was answered with what is expected. */
 bool seeds_arguments(const struct seeds *seeds, int argc, char **argv);
+
+/* The end of a program whose tests run seeds: struct seeds `seeds`. */
+#define SEEDS_PROGRAM(seeds)                                                            \
+    int main(int argc, char **argv)                                                     \
+    {                                                                                   \
+        return seeds_arguments(&(seeds), argc, argv) ? tests_run(NULL, NULL) : 2;       \
+    }
 
 /* Within a test. */
 void seeds_expect_well(const struct seeds *seeds, void *sum);

@@ -1,13 +1,5 @@
 #include "tests/support/slow_sources.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
+#include "tests/support/test.h"
 
 enum { PAUSES_MAX = 10000, BEGIN_MS = 5000 };
 

@@ -6,14 +6,9 @@
 #include "actors/coordination/store/etcd_batch.h"
 #include "tests/sim/etcd.h"
 #include "tests/support/etcd_rows.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
+#include "tests/support/test.h"
 
 #include <cjson/cJSON.h>
-#include <cmocka.h>
 
 #include "tests/support/contract/store.h"
 

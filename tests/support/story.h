@@ -11,14 +11,7 @@
 #include "actors/packing.h"
 #include "actors/references.h"
 #include "tests/sim/cluster.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
+#include "tests/support/test.h"
 
 #define BEGIN(...) story_begin(&(struct cluster_options){__VA_ARGS__})
 #define MAKE(...) cluster_new(1, &(struct cluster_options){__VA_ARGS__})

@@ -1,11 +1,5 @@
+#include "tests/support/test.h"
 #include "tests/support/var_net.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
 
 /* ---- The fixture ---- */
 

@@ -19,9 +19,6 @@ struct var_net {
 int var_set_up(void **state);
 int var_tear_down(void **state);
 
-#define WITH_VAR_NET(test) \
-    cmocka_unit_test_setup_teardown(test, var_set_up, var_tear_down)
-
 /* The actors of a server; those of a program that asks for variables. */
 int var_spawn_server(struct net_process *p);
 int var_spawn_program(struct net_process *p);

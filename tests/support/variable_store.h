@@ -3,17 +3,10 @@
 #define MU_TESTS_VARIABLE_STORE_H
 
 #include "actors/ps/variable_store.h"
+#include "tests/support/test.h"
 
 #include <inttypes.h>
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <string.h>
-
-#include <cmocka.h>
 
 enum { ALICE = 7, BOB = 8, CAROL = 9 };     /* nodes */
 
@@ -152,7 +145,5 @@ static inline void remember(void *user, const struct mu__store_info *info)
 {
     *(struct mu__store_info *)user = *info;
 }
-
-#define WITH_STORE(test) cmocka_unit_test_setup_teardown(test, set_up, tear_down)
 
 #endif

@@ -4,11 +4,10 @@
 
 /* ---- Registering ---- */
 
-static void test_everybody_registers(void **state)
+TEST(test_everybody_registers)
 {
     struct cluster *cluster = SERVICE(.workers = 2, .servers = 1, .clients = 1);
 
-    (void)state;
     assert_int_equal(state_of(cluster->chief), MU_AGENT_CONNECTED);
     assert_int_equal(state_of(cluster->workers[1]), MU_AGENT_CONNECTED);
     assert_int_equal(state_of(cluster->servers[0]), MU_AGENT_CONNECTED);
@@ -19,12 +18,11 @@ static void test_everybody_registers(void **state)
 
 /* ---- Keys ---- */
 
-static void test_keys(void **state)
+TEST(test_keys)
 {
     struct cluster *cluster = SERVICE(.workers = 2);
     struct cluster_call *call;
 
-    (void)state;
     expect_done(put(cluster->chief, "a/b", "one", 0, -1), 0, 0);
     expect_key(cluster->workers[0], "a/b", "one");
     expect_done(put(cluster->workers[0], "a/b", "two", 0, 1000), -MU_EEXISTS, 20);
@@ -40,12 +38,11 @@ static void test_keys(void **state)
     end(cluster);
 }
 
-static void test_get_waits(void **state)
+TEST(test_get_waits)
 {
     struct cluster *cluster = SERVICE(.workers = 2);
     struct cluster_call *call = key_call(cluster->workers[0], MU_KV_GET, "late", -1);
 
-    (void)state;
     run_for(cluster, 100);
     assert_false(call->done);
     (void)put(cluster->workers[1], "late", "here", 0, -1);
@@ -65,13 +62,12 @@ static void test_get_waits(void **state)
 }
 
 /* What was asked is asked in order, whatever it takes on its way. */
-static void test_many_in_order(void **state)
+TEST(test_many_in_order)
 {
     struct cluster *cluster = SERVICE(.workers = 1);
     struct cluster_call *calls[50];
     char value[16];
 
-    (void)state;
     for (unsigned i = 0; i < 50; i++) {
         (void)snprintf(value, sizeof value, "%u", i);
         calls[i] = put(cluster->workers[0], "last", value, MU_KV_OVERWRITE, 5000);
@@ -84,12 +80,11 @@ static void test_many_in_order(void **state)
     end(cluster);
 }
 
-static void test_list(void **state)
+TEST(test_list)
 {
     struct cluster *cluster = SERVICE(.workers = 1);
     struct cluster_call *call;
 
-    (void)state;
     assert_int_equal(cluster_wait(put(cluster->chief, "d/b", "2", 0, -1)), 0);
     assert_int_equal(cluster_wait(put(cluster->chief, "d/a", "1", 0, -1)), 0);
     assert_int_equal(cluster_wait(put(cluster->chief, "e", "3", 0, -1)), 0);
@@ -105,7 +100,7 @@ static void test_list(void **state)
 }
 
 /* Keys are any bytes but for control characters: what is no text is a key, too. */
-static void test_list_of_bytes(void **state)
+TEST(test_list_of_bytes)
 {
     struct cluster *cluster = SERVICE(.workers = 1);
     struct cluster_call *call;
@@ -113,7 +108,6 @@ static void test_list_of_bytes(void **state)
     const void *data = NULL;
     size_t size = 0;
 
-    (void)state;
     assert_int_equal(cluster_wait(put(cluster->chief, "d/\xff", "1", 0, -1)), 0);
     call = cluster_agent(cluster->workers[0], CALL(.call = {.operation = MU__AGENT_LIST,
                                                             .timeout_ms = 1000},
@@ -130,13 +124,12 @@ static void test_list_of_bytes(void **state)
 
 /* ---- The host is away ---- */
 
-static void test_no_host_yet(void **state)
+TEST(test_no_host_yet)
 {
     struct cluster *cluster =
         cluster_new(1, &(struct cluster_options){.hosts = "chief:0", .workers = 1});
     struct cluster_call *call;
 
-    (void)state;
     cluster_start(cluster->workers[0]);
     call = put(cluster->workers[0], "a", "1", 0, 300);
     expect_done(call, -MU_EDEADLINE, 300);
@@ -157,12 +150,11 @@ static void test_no_host_yet(void **state)
 }
 
 /* The put was sent, and its answer is never heard. */
-static void test_limit_of_a_change(void **state)
+TEST(test_limit_of_a_change)
 {
     struct cluster *cluster = SERVICE(.workers = 1);
     struct cluster_call *call;
 
-    (void)state;
     call = put(cluster->workers[0], "a", "1", 0, 400);
     run_for(cluster, 5);
     sim_crash(cluster->chief->node);
@@ -176,11 +168,10 @@ static void test_limit_of_a_change(void **state)
 }
 
 /* One that used nothing is registered again, and nobody is told. */
-static void test_store_lost_unused(void **state)
+TEST(test_store_lost_unused)
 {
     struct cluster *cluster = SERVICE(.workers = 1);
 
-    (void)state;
     sim_crash(cluster->chief->node);
     run_for(cluster, 50);
     assert_int_equal(state_of(cluster->workers[0]), MU_AGENT_DISCONNECTED);
@@ -200,13 +191,12 @@ static void note_error(void *user, const mu_error *error)
     told_error = *error;
 }
 
-static void test_store_lost(void **state)
+TEST(test_store_lost)
 {
     struct cluster *cluster = SERVICE(.workers = 1);
     struct cluster_task *worker = cluster->workers[0];
     struct cluster_call *call;
 
-    (void)state;
     told_errors = 0;
     expect_done(cluster_agent(worker, CALL(.call = {.operation = MU__AGENT_ON_ERROR},
                                            .on_error = note_error)), 0, 0);
@@ -234,14 +224,13 @@ static void test_store_lost(void **state)
 
 /* ---- Errors, resets, leaving ---- */
 
-static void test_set_error(void **state)
+TEST(test_set_error)
 {
     struct cluster *cluster = SERVICE(.workers = 2);
     struct cluster_task *worker = cluster->workers[0];
     struct cluster_call *get = key_call(worker, MU_KV_GET, "a", -1);
     struct cluster_call *call;
 
-    (void)state;
     run_for(cluster, 30);
     expect_done(fail_with(worker, MU__AGENT_SET_ERROR, -MU_EDATALOSS, "bad disk"), 0, 0);
     expect_failed(get, -MU_EDATALOSS, "bad disk");
@@ -266,13 +255,12 @@ static void test_set_error(void **state)
 }
 
 /* Not recoverable: its error is that of all. */
-static void test_report(void **state)
+TEST(test_report)
 {
     struct cluster *cluster =
         SERVICE(.workers = 2, .coordination = {.recoverable = "none"});
     struct cluster_call *call;
 
-    (void)state;
     expect_done(fail_with(cluster->workers[0], MU__AGENT_REPORT, -MU_EINTERNAL,
                           "no more"), 0, 20);
     assert_int_equal(state_of(cluster->workers[0]), MU_AGENT_ERROR);
@@ -288,12 +276,11 @@ static void test_report(void **state)
 
 /* A client that dies without a word is nobody's error, where the coordinated tasks share
  * their fate. */
-static void test_client_dies(void **state)
+TEST(test_client_dies)
 {
     struct cluster *cluster =
         SERVICE(.workers = 1, .clients = 1, .coordination = {.recoverable = "none"});
 
-    (void)state;
     assert_int_equal(state_of(cluster->clients[0]), MU_AGENT_CONNECTED);
     sim_crash(cluster->clients[0]->node);
     run_for(cluster, 20000);
@@ -308,13 +295,12 @@ static void test_client_dies(void **state)
 }
 
 /* A task that failed while it was away, or was restarted, hears that it must be reset. */
-static void test_must_be_reset(void **state)
+TEST(test_must_be_reset)
 {
     struct cluster *cluster =
         SERVICE(.workers = 2, .coordination = {.recoverable = "chief"});
     struct cluster_task *worker = cluster->workers[0];
 
-    (void)state;
     sim_crash(worker->node);
     run_for(cluster, 100);
     assert_int_equal(sim_restart(worker->node), 0);
@@ -329,13 +315,12 @@ static void test_must_be_reset(void **state)
     end(cluster);
 }
 
-static void test_leave(void **state)
+TEST(test_leave)
 {
     struct cluster *cluster = SERVICE(.workers = 2);
     struct cluster_task *worker = cluster->workers[0];
     struct cluster_call *get = key_call(worker, MU_KV_GET, "a", -1);
 
-    (void)state;
     expect_done(ask(worker, MU__AGENT_LEAVE, 1000), 0, 20);
     expect_failed(get, -MU_EPRECONDITION, "this task has left");
     assert_int_equal(state_of(worker), MU_AGENT_DISCONNECTED);
@@ -347,12 +332,11 @@ static void test_leave(void **state)
 }
 
 /* A task in error leaves, hears that it does so in error, and may come again. */
-static void test_leave_in_error(void **state)
+TEST(test_leave_in_error)
 {
     struct cluster *cluster = SERVICE(.workers = 2);
     struct cluster_task *worker = cluster->workers[0];
 
-    (void)state;
     expect_done(fail_with(worker, MU__AGENT_REPORT, -MU_EDATALOSS, "bad disk"), 0, 20);
     assert_int_equal(state_of(worker), MU_AGENT_ERROR);
     expect_failed(ask(worker, MU__AGENT_LEAVE, -1), -MU_EPRECONDITION,
@@ -366,13 +350,12 @@ static void test_leave_in_error(void **state)
 }
 
 /* That the others did not come keeps nobody: it has left all the same, here and there. */
-static void test_leave_without_others(void **state)
+TEST(test_leave_without_others)
 {
     struct cluster *cluster = SERVICE(.workers = 2, .coordination = {
         .recoverable = "none", .leave_ms = 1000});
     struct cluster_task *worker = cluster->workers[0];
 
-    (void)state;
     assert_int_equal(cluster_wait(ask(worker, MU__AGENT_LEAVE, 300)), -MU_EDEADLINE);
     assert_int_equal(state_of(worker), MU_AGENT_DISCONNECTED);
     run_for(cluster, 3000);
@@ -396,11 +379,10 @@ static struct cluster_call *barrier_of_two(struct cluster_task *task, int64_t ti
 
 /* The host stands still for longer than the barrier's limit: nobody gives up alone, and
  * the pause counts for nobody. */
-static void test_barrier_of_a_paused_host(void **state)
+TEST(test_barrier_of_a_paused_host)
 {
     static const uint64_t comes_ms[] = {3500, 9000};
 
-    (void)state;
     for (size_t i = 0; i < 2; i++) {
         struct cluster *cluster = SERVICE(
             .workers = 2, .silence_ms = 8000, .coordination = {
@@ -420,11 +402,10 @@ static void test_barrier_of_a_paused_host(void **state)
 
 /* A process that ends well has left, in every setting: nobody is in error for it, and a
  * round of preemption does not ask it. */
-static void test_clean_end(void **state)
+TEST(test_clean_end)
 {
     static const char *const recoverable[] = {"all", "none", "ps"};
 
-    (void)state;
     for (size_t i = 0; i < 3; i++) {
         struct cluster *cluster = SERVICE(.workers = 3, .coordination = {
             .recoverable = recoverable[i]});
@@ -447,12 +428,11 @@ static void test_clean_end(void **state)
 }
 
 /* Without a word it is lost. */
-static void test_end_without_word(void **state)
+TEST(test_end_without_word)
 {
     struct cluster *cluster = SERVICE(.workers = 2, .coordination = {
         .recoverable = "none"});
 
-    (void)state;
     cluster->workers[0]->member.fails = true;
     mu__member_leave(&cluster->workers[0]->member, "it is closing");
     run_for(cluster, 100);
@@ -464,13 +444,12 @@ static void test_end_without_word(void **state)
 
 /* Restarted while others wait until all have registered, and before all have: its link
  * breaks, it is away for longer than a link may be down, and comes again. */
-static void test_restart_while_others_register(void **state)
+TEST(test_restart_while_others_register)
 {
     struct cluster *cluster = MAKE(.workers = 3, .hosts = "chief:0",
                                    .coordination = {.recoverable = "none"});
     struct cluster_call *calls[4];
 
-    (void)state;
     cluster_start(cluster->chief);
     cluster_start(cluster->workers[0]);
     cluster_start(cluster->workers[1]);
@@ -501,14 +480,13 @@ static void test_restart_while_others_register(void **state)
     end(cluster);
 }
 
-static void test_nobody_hosts(void **state)
+TEST(test_nobody_hosts)
 {
     struct cluster *cluster = BEGIN(.workers = 1);
     static const char words[] =
         "there is no coordination service: option service_hosts names no task that may "
         "host it";
 
-    (void)state;
     assert_int_equal(state_of(cluster->chief), MU_AGENT_UNINITIALIZED);
     for (int i = 0; i < MU__AGENT_OPERATIONS_COUNT; i++)
         if (i != MU__AGENT_ON_ERROR && i != MU__AGENT_STATE &&
@@ -519,7 +497,7 @@ static void test_nobody_hosts(void **state)
 }
 
 /* What a node knows of the service, also before it is there and in error. */
-static void test_service(void **state)
+TEST(test_service)
 {
     struct cluster *cluster = SERVICE(.workers = 1);
     struct cluster_call *call = ask(cluster->workers[0], MU__AGENT_SERVICE, -1);
@@ -528,7 +506,6 @@ static void test_service(void **state)
     const char *task;
     size_t size;
 
-    (void)state;
     assert_int_equal(cluster_wait(call), 0);
     service = call->of.agent.content;
     assert_int_equal(mu_value_get_string(mu_value_find(service, "task"), &task, &size),
@@ -552,33 +529,4 @@ static void test_service(void **state)
     end(cluster);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_everybody_registers),
-        cmocka_unit_test(test_keys),
-        cmocka_unit_test(test_get_waits),
-        cmocka_unit_test(test_many_in_order),
-        cmocka_unit_test(test_list),
-        cmocka_unit_test(test_list_of_bytes),
-        cmocka_unit_test(test_no_host_yet),
-        cmocka_unit_test(test_limit_of_a_change),
-        cmocka_unit_test(test_store_lost_unused),
-        cmocka_unit_test(test_store_lost),
-        cmocka_unit_test(test_set_error),
-        cmocka_unit_test(test_report),
-        cmocka_unit_test(test_client_dies),
-        cmocka_unit_test(test_must_be_reset),
-        cmocka_unit_test(test_leave),
-        cmocka_unit_test(test_leave_in_error),
-        cmocka_unit_test(test_leave_without_others),
-        cmocka_unit_test(test_barrier_of_a_paused_host),
-        cmocka_unit_test(test_clean_end),
-        cmocka_unit_test(test_end_without_word),
-        cmocka_unit_test(test_restart_while_others_register),
-        cmocka_unit_test(test_nobody_hosts),
-        cmocka_unit_test(test_service),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_PROGRAM()

@@ -3,12 +3,11 @@
 
 /* ---- Barriers ---- */
 
-static void test_barrier(void **state)
+TEST(test_barrier)
 {
     struct cluster *cluster = SERVICE(.workers = 1);
     struct cluster_call *calls[2];
 
-    (void)state;
     for (unsigned round = 0; round < 3; round++) {
         calls[0] = meet(cluster->workers[0], "b", NULL, 1, 1000);
         run_for(cluster, 100);
@@ -22,12 +21,11 @@ static void test_barrier(void **state)
 
 /* A worker that was restarted counts from 0 and joins the third generation; from then on
  * it counts as the others do. */
-static void test_barrier_restarted(void **state)
+TEST(test_barrier_restarted)
 {
     struct cluster *cluster = SERVICE(.workers = 1);
     struct cluster_call *chief;
 
-    (void)state;
     for (unsigned round = 0; round < 6; round++) {
         chief = meet(cluster->chief, "b", NULL, 1, -1);
         if (round == 2) {
@@ -45,14 +43,13 @@ static void test_barrier_restarted(void **state)
 }
 
 /* Who was reset does not go through a generation again that it went through before. */
-static void test_barrier_after_reset(void **state)
+TEST(test_barrier_after_reset)
 {
     struct cluster *cluster = SERVICE(.workers = 1);
     struct cluster_task *worker = cluster->workers[0];
     struct cluster_call *chief = meet(cluster->chief, "b", NULL, 1, -1);
     struct cluster_call *again;
 
-    (void)state;
     expect_done(meet(worker, "b", NULL, 1, 1000), 0, 20);
     assert_int_equal(cluster_wait(chief), 0);
     expect_done(fail_with(worker, MU__AGENT_SET_ERROR, -MU_EDATALOSS, "bad"), 0, 0);
@@ -66,14 +63,13 @@ static void test_barrier_after_reset(void **state)
     end(cluster);
 }
 
-static void test_barrier_of_threads(void **state)
+TEST(test_barrier_of_threads)
 {
     struct cluster *cluster = SERVICE(.workers = 1);
     struct cluster_task *worker = cluster->workers[0];
     struct cluster_call *other = meet(cluster->chief, "b", NULL, 1, -1);
     struct cluster_call *calls[3];
 
-    (void)state;
     calls[0] = meet(worker, "b", NULL, 3, -1);
     calls[1] = meet(worker, "b", NULL, 3, -1);
     run_for(cluster, 100);
@@ -95,13 +91,12 @@ static void test_barrier_of_threads(void **state)
 }
 
 /* The service is not told: the chief's barrier goes on. */
-static void test_too_few_threads(void **state)
+TEST(test_too_few_threads)
 {
     struct cluster *cluster = SERVICE(.workers = 1);
     struct cluster_call *other = meet(cluster->chief, "b", NULL, 1, -1);
     struct cluster_call *calls[2];
 
-    (void)state;
     calls[0] = meet(cluster->workers[0], "b", NULL, 3, 300);
     run_for(cluster, 100);
     calls[1] = meet(cluster->workers[0], "b", NULL, 3, 9000);
@@ -117,12 +112,11 @@ static void test_too_few_threads(void **state)
 }
 
 /* Of one task: the service is not asked, though it is away. */
-static void test_barrier_alone(void **state)
+TEST(test_barrier_alone)
 {
     struct cluster *cluster = SERVICE(.workers = 1);
     struct cluster_call *calls[2];
 
-    (void)state;
     sim_crash(cluster->chief->node);
     run_for(cluster, 50);
     calls[0] = meet(cluster->workers[0], "b", "worker:0", 2, 100);
@@ -134,13 +128,12 @@ static void test_barrier_alone(void **state)
 }
 
 /* A program may have a new name for each of its steps: old ones are forgotten. */
-static void test_many_barriers(void **state)
+TEST(test_many_barriers)
 {
     struct cluster *cluster = SERVICE(.workers = 1);
     struct cluster_call *calls[2];
     char name[32];
 
-    (void)state;
     for (unsigned i = 0; i <= AGENT_BARRIERS_MAX; i++) {
         (void)snprintf(name, sizeof name, "step %u", i);
         assert_int_equal(cluster_wait(meet(cluster->chief, name, NULL, 2, 0)),
@@ -155,13 +148,12 @@ static void test_many_barriers(void **state)
     end(cluster);
 }
 
-static void test_barrier_cancel(void **state)
+TEST(test_barrier_cancel)
 {
     struct cluster *cluster = SERVICE(.workers = 1);
     struct cluster_call *cancel;
     struct cluster_call *calls[2];
 
-    (void)state;
     cancel = cluster_agent(cluster->chief,
                            CALL(.call = {.operation = MU__AGENT_BARRIER_CANCEL,
                                          .timeout_ms = 1000}, .name = "b"));
@@ -192,9 +184,8 @@ static void test_barrier_cancel(void **state)
 
 /* Each time the host dies while the answers are on their way, or before it was asked:
  * whatever was applied is not applied again. */
-static void test_applied_once(void **state)
+TEST(test_applied_once)
 {
-    (void)state;
     for (unsigned after_ms = 0; after_ms <= 25; after_ms += 5) {
         struct sim_storage *storage;
         struct cluster *cluster = begin_journal(&storage);
@@ -239,12 +230,11 @@ static struct cluster_call *wait_round(struct cluster_task *task, uint64_t round
 }
 
 /* The largest step that anybody has reached is 7: all stop at 8, and only there. */
-static void test_preemption(void **state)
+TEST(test_preemption)
 {
     struct cluster *cluster = SERVICE(.workers = 2, .servers = 1);
     struct cluster_call *call;
 
-    (void)state;
     assert_false(stops_at(cluster->workers[0], 3));
     assert_false(stops_at(cluster->workers[1], 7));
     assert_false(stops_at(cluster->chief, 5));
@@ -278,13 +268,12 @@ static void test_preemption(void **state)
 }
 
 /* It was asked while it left: nobody would tell it what came of that. */
-static void test_preemption_of_one_that_left(void **state)
+TEST(test_preemption_of_one_that_left)
 {
     const mu__pid service = {MU__NODE_SELF, MU__COORDINATION};
     const struct mu__preempt_request round = {.round = 1};
     struct cluster *cluster = SERVICE(.workers = 1);
 
-    (void)state;
     expect_done(ask(cluster->chief, MU__AGENT_LEAVE, 1000), 0, 0);
     forge(cluster->chief, service, MU__AGENT, MU__PREEMPT_REQUEST, &round, sizeof round);
     run_for(cluster, 100);
@@ -295,12 +284,11 @@ static void test_preemption_of_one_that_left(void **state)
 
 /* A step that is begun while the tasks agree waits, and is the one to stop at when it is
  * one more than the largest. */
-static void test_preemption_waits(void **state)
+TEST(test_preemption_waits)
 {
     struct cluster *cluster = SERVICE(.workers = 1);
     struct cluster_call *call;
 
-    (void)state;
     assert_false(stops_at(cluster->workers[0], 4));
     (void)cluster_agent(cluster->chief,
                         CALL(.call = {.operation = MU__AGENT_NOTICE, .timeout_ms = 1000},
@@ -314,22 +302,4 @@ static void test_preemption_waits(void **state)
     end(cluster);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_barrier),
-        cmocka_unit_test(test_barrier_restarted),
-        cmocka_unit_test(test_barrier_after_reset),
-        cmocka_unit_test(test_barrier_of_threads),
-        cmocka_unit_test(test_too_few_threads),
-        cmocka_unit_test(test_barrier_alone),
-        cmocka_unit_test(test_many_barriers),
-        cmocka_unit_test(test_barrier_cancel),
-        cmocka_unit_test(test_applied_once),
-        cmocka_unit_test(test_preemption),
-        cmocka_unit_test(test_preemption_of_one_that_left),
-        cmocka_unit_test(test_preemption_waits),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_PROGRAM()

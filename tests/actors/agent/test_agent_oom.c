@@ -6,23 +6,14 @@
 #include "actors/packing.h"
 #include "tests/support/bare_world.h"
 #include "tests/support/fault.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
+#include "tests/support/test.h"
 
 enum { HOST = 7, SAID_MAX = 64, CALLS = 8, KEYS = 12, STEP_MS = 100, TURNS = 32 };
 
 struct world {
-    struct mu__world world;     /* first */
+    struct bare_world bare;     /* first */
     struct mu__kernel *kernel;
     struct mu__agent_shared shared;
-    uint64_t now_ms;
     struct mu__msg *said[SAID_MAX];     /* to the service, not answered yet */
     unsigned said_count;
     struct mu__agent_call calls[CALLS];
@@ -37,11 +28,6 @@ static struct world *of(struct mu__world *world)
     return (struct world *)world;
 }
 
-static uint64_t world_now_ms(struct mu__world *world)
-{
-    return of(world)->now_ms;
-}
-
 static int world_transmit(struct mu__world *world, struct mu__msg *msg)
 {
     struct world *w = of(world);
@@ -51,15 +37,7 @@ static int world_transmit(struct mu__world *world, struct mu__msg *msg)
     return 0;
 }
 
-static const struct mu__world_ops world_ops = {
-    .now_ms = world_now_ms,
-    .random = bare_random,
-    .wake_at = bare_wake_at,
-    .transmit = world_transmit,
-    .submit = bare_submit,
-    .withdraw = bare_withdraw,
-    .log = bare_log,
-};
+static const struct mu__world_ops world_ops = BARE_WORLD_OPS(world_transmit);
 
 static void turn(struct world *w)
 {
@@ -241,7 +219,7 @@ static void use(struct world *w)
     ask(w, 6, operations[6]);
     serve(w);
     for (unsigned i = 0; i < 20; i++) {
-        w->now_ms += STEP_MS;
+        w->bare.now_ms += STEP_MS;
         turn(w);
         serve(w);
     }
@@ -274,11 +252,10 @@ static bool run(struct world *w)
         .shared = &w->shared,
     };
 
-    w->world.ops = &world_ops;
-    w->now_ms = 1;
+    w->bare = (struct bare_world){{&world_ops}, 1};
     w->watch = mu__agent_watch_new();
     if (w->watch == NULL ||
-        mu__kernel_new(&w->world, &mu__messages, &w->kernel) != 0)
+        mu__kernel_new(&w->bare.world, &mu__messages, &w->kernel) != 0)
         return false;
     if (mu__spawn(w->kernel, &mu__agent, MU__AGENT, &config, NULL) != 0)
         return false;
@@ -286,12 +263,11 @@ static bool run(struct world *w)
     return true;
 }
 
-static void test_every_allocation_can_fail(void **state)
+TEST(test_every_allocation_can_fail)
 {
     bool failed = true;
     long n = 0;
 
-    (void)state;
     for (; failed; n++) {
         struct world *w = __real_calloc(1, sizeof *w);
         bool has_begun;
@@ -315,11 +291,4 @@ static void test_every_allocation_can_fail(void **state)
     assert_true(n > 50);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_every_allocation_can_fail),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_PROGRAM()

@@ -50,14 +50,13 @@ static void close_watch(struct cluster_task *task, struct mu__agent_watch *of)
     mu__agent_watch_unref(of);
 }
 
-static void test_watch(void **state)
+TEST(test_watch)
 {
     struct cluster *cluster = SERVICE(.workers = 2);
     struct cluster_task *worker = cluster->workers[0];
     struct mu__agent_watch *of;
     struct cluster_call *call;
 
-    (void)state;
     assert_int_equal(cluster_wait(put(cluster->chief, "d/a", "1", 0, -1)), 0);
     of = watch(worker, "d", true);
     expect_event(worker, of, "SET d/a 1");
@@ -89,13 +88,12 @@ static void test_watch(void **state)
 }
 
 /* What was deleted, changed, added, and left alone while the watcher was cut off. */
-static void test_watch_goes_on(void **state)
+TEST(test_watch_goes_on)
 {
     struct cluster *cluster = SERVICE(.workers = 2);
     struct cluster_task *worker = cluster->workers[0];
     struct mu__agent_watch *of;
 
-    (void)state;
     assert_int_equal(cluster_wait(put(cluster->chief, "d/a", "1", 0, -1)), 0);
     assert_int_equal(cluster_wait(put(cluster->chief, "d/b", "2", 0, -1)), 0);
     assert_int_equal(cluster_wait(put(cluster->chief, "d/c", "3", 0, -1)), 0);
@@ -124,14 +122,13 @@ static void test_watch_goes_on(void **state)
 }
 
 /* Its task was in error when it was begun again. */
-static void test_watch_of_one_in_error(void **state)
+TEST(test_watch_of_one_in_error)
 {
     const mu__pid service = {MU__NODE_SELF, MU__COORDINATION};
     struct cluster *cluster = SERVICE(.workers = 1);
     struct mu__agent_watch *of = watch(cluster->chief, "d", true);
     struct mu__key_event refused = {.code = MU_EABORTED};
 
-    (void)state;
     expect_event(cluster->chief, of, "CURRENT");
     for (refused.token = 0; refused.token < 8; refused.token++)
         forge(cluster->chief, service, MU__AGENT, MU__KEY_EVENT, &refused,
@@ -144,13 +141,12 @@ static void test_watch_of_one_in_error(void **state)
 }
 
 /* A key of another store is another one, though its revision is the same. */
-static void test_watch_of_another_store(void **state)
+TEST(test_watch_of_another_store)
 {
     struct cluster *cluster = SERVICE(.workers = 1);
     struct cluster_task *worker = cluster->workers[0];
     struct mu__agent_watch *of;
 
-    (void)state;
     assert_int_equal(cluster_wait(put(worker, "d/a", "1", 0, -1)), 0);
     of = watch(worker, "d", true);
     expect_event(worker, of, "SET d/a 1");
@@ -168,7 +164,7 @@ static void test_watch_of_another_store(void **state)
 
 /* A task that was lost and does not know it: what happens before it is registered again
  * is told then. */
-static void test_watch_of_the_lost(void **state)
+TEST(test_watch_of_the_lost)
 {
     struct cluster *cluster = SERVICE(.workers = 2);
     struct cluster_task *worker = cluster->workers[0];
@@ -177,7 +173,6 @@ static void test_watch_of_the_lost(void **state)
     const struct mu__task_heard heard = {.epoch = agent_of(worker)->hosts.epoch,
                                          .code = MU_EUNAVAILABLE};
 
-    (void)state;
     expect_event(worker, of, "CURRENT");
     forge(worker, service, MU__AGENT, MU__TASK_HEARD, &heard, sizeof heard);
     assert_int_equal(cluster_wait(put(cluster->chief, "a", "1", 0, -1)), 0);
@@ -187,7 +182,7 @@ static void test_watch_of_the_lost(void **state)
 }
 
 /* More keys than are remembered: the watch says so once and begins anew. */
-static void test_watch_overflow(void **state)
+TEST(test_watch_overflow)
 {
     enum { MANY = (1 << 16) + 200 };
     struct cluster *cluster = SERVICE(.workers = 1);
@@ -196,7 +191,6 @@ static void test_watch_overflow(void **state)
     struct cluster_call *call;
     char key[16];
 
-    (void)state;
     NEEDS_LONG_TURNS(cluster);
     of = watch(worker, "d", true);
     expect_event(worker, of, "CURRENT");
@@ -224,14 +218,13 @@ static void test_watch_overflow(void **state)
 /* ---- Several hosts, and what nobody should say ---- */
 
 /* Of two that say that they lead, the one with the higher epoch is followed. */
-static void test_highest_epoch(void **state)
+TEST(test_highest_epoch)
 {
     struct cluster *cluster =
         begin(&(struct cluster_options){.hosts = "chief:0,worker:1", .workers = 2});
     const struct mu__service_here here = {.leads = true, .epoch = 9, .store = 77};
     const char *trace;
 
-    (void)state;
     assert_int_equal(state_of(cluster->workers[1]), MU_AGENT_CONNECTED);
     forge(cluster->workers[1], (mu__pid){MU__NODE_SELF, MU__COORDINATION}, MU__AGENT,
           MU__SERVICE_HERE, &here, sizeof here);
@@ -244,7 +237,7 @@ static void test_highest_epoch(void **state)
 
 /* What the service says of a former session, in which it may not have known this task
  * any more, is no answer: all is asked again. */
-static void test_answers_of_a_former_session(void **state)
+TEST(test_answers_of_a_former_session)
 {
     struct cluster *cluster = SERVICE(.workers = 1);
     const mu__pid service = {MU__NODE_SELF, MU__COORDINATION};
@@ -252,7 +245,6 @@ static void test_answers_of_a_former_session(void **state)
     struct cluster_call *barrier = meet(cluster->chief, "b", NULL, 1, -1);
     const struct mu__task_heard heard = {.epoch = 1, .code = MU_EUNAVAILABLE};
 
-    (void)state;
     run_for(cluster, 20);
     forge(cluster->chief, service, MU__AGENT, MU__TASK_HEARD, &heard, sizeof heard);
     for (uint64_t token = 1; token < 32; token++) {
@@ -276,7 +268,7 @@ static void test_answers_of_a_former_session(void **state)
 }
 
 /* From the host, under tokens of other questions, and of none; and from others. */
-static void test_wrong_answers(void **state)
+TEST(test_wrong_answers)
 {
     static const uint16_t kinds[] = {
         MU__TASKS_ANSWER, MU__BARRIER_PASSED, MU__KEY_LISTED, MU__KEY_EVENT};
@@ -293,7 +285,6 @@ static void test_wrong_answers(void **state)
         uint64_t rest[16];
     } body = {0};
 
-    (void)state;
     run_for(cluster, 20);
     for (body.token = 0; body.token < 32; body.token++) {
         const struct mu__key_done done = {.token = body.token};
@@ -322,7 +313,7 @@ static void test_wrong_answers(void **state)
 }
 
 /* What takes more than may be on its way is sent bit by bit; and there is a most. */
-static void test_bounds(void **state)
+TEST(test_bounds)
 {
     enum { LARGE = 1 << 20, MANY = 40 };
     struct cluster *cluster = SERVICE(.workers = 1);
@@ -331,7 +322,6 @@ static void test_bounds(void **state)
     char *value = calloc(1, LARGE + 1);
     unsigned count = 0;
 
-    (void)state;
     NEEDS_LONG_TURNS(cluster);
     assert_non_null(value);
     memset(value, 'x', LARGE);
@@ -357,20 +347,4 @@ static void test_bounds(void **state)
     end(cluster);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_watch),
-        cmocka_unit_test(test_watch_goes_on),
-        cmocka_unit_test(test_watch_of_one_in_error),
-        cmocka_unit_test(test_watch_of_another_store),
-        cmocka_unit_test(test_watch_of_the_lost),
-        cmocka_unit_test(test_watch_overflow),
-        cmocka_unit_test(test_highest_epoch),
-        cmocka_unit_test(test_answers_of_a_former_session),
-        cmocka_unit_test(test_wrong_answers),
-        cmocka_unit_test(test_bounds),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_PROGRAM()

@@ -1,13 +1,6 @@
 /* How many requests about keys may be under way, as the threads count that begin them. */
 #include "actors/agent/agent.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
+#include "tests/support/test.h"
 
 static void nothing(void *user, const mu_kv_response *answer)
 {
@@ -25,13 +18,12 @@ static int begin(struct mu__agent_shared *shared, size_t value_size,
     return mu__key_request_new(shared, &ask, nothing, NULL, NULL, NULL, ret_msg);
 }
 
-static void test_room_is_given_back(void **state)
+TEST(test_room_is_given_back)
 {
     struct mu__agent_shared shared = {.begun = MU__KEY_REQUESTS_MAX - 1};
     struct mu__msg *msg;
     struct mu__msg *none;
 
-    (void)state;
     assert_int_equal(begin(&shared, 0, &msg), 0);
     assert_int_equal(begin(&shared, 0, &none), -MU_EAGAIN);
     mu__key_request_drop(msg);
@@ -40,14 +32,13 @@ static void test_room_is_given_back(void **state)
     assert_int_equal(shared.begun, MU__KEY_REQUESTS_MAX - 1);
 }
 
-static void test_bytes_are_given_back(void **state)
+TEST(test_bytes_are_given_back)
 {
     struct mu__agent_shared shared = {
         .begun_bytes = MU__KEY_REQUEST_BYTES_MAX - MU__KEY_SMALL_MAX - 1};
     struct mu__msg *msg;
     struct mu__msg *none;
 
-    (void)state;
     assert_int_equal(begin(&shared, MU__KEY_SMALL_MAX + 1, &msg), 0);
     assert_int_equal(begin(&shared, MU__KEY_SMALL_MAX + 1, &none), -MU_EAGAIN);
     assert_int_equal(begin(&shared, MU__KEY_SMALL_MAX, &none), 0);
@@ -58,24 +49,14 @@ static void test_bytes_are_given_back(void **state)
 
 /* A thread that was interrupted between reading the two counters sees more answered than
  * begun. */
-static void test_others_were_answered_meanwhile(void **state)
+TEST(test_others_were_answered_meanwhile)
 {
     struct mu__agent_shared shared = {
         .begun = 3, .answered = 5, .begun_bytes = 10, .answered_bytes = 4000};
     struct mu__msg *msg;
 
-    (void)state;
     assert_int_equal(begin(&shared, MU__KEY_SMALL_MAX + 1, &msg), 0);
     mu__key_request_drop(msg);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_room_is_given_back),
-        cmocka_unit_test(test_bytes_are_given_back),
-        cmocka_unit_test(test_others_were_answered_meanwhile),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_PROGRAM()

@@ -44,11 +44,10 @@ static void expect_no_lease(struct cluster *cluster)
     assert_int_equal(cluster_wait(ask_key(cluster->workers[1], MU_KV_TRY_GET)), 0);
 }
 
-static void test_leaves_while_the_host_stands_still(void **state)
+TEST(test_leaves_while_the_host_stands_still)
 {
     struct cluster *cluster = begin();
 
-    (void)state;
     run_for(cluster, 550);
     assert_int_equal(cluster_wait(cluster_agent(cluster->workers[0],
                                                 CALL(MU__AGENT_LEAVE, 50))),
@@ -58,12 +57,11 @@ static void test_leaves_while_the_host_stands_still(void **state)
 }
 
 /* And once more, without having been registered between. */
-static void test_leaves_twice_while_the_host_stands_still(void **state)
+TEST(test_leaves_twice_while_the_host_stands_still)
 {
     struct cluster *cluster = begin();
     struct cluster_task *worker = cluster->workers[0];
 
-    (void)state;
     run_for(cluster, 550);
     assert_int_equal(cluster_wait(cluster_agent(worker, CALL(MU__AGENT_LEAVE, 50))),
                      -MU_EDEADLINE);
@@ -74,13 +72,12 @@ static void test_leaves_twice_while_the_host_stands_still(void **state)
     end(cluster);
 }
 
-static void test_is_reset_while_the_host_stands_still(void **state)
+TEST(test_is_reset_while_the_host_stands_still)
 {
     struct cluster *cluster = begin();
     struct cluster_task *worker = cluster->workers[0];
     struct mu__agent_call *wrong = CALL(MU__AGENT_SET_ERROR, -1);
 
-    (void)state;
     (void)mu_error_set(&wrong->failure, -MU_EDATALOSS, "bad disk");
     run_for(cluster, 550);
     assert_int_equal(cluster_wait(cluster_agent(worker, wrong)), 0);
@@ -89,13 +86,4 @@ static void test_is_reset_while_the_host_stands_still(void **state)
     end(cluster);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_leaves_while_the_host_stands_still),
-        cmocka_unit_test(test_leaves_twice_while_the_host_stands_still),
-        cmocka_unit_test(test_is_reset_while_the_host_stands_still),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_PROGRAM()

@@ -51,13 +51,12 @@ static mu_value *ask(struct cluster_task *task, enum mu__peers_operation operati
     return call->of.peers.found;
 }
 
-static void test_own_links(void **state)
+TEST(test_own_links)
 {
     struct cluster *cluster = BEGIN(.workers = 2, .servers = 1);
     const mu_value *peer;
     mu_value *own;
 
-    (void)state;
     run_for(cluster, 1000);
     own = ask(cluster->chief, MU__PEERS_OWN);
     assert_int_equal(mu_value_count(own), 3);
@@ -78,14 +77,13 @@ static void test_own_links(void **state)
 }
 
 /* A cut that two of them do not get over. Both say so, and since when. */
-static void test_who_cannot_reach_whom(void **state)
+TEST(test_who_cannot_reach_whom)
 {
     struct cluster *cluster = BEGIN(.workers = 1, .servers = 1);
     const mu_value *peers;
     const mu_value *peer;
     mu_value *all;
 
-    (void)state;
     sim_block(cluster->sim, cluster->workers[0]->node, cluster->servers[0]->node);
     run_for(cluster, 3000);
     all = ask(cluster->chief, MU__PEERS_ALL);
@@ -104,13 +102,12 @@ static void test_who_cannot_reach_whom(void **state)
 }
 
 /* One dies while it is asked: the limit ends it, and the others have answered. */
-static void test_no_answer(void **state)
+TEST(test_no_answer)
 {
     struct cluster *cluster = BEGIN(.workers = 2);
     struct cluster_call *call;
     const mu_value *found;
 
-    (void)state;
     sim_crash(cluster->workers[1]->node);
     call = cluster_peers(cluster->chief, MU__PEERS_ALL, 300);
     assert_int_equal(cluster_wait(call), 0);
@@ -124,13 +121,12 @@ static void test_no_answer(void **state)
 }
 
 /* Nothing more is to come from one that is lost: it does not cost the whole limit. */
-static void test_dies_while_it_is_asked(void **state)
+TEST(test_dies_while_it_is_asked)
 {
     struct cluster *cluster = BEGIN(.workers = 2);
     struct cluster_call *call;
     uint64_t began_ms;
 
-    (void)state;
     run_for(cluster, 1000);
     sim_pause(cluster->workers[1]->node, 100000);
     began_ms = sim_now_ms(cluster->sim);
@@ -145,12 +141,11 @@ static void test_dies_while_it_is_asked(void **state)
 }
 
 /* Two ask at the same time, and each gets its own answers. */
-static void test_two_at_once(void **state)
+TEST(test_two_at_once)
 {
     struct cluster *cluster = BEGIN(.workers = 2);
     struct cluster_call *calls[2];
 
-    (void)state;
     for (int i = 0; i < 2; i++)
         calls[i] = cluster_peers(cluster->chief, MU__PEERS_ALL, 1000);
     for (int i = 0; i < 2; i++) {
@@ -165,12 +160,11 @@ static void test_two_at_once(void **state)
 }
 
 /* Nobody is there: an empty list at once. */
-static void test_alone(void **state)
+TEST(test_alone)
 {
     struct cluster *cluster = MAKE(.workers = 1);
     mu_value *all;
 
-    (void)state;
     sim_start(cluster->chief->node);
     run_for(cluster, 100);
     all = ask(cluster->chief, MU__PEERS_ALL);
@@ -182,16 +176,4 @@ static void test_alone(void **state)
     cluster_free(cluster);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_own_links),
-        cmocka_unit_test(test_who_cannot_reach_whom),
-        cmocka_unit_test(test_no_answer),
-        cmocka_unit_test(test_dies_while_it_is_asked),
-        cmocka_unit_test(test_two_at_once),
-        cmocka_unit_test(test_alone),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_PROGRAM()

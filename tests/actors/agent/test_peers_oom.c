@@ -21,11 +21,10 @@ static void expect_whole(struct cluster *cluster)
     mu_value_free(call->of.peers.found);
 }
 
-static void test_alloc_failures(void **state)
+TEST(test_alloc_failures)
 {
     unsigned failed = 0;
 
-    (void)state;
     alloc_failure.percent = 10;
     for (uint64_t seed = 0; seed < 60; seed++) {
         struct cluster *cluster = BEGIN(.workers = 1, .servers = 1, .allocs_fail = true);
@@ -53,11 +52,4 @@ static void test_alloc_failures(void **state)
     assert_true(failed > 10);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_alloc_failures),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_PROGRAM()

@@ -99,12 +99,11 @@ static void expect_applied(struct cluster *cluster)
     assert_string_equal(call->of.key.value, "1");
 }
 
-static void test_cancelled_when_it_is_put_back(void **state)
+TEST(test_cancelled_when_it_is_put_back)
 {
     struct cluster *cluster = begin();
     struct cluster_call *call = put_refused_later(cluster, -1);
 
-    (void)state;
     cluster_key_cancel(call);
     assert_int_equal(cluster_wait(call), -MU_ECANCELLED);
     assert_string_equal(call->of.call.error.message,
@@ -125,14 +124,13 @@ static int64_t put_back_after_ms(void)
     return after_ms;
 }
 
-static void test_limit_when_it_is_put_back(void **state)
+TEST(test_limit_when_it_is_put_back)
 {
     int64_t timeout_ms = put_back_after_ms() + 1;
     struct cluster *cluster = begin();
     struct cluster_call *call = put_refused_later(cluster, timeout_ms);
     char words[64];
 
-    (void)state;
     (void)snprintf(words, sizeof words, "key \"a\" was not changed within %lld ms",
                    (long long)timeout_ms);
     assert_int_equal(cluster_wait(call), -MU_EDEADLINE);
@@ -143,13 +141,12 @@ static void test_limit_when_it_is_put_back(void **state)
 }
 
 /* What was never sent, or was refused whenever it was sent, was not applied. */
-static void test_never_sent(void **state)
+TEST(test_never_sent)
 {
     struct cluster *cluster = begin();
     struct cluster_task *worker = cluster->workers[0];
     struct cluster_call *call;
 
-    (void)state;
     sim_crash(cluster->chief->node);
     run_for(cluster, 100);
     call = cluster_key(worker, &(mu_kv_request){.operation = MU_KV_PUT, .key = "a",
@@ -162,13 +159,4 @@ static void test_never_sent(void **state)
     end(cluster);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_cancelled_when_it_is_put_back),
-        cmocka_unit_test(test_limit_when_it_is_put_back),
-        cmocka_unit_test(test_never_sent),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_PROGRAM()

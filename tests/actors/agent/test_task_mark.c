@@ -67,13 +67,12 @@ static void expect_shown(struct cluster_task *task, const char *which, const cha
     mu_value_free(call->of.agent.content);
 }
 
-static void test_error_of_a_task_is_reported_by_a_client(void **state)
+TEST(test_error_of_a_task_is_reported_by_a_client)
 {
     struct cluster *cluster = SERVICE(.workers = 2, .clients = 1);
     struct cluster_task *worker = cluster->workers[1];
     struct cluster_call *waits = get(worker);
 
-    (void)state;
     expect_fine(mark(cluster->clients[0], "worker:1", -MU_EDATALOSS, "a bad disk"));
     run_for(cluster, 50);
     assert_int_equal(state_of(worker), MU_AGENT_ERROR);
@@ -86,12 +85,11 @@ static void test_error_of_a_task_is_reported_by_a_client(void **state)
 
 /* What its own report would do, this does: all share its fate, the reporter, too, which
  * has its answer by then. */
-static void test_reported_error_is_that_of_all(void **state)
+TEST(test_reported_error_is_that_of_all)
 {
     struct cluster *cluster = SERVICE(.workers = 2, .clients = 1,
                                       .coordination = {.recoverable = "none"});
 
-    (void)state;
     expect_fine(mark(cluster->clients[0], "worker:1", -MU_EDATALOSS, ""));
     run_for(cluster, 50);
     assert_int_equal(state_of(cluster->workers[0]), MU_AGENT_ERROR);
@@ -102,13 +100,12 @@ static void test_reported_error_is_that_of_all(void **state)
 }
 
 /* Its agent comes back by itself: its program waits, and does not reset it. */
-static void test_reset_by_a_client_brings_a_task_back(void **state)
+TEST(test_reset_by_a_client_brings_a_task_back)
 {
     struct cluster *cluster = SERVICE(.workers = 2, .clients = 1);
     struct cluster_task *client = cluster->clients[0];
     struct cluster_task *worker = cluster->workers[1];
 
-    (void)state;
     expect_fine(mark(client, "worker:1", -MU_EDATALOSS, "a bad disk"));
     run_for(cluster, 50);
     expect_fine(mark(client, "worker:1", 0, NULL));
@@ -122,13 +119,12 @@ static void test_reset_by_a_client_brings_a_task_back(void **state)
 }
 
 /* One that others' failure put into error is reset like the one that failed. */
-static void test_all_are_reset_one_by_one(void **state)
+TEST(test_all_are_reset_one_by_one)
 {
     static const char *const names[] = {"chief:0", "worker:0", "worker:1"};
     struct cluster *cluster = SERVICE(.workers = 2, .clients = 2,
                                       .coordination = {.recoverable = "none"});
 
-    (void)state;
     expect_fine(mark(cluster->clients[0], "worker:1", -MU_EDATALOSS, "a bad disk"));
     run_for(cluster, 50);
     expect_refused(mark(cluster->clients[0], "worker:1", 0, NULL), -MU_EDATALOSS,
@@ -150,12 +146,11 @@ static void test_all_are_reset_one_by_one(void **state)
     end(cluster);
 }
 
-static void test_what_cannot_be_marked(void **state)
+TEST(test_what_cannot_be_marked)
 {
     struct cluster *cluster = SERVICE(.workers = 2, .clients = 1);
     struct cluster_task *client = cluster->clients[0];
 
-    (void)state;
     expect_refused(mark(client, "worker:1", 0, NULL), -MU_EPRECONDITION,
                    "/job:worker/task:1 is connected: a task is reset from being in "
                    "error");
@@ -172,14 +167,13 @@ static void test_what_cannot_be_marked(void **state)
 
 /* A task that is gone for good leaves its name in error: one that is started anew may
  * have it after the reset. */
-static void test_next_incarnation_registers_after_a_reset(void **state)
+TEST(test_next_incarnation_registers_after_a_reset)
 {
     struct cluster *cluster = SERVICE(.workers = 2, .clients = 1,
                                       .coordination = {.recoverable = "worker"});
     struct cluster_task *client = cluster->clients[0];
     struct cluster_task *worker = cluster->workers[1];
 
-    (void)state;
     expect_fine(mark(client, "worker:1", -MU_EDATALOSS, "a bad disk"));
     sim_crash(worker->node);
     run_for(cluster, 3000);
@@ -192,16 +186,4 @@ static void test_next_incarnation_registers_after_a_reset(void **state)
     end(cluster);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_error_of_a_task_is_reported_by_a_client),
-        cmocka_unit_test(test_reported_error_is_that_of_all),
-        cmocka_unit_test(test_reset_by_a_client_brings_a_task_back),
-        cmocka_unit_test(test_all_are_reset_one_by_one),
-        cmocka_unit_test(test_what_cannot_be_marked),
-        cmocka_unit_test(test_next_incarnation_registers_after_a_reset),
-    };
-
-    return cmocka_run_group_tests_name("task mark", tests, NULL, NULL);
-}
+TEST_PROGRAM()

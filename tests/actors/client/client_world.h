@@ -10,16 +10,7 @@
 #include "runtime/message/codec.h"
 #include "runtime/message/value_layout.h"
 #include "tests/support/bare_world.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
+#include "tests/support/test.h"
 
 /* ---- A world of one kernel ---- */
 

@@ -5,9 +5,8 @@
 /* ---- References ---- */
 
 /* The same input twice is waited for once. */
-static void test_waits_for_inputs(void **state)
+TEST_ON(test_waits_for_inputs, struct fixture *f, setup, teardown)
 {
-    struct fixture *f = *state;
     mu_remote_value *a = schedule(f);
     mu_remote_value *b = schedule(f);
     mu_value *args = pair(a, b);
@@ -35,9 +34,8 @@ static void test_waits_for_inputs(void **state)
 
 /* The first one by position is told, whichever came first; what depends on that in turn
  * hears the same, and all of it is counted. */
-static void test_input_errors(void **state)
+TEST_ON(test_input_errors, struct fixture *f, setup, teardown)
 {
-    struct fixture *f = *state;
     mu_remote_value *a = schedule(f);
     mu_remote_value *b = schedule(f);
     mu_remote_value *c = schedule_pending(f, pair(a, b), 0);
@@ -61,9 +59,8 @@ static void test_input_errors(void **state)
 }
 
 /* Cancelled inputs are no error. */
-static void test_cancelled_input(void **state)
+TEST_ON(test_cancelled_input, struct fixture *f, setup, teardown)
 {
-    struct fixture *f = *state;
     mu_remote_value *a = schedule(f);
     mu_remote_value *b = schedule_pending(f, pair(a, a), 0);
 
@@ -77,10 +74,9 @@ static void test_cancelled_input(void **state)
 }
 
 /* Thousands that wait for each other are resolved without a deep stack. */
-static void test_long_chain(void **state)
+TEST_ON(test_long_chain, struct fixture *f, setup, teardown)
 {
     enum { LENGTH = 3000 };
-    struct fixture *f = *state;
     mu_remote_value *chain[LENGTH];
 
     chain[0] = schedule(f);
@@ -95,9 +91,8 @@ static void test_long_chain(void **state)
     assert_int_equal(count(&f->session.errors_lost), LENGTH - MU__ERRORS_STORED_MAX);
 }
 
-static void test_cancel(void **state)
+TEST_ON(test_cancel, struct fixture *f, setup, teardown)
 {
-    struct fixture *f = *state;
     mu_remote_value *a = schedule(f);
     mu_remote_value *b = schedule_pending(f, pair(a, a), 0);
     mu_remote_value *c = schedule_pending(f, pair(b, b), 0);
@@ -117,9 +112,8 @@ static void test_cancel(void **state)
     FREE(a, b, c);
 }
 
-static void test_error_cancels_waiting(void **state)
+TEST_ON(test_error_cancels_waiting, struct fixture *f, setup, teardown)
 {
-    struct fixture *f = *state;
     mu_remote_value *a = schedule(f);
     mu_remote_value *b = schedule(f);
     mu_remote_value *c = schedule_pending(f, pair(a, a), 0);
@@ -137,9 +131,8 @@ static void test_error_cancels_waiting(void **state)
     FREE(a, b, c);
 }
 
-static void test_deadline_while_waiting(void **state)
+TEST_ON(test_deadline_while_waiting, struct fixture *f, setup, teardown)
 {
-    struct fixture *f = *state;
     mu_remote_value *a = schedule(f);
     mu_remote_value *b = schedule_pending(f, pair(a, a), 100);
     mu_remote_value *c = schedule_pending(f, pair(a, a), 1000);
@@ -154,9 +147,8 @@ static void test_deadline_while_waiting(void **state)
 }
 
 /* The input is there: the closure does not wait for it any more. */
-static void test_input_comes_at_the_deadline(void **state)
+TEST_ON(test_input_comes_at_the_deadline, struct fixture *f, setup, teardown)
 {
-    struct fixture *f = *state;
     mu_remote_value *a = schedule(f);
     mu_remote_value *b = schedule_pending(f, pair(a, a), 100);
 
@@ -175,9 +167,8 @@ static void test_input_comes_at_the_deadline(void **state)
 
 /* Its number goes along, once; it is let go when the program has done so and the closure
  * that uses it was sent: the chief keeps it as long as that needs it. */
-static void test_kept_input(void **state)
+TEST_ON(test_kept_input, struct fixture *f, setup, teardown)
 {
-    struct fixture *f = *state;
     mu_remote_value *a = schedule(f);
     mu_remote_value *b = schedule_pending(f, pair(a, a), 0);
     const mu_value *item;
@@ -205,9 +196,8 @@ static void test_kept_input(void **state)
 }
 
 /* Several that fetch it ask once; then the content is here. */
-static void test_fetch_kept(void **state)
+TEST_ON(test_fetch_kept, struct fixture *f, setup, teardown)
 {
-    struct fixture *f = *state;
     mu_remote_value *a = schedule(f);
     struct mu__client_call calls[2];
     unsigned before = f->completed;
@@ -233,9 +223,8 @@ static void test_fetch_kept(void **state)
 }
 
 /* What may pass is not kept; what is final is. */
-static void test_fetch_errors(void **state)
+TEST_ON(test_fetch_errors, struct fixture *f, setup, teardown)
 {
-    struct fixture *f = *state;
     mu_remote_value *a = schedule(f);
     struct mu__client_call call;
 
@@ -254,9 +243,8 @@ static void test_fetch_errors(void **state)
 }
 
 /* One call for all; at its limit it says which one is missing, and why. */
-static void test_fetch_many(void **state)
+TEST_ON(test_fetch_many, struct fixture *f, setup, teardown)
 {
-    struct fixture *f = *state;
     mu_remote_value *a = schedule(f);
     mu_remote_value *b = schedule(f);
     struct mu__waiter waiters[3] = {{.future = a}, {.future = b}, {.future = a}};
@@ -282,23 +270,4 @@ static void test_fetch_many(void **state)
     FREE(a, b);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(test_waits_for_inputs, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_input_errors, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_cancelled_input, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_long_chain, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_cancel, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_error_cancels_waiting, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_deadline_while_waiting, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_input_comes_at_the_deadline, setup,
-                                        teardown),
-        cmocka_unit_test_setup_teardown(test_kept_input, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_fetch_kept, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_fetch_errors, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_fetch_many, setup, teardown),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_PROGRAM()

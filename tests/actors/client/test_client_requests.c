@@ -4,9 +4,8 @@
 
 /* ---- Errors of no closure; requests ---- */
 
-static void test_fault(void **state)
+TEST_ON(test_fault, struct fixture *f, setup, teardown)
 {
-    struct fixture *f = *state;
     struct mu__msg *msg = answer(MU__FAULT, sizeof(struct mu__fault));
     struct mu__fault *body = mu__body(msg);
     struct mu__client_call join;
@@ -23,9 +22,8 @@ static void test_fault(void **state)
 }
 
 /* A per-worker value's number is listed like that of a kept result. */
-static void test_per_worker(void **state)
+TEST_ON(test_per_worker, struct fixture *f, setup, teardown)
 {
-    struct fixture *f = *state;
     struct mu__msg *request =
         mu__msg_heap(MU__PER_WORKER_MAKE, sizeof(struct mu__per_worker_make));
     struct mu__client_call call = {
@@ -53,9 +51,8 @@ static void test_per_worker(void **state)
 }
 
 /* Their numbers go along, and they are let go of: the chief has them from then on. */
-static void test_holds(void **state)
+TEST_ON(test_holds, struct fixture *f, setup, teardown)
 {
-    struct fixture *f = *state;
     mu_per_worker *per_workers[6];
     mu_remote_value *future;
     uint64_t token;
@@ -80,9 +77,8 @@ static void test_holds(void **state)
 
 /* As long as there is no room at the chief they are held; of one that is cancelled there,
  * they are let go of. */
-static void test_holds_wait(void **state)
+TEST_ON(test_holds_wait, struct fixture *f, setup, teardown)
 {
-    struct fixture *f = *state;
     mu_per_worker *per_workers[] = {per_worker_at(f, 1), per_worker_at(f, 2)};
     mu_remote_value *sent;
     mu_remote_value *cancelled;
@@ -110,9 +106,8 @@ static void test_holds_wait(void **state)
 }
 
 /* Those of a chief that was lost since fail their closure, with words. */
-static void test_holds_lost(void **state)
+TEST_ON(test_holds_lost, struct fixture *f, setup, teardown)
 {
-    struct fixture *f = *state;
     mu_per_worker *per_workers[6];
     mu_remote_value *future;
 
@@ -133,9 +128,8 @@ static void test_holds_lost(void **state)
 }
 
 /* The answer to one who gave up is let go of. */
-static void test_made_too_late(void **state)
+TEST_ON(test_made_too_late, struct fixture *f, setup, teardown)
 {
-    struct fixture *f = *state;
     struct mu__msg *made =
         answer(MU__PER_WORKER_MADE, sizeof(struct mu__per_worker_made));
 
@@ -145,9 +139,8 @@ static void test_made_too_late(void **state)
     assert_int_equal(last(f)->kind, MU__RELEASE);
 }
 
-static void test_drain(void **state)
+TEST_ON(test_drain, struct fixture *f, setup, teardown)
 {
-    struct fixture *f = *state;
     struct mu__client_call call = {
         .call.operation = MU__CLIENT_REQUEST, .call.timeout_ms = 70,
         .request = mu__msg_heap(MU__DRAIN, sizeof(struct mu__drain))};
@@ -168,9 +161,8 @@ static void test_drain(void **state)
 }
 
 /* The node is closed while everything waits for something. */
-static void test_end(void **state)
+TEST_ON(test_end, struct fixture *f, setup, teardown)
 {
-    struct fixture *f = *state;
     mu_remote_value *a = schedule(f);
     mu_remote_value *b = schedule_pending(f, pair(a, a), 1000);
     mu_remote_value *c = schedule(f);
@@ -190,18 +182,4 @@ static void test_end(void **state)
     FREE(a, b, c);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(test_fault, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_per_worker, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_holds, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_holds_wait, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_holds_lost, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_made_too_late, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_drain, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_end, setup, teardown),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_PROGRAM()

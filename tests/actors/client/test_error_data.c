@@ -1,12 +1,6 @@
 /* Bytes that came with errors: the last ones are kept. */
 #include "actors/client/error_data.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdlib.h>
-
-#include <cmocka.h>
+#include "tests/support/test.h"
 
 static void put(struct mu__error_data *data, uint32_t number, size_t size)
 {
@@ -30,11 +24,10 @@ static long get(const struct mu__error_data *data, uint32_t number)
     return (long)size;
 }
 
-static void test_is_found_by_its_number(void **state)
+TEST(test_is_found_by_its_number)
 {
     struct mu__error_data data = {0};
 
-    (void)state;
     assert_int_equal(get(&data, 0), -1);
     assert_int_equal(get(&data, 1), -1);
     put(&data, 1, 10);
@@ -47,12 +40,11 @@ static void test_is_found_by_its_number(void **state)
     mu__error_data_done(&data);
 }
 
-static void test_the_last_ones_are_kept(void **state)
+TEST(test_the_last_ones_are_kept)
 {
     struct mu__error_data data = {0};
     const uint32_t last = 3 * MU__ERROR_DATA_ITEMS_MAX;
 
-    (void)state;
     for (uint32_t number = 1; number <= last; number++)
         put(&data, number, number % 100);
     assert_int_equal(get(&data, last - MU__ERROR_DATA_ITEMS_MAX), -1);
@@ -61,12 +53,11 @@ static void test_the_last_ones_are_kept(void **state)
     mu__error_data_done(&data);
 }
 
-static void test_bytes_are_bounded(void **state)
+TEST(test_bytes_are_bounded)
 {
     struct mu__error_data data = {0};
     const size_t large = MU__ERROR_DATA_BYTES_MAX / 4;
 
-    (void)state;
     for (uint32_t number = 1; number <= 6; number++) {
         put(&data, number, large);
         assert_true(data.bytes <= MU__ERROR_DATA_BYTES_MAX);
@@ -81,11 +72,10 @@ static void test_bytes_are_bounded(void **state)
 }
 
 /* After the largest number they begin again. */
-static void test_numbers_begin_again(void **state)
+TEST(test_numbers_begin_again)
 {
     struct mu__error_data data = {0};
 
-    (void)state;
     put(&data, UINT32_MAX - 1, 5);
     put(&data, UINT32_MAX, 6);
     assert_int_equal(get(&data, UINT32_MAX), 6);
@@ -96,14 +86,4 @@ static void test_numbers_begin_again(void **state)
     mu__error_data_done(&data);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_is_found_by_its_number),
-        cmocka_unit_test(test_the_last_ones_are_kept),
-        cmocka_unit_test(test_bytes_are_bounded),
-        cmocka_unit_test(test_numbers_begin_again),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_PROGRAM()

@@ -2,14 +2,7 @@
  * becomes of a dispenser that is saved, broken and read again. */
 #include "actors/client/shard_dispenser.h"
 #include "tests/sim/random.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
+#include "tests/support/test.h"
 
 enum { STEPS_MAX = 16, HANDS = 8, RANDOM_RUNS = 200, SHARDS_MAX = 20 };
 
@@ -94,9 +87,8 @@ static bool take_step(struct mu__dispenser *dispenser, const struct step *step,
     }
 }
 
-static void test_stories(void **state)
+TEST(test_stories)
 {
-    (void)state;
     for (size_t i = 0; i < sizeof stories / sizeof stories[0]; i++) {
         const struct story *story = &stories[i];
         struct mu__dispenser *dispenser = dispenser_new(story->shards, story->epochs, 0);
@@ -109,7 +101,7 @@ static void test_stories(void **state)
     }
 }
 
-static void test_options(void **state)
+TEST(test_options)
 {
     static const struct {
         struct mu__dispenser_options options;
@@ -123,7 +115,6 @@ static void test_options(void **state)
          "option records is 17, expected a number from 1 to 16"},
     };
 
-    (void)state;
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         struct mu__dispenser *dispenser = NULL;
         mu_error error = {0};
@@ -149,7 +140,7 @@ static void dataset_epoch(struct mu__dispenser *dispenser, uint32_t shards,
     }
 }
 
-static void test_order_follows_from_the_seed(void **state)
+TEST(test_order_follows_from_the_seed)
 {
     uint32_t orders[4][SHARDS_MAX];
     struct mu__dispenser *a = dispenser_new(SHARDS_MAX, 0, 5);
@@ -157,7 +148,6 @@ static void test_order_follows_from_the_seed(void **state)
     struct mu__dispenser *c = dispenser_new(SHARDS_MAX, 0, 6);
     uint32_t seen = 0;
 
-    (void)state;
     dataset_epoch(a, SHARDS_MAX, orders[0]);
     dataset_epoch(a, SHARDS_MAX, orders[1]);
     dataset_epoch(b, SHARDS_MAX, orders[2]);
@@ -210,12 +200,11 @@ static struct mu__dispenser *dispenser_in_fourth_epoch(void)
     return dispenser;
 }
 
-static void test_record(void **state)
+TEST(test_record)
 {
     struct mu__dispenser *dispenser = dispenser_in_fourth_epoch();
     mu_value *value = mu__dispenser_value(dispenser);
 
-    (void)state;
     assert_int_equal(number(value, "consumed"), 7);
     assert_int_equal(number(value, "epoch"), 4);
     assert_int_equal(mu_value_count(mu_value_find(value, "record")), 2);
@@ -228,7 +217,7 @@ static void test_record(void **state)
     mu__dispenser_free(dispenser);
 }
 
-static void test_what_was_out_is_free_again(void **state)
+TEST(test_what_was_out_is_free_again)
 {
     struct mu__dispenser *dispenser = dispenser_new(3, 1, 9);
     struct mu__dispenser *copy = NULL;
@@ -238,7 +227,6 @@ static void test_what_was_out_is_free_again(void **state)
     struct mu__dispensed again;
     mu_value *value;
 
-    (void)state;
     assert_int_equal(mu__dispenser_next(dispenser, &first), MU__SHARD_DISPENSED);
     assert_int_equal(mu__dispenser_next(dispenser, &second), MU__SHARD_DISPENSED);
     assert_true(mu__dispenser_consume(dispenser, &second, &nobody));
@@ -306,9 +294,8 @@ static const struct damage {
     {0, "worker", 2, -2, 0, "record[0].worker[0] is -2, expected a task index, or -1"},
 };
 
-static void test_broken_records_are_refused(void **state)
+TEST(test_broken_records_are_refused)
 {
-    (void)state;
     for (size_t i = 0; i < sizeof damages / sizeof damages[0]; i++) {
         const struct damage *damage = &damages[i];
         struct mu__dispenser *dispenser = dispenser_in_fourth_epoch();
@@ -334,12 +321,11 @@ static void test_broken_records_are_refused(void **state)
     }
 }
 
-static void test_missing_keys_are_named(void **state)
+TEST(test_missing_keys_are_named)
 {
     static const char *const keys[] = {"version", "shards", "epochs", "records",
                                        "seed",    "epoch",  "consumed"};
 
-    (void)state;
     for (size_t i = 0; i < sizeof keys / sizeof keys[0]; i++) {
         struct mu__dispenser *dispenser = dispenser_in_fourth_epoch();
         struct mu__dispenser *copy = NULL;
@@ -470,9 +456,8 @@ static void run_model(struct model *m)
     mu_value_free(value);
 }
 
-static void test_every_shard_once_in_any_order(void **state)
+TEST(test_every_shard_once_in_any_order)
 {
-    (void)state;
     for (uint64_t seed = 0; seed < RANDOM_RUNS; seed++) {
         struct model m = {.random = sim_stream(77, seed), .epoch = 1};
 
@@ -485,18 +470,4 @@ static void test_every_shard_once_in_any_order(void **state)
     }
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_stories),
-        cmocka_unit_test(test_options),
-        cmocka_unit_test(test_order_follows_from_the_seed),
-        cmocka_unit_test(test_record),
-        cmocka_unit_test(test_what_was_out_is_free_again),
-        cmocka_unit_test(test_broken_records_are_refused),
-        cmocka_unit_test(test_missing_keys_are_named),
-        cmocka_unit_test(test_every_shard_once_in_any_order),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_PROGRAM()

@@ -4,15 +4,9 @@
 
 #include "actors/coordination/barriers/barrier_table.h"
 #include "tests/sim/random.h"
+#include "tests/support/test.h"
 
 #include <inttypes.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
 
 enum { SEEDS = 300, STEPS = 400, SLOTS = 6, NAMES = 3 };
 

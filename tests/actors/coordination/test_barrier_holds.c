@@ -55,13 +55,12 @@ static void fail_at(struct job *job, const char *name)
 
 /* ---- some of that time live ---- */
 
-static void test_told_as_soon_as_one_is_back(void **state)
+TEST_WITH(test_told_as_soon_as_one_is_back, forget, NULL)
 {
     struct job job = begin();
     uint64_t chief;
     uint64_t w0;
 
-    (void)state;
     pass(&job, "start");
     restart_host(&job);
     restart_task(job.chief);
@@ -76,12 +75,11 @@ static void test_told_as_soon_as_one_is_back(void **state)
 }
 
 /* Whom it was told is one of its time, at the next host, too. */
-static void test_told_is_passed_on(void **state)
+TEST_WITH(test_told_is_passed_on, forget, NULL)
 {
     struct job job = begin();
     uint64_t w1;
 
-    (void)state;
     pass(&job, "start");
     restart_host(&job);
     come_back(job.w1);
@@ -96,13 +94,12 @@ static void test_told_is_passed_on(void **state)
     service_end(job.s);
 }
 
-static void test_next_generation(void **state)
+TEST_WITH(test_next_generation, forget, NULL)
 {
     struct job job = begin();
     uint64_t chief;
     uint64_t w0;
 
-    (void)state;
     pass(&job, "round");
     restart_host(&job);
     come_back(job.w0);
@@ -120,11 +117,10 @@ static void test_next_generation(void **state)
 
 /* ---- all are new, and begin anew ---- */
 
-static void test_all_meet_again(void **state)
+TEST_WITH(test_all_meet_again, forget, NULL)
 {
     struct job job = begin();
 
-    (void)state;
     pass(&job, "start");
     fail_at(&job, "late");
     for (int i = 0; i < 3; i++) {
@@ -137,12 +133,11 @@ static void test_all_meet_again(void **state)
 }
 
 /* What was told once, and not heard, is told again; who is restarted then is told. */
-static void test_met_again_is_over(void **state)
+TEST_WITH(test_met_again_is_over, forget, NULL)
 {
     struct job job = begin();
     uint64_t token;
 
-    (void)state;
     pass(&job, "start");
     restart_all(&job);
     pass(&job, "start");
@@ -161,12 +156,11 @@ static void test_met_again_is_over(void **state)
 }
 
 /* The host is killed among those who wait; one of them is restarted meanwhile. */
-static void test_next_host_waits_too(void **state)
+TEST_WITH(test_next_host_waits_too, forget, NULL)
 {
     struct job job = begin();
     uint64_t w0;
 
-    (void)state;
     pass(&job, "start");
     restart_all(&job);
     (void)arrive(job.w0, "start", 0);
@@ -185,12 +179,11 @@ static void test_next_host_waits_too(void **state)
 }
 
 /* A name that was used twice: who counts from the beginning joins the next generation. */
-static void test_used_again(void **state)
+TEST_WITH(test_used_again, forget, NULL)
 {
     struct job job = begin();
     uint64_t w0;
 
-    (void)state;
     pass(&job, "round");
     (void)arrive_at(job.chief, "round", 1);
     (void)arrive_at(job.w0, "round", 1);
@@ -204,12 +197,11 @@ static void test_used_again(void **state)
     service_end(job.s);
 }
 
-static void test_memory_knows_nothing(void **state)
+TEST_WITH(test_memory_knows_nothing, forget, NULL)
 {
     struct job job = {.s = SERVICE(.configure = configure)};
     uint64_t w0;
 
-    (void)state;
     job.chief = service_task(job.s, "chief", 0);
     job.w0 = service_task(job.s, "worker", 0);
     job.w1 = service_task(job.s, "worker", 1);
@@ -224,13 +216,12 @@ static void test_memory_knows_nothing(void **state)
 /* ---- all are new, and some have noted that they passed ---- */
 
 /* The others wait where they were never before. */
-static void test_others_have_gone_on(void **state)
+TEST_WITH(test_others_have_gone_on, forget, NULL)
 {
     struct job job = begin();
     uint64_t w0;
     uint64_t w1;
 
-    (void)state;
     pass(&job, "one");
     restart_all(&job);
     w1 = arrive(job.w1, "two", 0);
@@ -247,14 +238,13 @@ static void test_others_have_gone_on(void **state)
 }
 
 /* They wait at one that was passed later: theirs is not told before. */
-static void test_others_are_further(void **state)
+TEST_WITH(test_others_are_further, forget, NULL)
 {
     struct job job = begin();
     uint64_t chief;
     uint64_t w0;
     uint64_t w1;
 
-    (void)state;
     pass(&job, "one");
     pass(&job, "two");
     restart_all(&job);
@@ -272,12 +262,11 @@ static void test_others_are_further(void **state)
 }
 
 /* It waits for others than those who are here. */
-static void test_waiting_for_another_is_no_sign(void **state)
+TEST_WITH(test_waiting_for_another_is_no_sign, forget, NULL)
 {
     struct job job = begin();
     uint64_t w0;
 
-    (void)state;
     w0 = come_anew(&job);
     TELL(job.w1, BARRIER_ARRIVE, barrier_arrive, .token = ++job.w1->token,
          .name = mu__view_str("pair"), .tasks = mu__view_str("chief:0,worker:1"));
@@ -293,12 +282,11 @@ static void test_waiting_for_another_is_no_sign(void **state)
 }
 
 /* Left at the former host; and at this one. Who has come back has not left. */
-static void test_one_has_left(void **state)
+TEST_WITH(test_one_has_left, forget, NULL)
 {
     struct job job = begin();
     uint64_t w0;
 
-    (void)state;
     pass(&job, "end");
     expect_ok(job.w1, service_leave_now(job.w1));
     restart_host(&job);
@@ -320,12 +308,11 @@ static void test_one_has_left(void **state)
     service_end(job.s);
 }
 
-static void test_one_is_silent(void **state)
+TEST_WITH(test_one_is_silent, forget, NULL)
 {
     struct job job = begin();
     uint64_t w0;
 
-    (void)state;
     pass(&job, "start");
     restart_host(&job);
     restart_task(job.chief);
@@ -344,13 +331,12 @@ static void test_one_is_silent(void **state)
 
 /* ---- other ends: it is the outcome that was told all the same ---- */
 
-static void test_timeout(void **state)
+TEST_WITH(test_timeout, forget, NULL)
 {
     struct job job = begin();
     uint64_t w0;
     uint64_t w1;
 
-    (void)state;
     pass(&job, "start");
     restart_all(&job);
     w0 = arrive(job.w0, "start", 700);
@@ -363,13 +349,12 @@ static void test_timeout(void **state)
     service_end(job.s);
 }
 
-static void test_cancel(void **state)
+TEST_WITH(test_cancel, forget, NULL)
 {
     struct job job = begin();
     const struct service_said *said;
     uint64_t w0;
 
-    (void)state;
     w0 = come_anew(&job);
     TELL(job.w0, BARRIER_CANCEL, barrier_cancel, .token = ++job.w0->token,
          .name = mu__view_str("start"));
@@ -381,12 +366,11 @@ static void test_cancel(void **state)
     service_end(job.s);
 }
 
-static void test_failed_task(void **state)
+TEST_WITH(test_failed_task, forget, NULL)
 {
     struct job job = begin();
     uint64_t w0;
 
-    (void)state;
     w0 = come_anew(&job);
     expect_ok(job.w1, service_report(job.w1, -MU_EABORTED, "no disk"));
     expect_generation(job.w0, w0, 0);
@@ -394,12 +378,11 @@ static void test_failed_task(void **state)
 }
 
 /* Who names other tasks is refused alone; who is ahead has passed it. */
-static void test_wrong_arrivals(void **state)
+TEST_WITH(test_wrong_arrivals, forget, NULL)
 {
     struct job job = begin();
     uint64_t w0;
 
-    (void)state;
     w0 = come_anew(&job);
     TELL(job.w1, BARRIER_ARRIVE, barrier_arrive, .token = ++job.w1->token,
          .name = mu__view_str("start"), .tasks = mu__view_str("worker:0-1"));
@@ -413,27 +396,4 @@ static void test_wrong_arrivals(void **state)
     service_end(job.s);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        TEST(test_told_as_soon_as_one_is_back),
-        TEST(test_told_is_passed_on),
-        TEST(test_next_generation),
-        TEST(test_all_meet_again),
-        TEST(test_met_again_is_over),
-        TEST(test_next_host_waits_too),
-        TEST(test_used_again),
-        TEST(test_memory_knows_nothing),
-        TEST(test_others_have_gone_on),
-        TEST(test_others_are_further),
-        TEST(test_waiting_for_another_is_no_sign),
-        TEST(test_one_has_left),
-        TEST(test_one_is_silent),
-        TEST(test_timeout),
-        TEST(test_cancel),
-        TEST(test_failed_task),
-        TEST(test_wrong_arrivals),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_PROGRAM()

@@ -13,15 +13,9 @@
 #include "tests/sim/cluster/lasting.h"
 #include "tests/sim/random.h"
 #include "tests/support/seeds.h"
+#include "tests/support/test.h"
 
 #include <inttypes.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
 
 enum {
     SEEDS = 300,
@@ -293,13 +287,12 @@ static const struct seeds seeds = {
     .run = run_one,
 };
 
-static void test_seeds(void **state)
+TEST(test_seeds)
 {
     static const char *const words[REACHED] = {
         "passed", "timed out", "killed", "all killed", "passed again", "finished"};
     uint64_t sum[REACHED] = {0};
 
-    (void)state;
     seeds_expect_well(&seeds, sum);
     for (int i = 0; i < REACHED; i++) {
         print_message("%s: %" PRIu64 "\n", words[i], sum[i]);
@@ -308,13 +301,4 @@ static void test_seeds(void **state)
     }
 }
 
-int main(int argc, char **argv)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_seeds),
-    };
-
-    if (!seeds_arguments(&seeds, argc, argv))
-        return 2;
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+SEEDS_PROGRAM(seeds)

@@ -576,11 +576,10 @@ static const struct seeds seeds = {
     .run = run_seed,
 };
 
-static void test_seeds(void **state)
+TEST(test_seeds)
 {
     uint64_t reached[REACHED] = {0};
 
-    (void)state;
     seeds_expect_well(&seeds, reached);
     for (int i = 0; i < REACHED && seeds_count() >= SEEDS; i++)
         if (reached[i] < SEEDS / 4)
@@ -588,11 +587,4 @@ static void test_seeds(void **state)
                      reached_words[i]);
 }
 
-int main(int argc, char **argv)
-{
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_seeds)};
-
-    if (!seeds_arguments(&seeds, argc, argv))
-        return 2;
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+SEEDS_PROGRAM(seeds)

@@ -1,13 +1,7 @@
 /* Barriers as plain data: what becomes of each arrival, and of each generation, by rows;
  * against a naive model, with seeds; bounds; and as text. */
 #include "tests/actors/coordination/barrier_notation.h"
-
-#include <setjmp.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
+#include "tests/support/test.h"
 
 /* ---- a notation ----
  *
@@ -112,7 +106,7 @@ static void expect_play(struct game *game, const char *row)
     }
 }
 
-static void test_rows(void **state)
+TEST(test_rows)
 {
     static const struct {
         const char *what;
@@ -162,7 +156,6 @@ static void test_rows(void **state)
         {"an unknown name begins anywhere", 2, false, "0@7:w 1@7:ok 0@7:a 0@6:slow"},
     };
 
-    (void)state;
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         struct game game;
 
@@ -174,11 +167,10 @@ static void test_rows(void **state)
 
 /* Sets may differ from one generation to the next: who did not take part in one is not
  * told its outcome, and has not missed it. */
-static void test_changing_sets(void **state)
+TEST(test_changing_sets)
 {
     struct game game;
 
-    (void)state;
     game_begin(&game, 2, true);
     expect_play(&game, "0:w 1:ok");
     game.count = 3;
@@ -198,11 +190,10 @@ static void test_changing_sets(void **state)
 
 /* Whoever parts from a generation before it is over has not missed it; whoever is there
  * to its end has, also if it never came. */
-static void test_parted_has_missed_nothing(void **state)
+TEST(test_parted_has_missed_nothing)
 {
     struct game game;
 
-    (void)state;
     game_begin(&game, 3, false);
     expect_play(&game, "0:w 1:w");
     mu__barrier_part(running(&game), 2);
@@ -212,12 +203,11 @@ static void test_parted_has_missed_nothing(void **state)
 }
 
 /* A task less, and a task more, while others wait. One that parts may have arrived. */
-static void test_others_take_part(void **state)
+TEST(test_others_take_part)
 {
     struct game game;
     struct mu__barrier *barrier;
 
-    (void)state;
     game_begin(&game, 4, true);
     assert_string_equal(arrived(&game, 0, "all", 0), "w");
     assert_string_equal(arrived(&game, 3, "all", 0), "w");
@@ -246,9 +236,8 @@ static void test_others_take_part(void **state)
 
 /* Processes of a client have nothing to do with each other: the next one's first arrival
  * is for the next generation. The same one is told what it has missed, as others. */
-static void test_begins_anew(void **state)
+TEST(test_begins_anew)
 {
-    (void)state;
     for (int recoverable = 0; recoverable < 2; recoverable++) {
         struct game game;
 
@@ -261,7 +250,7 @@ static void test_begins_anew(void **state)
 
 /* What a former host ended is told to everybody; who has arrived here since has heard of
  * it. */
-static void test_text(void **state)
+TEST(test_text)
 {
     char text[MU__BARRIER_TEXT_MAX];
     char again[MU__BARRIER_TEXT_MAX];
@@ -273,7 +262,6 @@ static void test_text(void **state)
     struct game game;
     size_t size;
 
-    (void)state;
     game_begin(&game, 2, false);
     expect_play(&game, "0:w 1:ok 0:w");
     (void)mu__barriers_end(&game.barriers, running(&game), &error, 7, 0);
@@ -297,7 +285,7 @@ static void test_text(void **state)
 
 /* An arrival of a task that was restarted, which said generation 0, counts for the third
  * one. Asked again of another host, it is still the third one's. */
-static void test_joined(void **state)
+TEST(test_joined)
 {
     struct game game;
     struct mu__barriers other = {.seats = 0};
@@ -310,7 +298,6 @@ static void test_joined(void **state)
     uint64_t replaced = 0;
     size_t size;
 
-    (void)state;
     game_begin(&game, 2, true);
     expect_play(&game, "0:w 1:ok 0:w 1:ok 1:w");
     arrival.set = running(&game)->set;
@@ -337,7 +324,7 @@ static void test_joined(void **state)
 /* What a former host ended, with revisions 10, 20 and 30, is told to processes that were
  * there; others join, but for the very last one. One that is not recoverable joins only
  * where it began after all of them. */
-static void test_since(void **state)
+TEST(test_since)
 {
     static const struct {
         uint64_t since;
@@ -356,7 +343,6 @@ static void test_since(void **state)
         {31, 3, false, false, MU__ARRIVED_FIRST}, {31, 4, true, false, MU__ARRIVED_QUICK},
     };
 
-    (void)state;
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         const struct mu__barrier_arrival arrival = {
             .name = name, .set = "worker:0-1", .generation = rows[i].generation,
@@ -379,7 +365,7 @@ static void test_since(void **state)
 }
 
 /* What a former host ended last, with revision 30, and may be held back from whom. */
-static void test_late(void **state)
+TEST(test_late)
 {
     static const struct {
         const char *text;
@@ -400,7 +386,6 @@ static void test_late(void **state)
         {"2 30 0 0 - 0 \n", 31, 0, 0, false, false},
     };
 
-    (void)state;
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         const struct mu__barrier_arrival arrival = {
             .name = name, .generation = rows[i].generation, .since = rows[i].since,
@@ -418,7 +403,7 @@ static void test_late(void **state)
 
 /* One of two tasks comes to what is held. It ends without the other, with the success
  * that was read, as one of this table. */
-static void test_held(void **state)
+TEST(test_held)
 {
     static const uint32_t slots[] = {0, 1};
     const struct mu__barrier_arrival arrival = {
@@ -431,7 +416,6 @@ static void test_held(void **state)
     uint64_t replaced = 0;
     mu_error error;
 
-    (void)state;
     assert_int_equal(mu__barriers_read(&barriers, name, mu__view_str("0 30 0 0 - 0 \n"),
                                        0), 0);
     assert_int_equal(mu__barriers_arrive(&barriers, &arrival, &outcome, &replaced),
@@ -457,7 +441,7 @@ static void test_held(void **state)
     mu__barriers_done(&barriers);
 }
 
-static void test_bad_texts(void **state)
+TEST(test_bad_texts)
 {
     static const char *const rows[] = {
         "x", "1", "1 5", "1 5 0", "1 5 0 0 - 0", "1 5 0 0 - 0 ", "1 5 0 0 - 1 \n",
@@ -472,7 +456,6 @@ static void test_bad_texts(void **state)
     };
     struct mu__barriers barriers = {.seats = 0};
 
-    (void)state;
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         if (mu__barriers_read(&barriers, name, mu__view_str(rows[i]), 0) != -MU_EINVALID)
             fail_msg("read: \"%s\"", rows[i]);
@@ -519,13 +502,12 @@ static int go_through(struct mu__barriers *barriers, const char *text, uint32_t 
     return 0;
 }
 
-static void test_names_bound(void **state)
+TEST(test_names_bound)
 {
     struct mu__barriers barriers = {.dropped = on_dropped};
     char text[64];
     mu_error error;
 
-    (void)state;
     dropped_count = 0;
     for (unsigned i = 0; i < MU__BARRIERS_MAX; i++) {
         (void)snprintf(text, sizeof text, "b%u", i);
@@ -563,7 +545,7 @@ static int begin_for_two(struct mu__barriers *barriers, const char *text, uint32
 }
 
 /* What one task has begun and nobody has ended leaves room for others. */
-static void test_begun_bound(void **state)
+TEST(test_begun_bound)
 {
     const mu_error late = {.code = -MU_EDEADLINE};
     struct mu__barriers barriers = {.dropped = on_dropped};
@@ -571,7 +553,6 @@ static void test_begun_bound(void **state)
     char text[32];
     mu_error error;
 
-    (void)state;
     for (unsigned i = 0; i < MU__BARRIERS_BEGUN_MAX; i++) {
         (void)snprintf(text, sizeof text, "b%u", i);
         assert_int_equal(begin_for_two(&barriers, text, 0, NULL, &barrier), 0);
@@ -592,14 +573,13 @@ static void test_begun_bound(void **state)
     mu__barriers_done(&barriers);
 }
 
-static void test_seats_bound(void **state)
+TEST(test_seats_bound)
 {
     enum { EACH = MU__BARRIER_SEATS_MAX / 8 < 4096 ? MU__BARRIER_SEATS_MAX / 8 : 4096 };
     struct mu__barriers barriers = {.dropped = on_dropped};
     char text[32];
     mu_error error;
 
-    (void)state;
     for (unsigned i = 0; i < MU__BARRIER_SEATS_MAX / EACH; i++) {
         (void)snprintf(text, sizeof text, "b%u", i);
         assert_int_equal(go_through(&barriers, text, EACH, 0, NULL), 0);
@@ -612,20 +592,4 @@ static void test_seats_bound(void **state)
     mu__barriers_done(&barriers);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_rows),        cmocka_unit_test(test_changing_sets),
-        cmocka_unit_test(test_parted_has_missed_nothing),
-        cmocka_unit_test(test_others_take_part),
-        cmocka_unit_test(test_begins_anew),
-        cmocka_unit_test(test_text),        cmocka_unit_test(test_joined),
-        cmocka_unit_test(test_since),
-        cmocka_unit_test(test_late),        cmocka_unit_test(test_held),
-        cmocka_unit_test(test_bad_texts),
-        cmocka_unit_test(test_names_bound), cmocka_unit_test(test_seats_bound),
-        cmocka_unit_test(test_begun_bound),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_PROGRAM()

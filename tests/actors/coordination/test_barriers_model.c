@@ -1,10 +1,8 @@
 /* The table of barriers against a naive model. */
 #include "tests/actors/coordination/barrier_notation.h"
+#include "tests/support/test.h"
 
 #include <inttypes.h>
-#include <setjmp.h>
-
-#include <cmocka.h>
 
 /* ---- against a naive model ----
  *
@@ -172,14 +170,13 @@ static void model_run(struct model *m, uint64_t seed)
         model_step(m);
 }
 
-static void test_model(void **state)
+TEST(test_model)
 {
     static struct model m;
     uint64_t ended = 0;
     uint64_t failed = 0;
     uint64_t again = 0;
 
-    (void)state;
     for (uint64_t seed = 1; seed <= SEEDS; seed++) {
         model_run(&m, seed);
         ended += m.ended;
@@ -190,11 +187,4 @@ static void test_model(void **state)
     assert_true(ended - failed > SEEDS && failed > SEEDS && again > SEEDS);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_model),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_PROGRAM()

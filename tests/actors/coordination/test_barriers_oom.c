@@ -2,14 +2,7 @@
  * early, and what did not fail goes on as if nothing had happened. */
 #include "actors/coordination/barriers/barrier_table.h"
 #include "tests/support/fault.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
+#include "tests/support/test.h"
 
 enum { TASKS = 9, NAMES = 12, FAULTS_MAX = 500, FAULTS_MIN = 40 };
 
@@ -75,12 +68,11 @@ static void work(void)
     mu__barriers_done(&barriers);
 }
 
-static void test_every_allocation_can_fail(void **state)
+TEST(test_every_allocation_can_fail)
 {
     bool failed = true;
     long n;
 
-    (void)state;
     for (n = 0; failed; n++) {
         fault_arm(n);
         work();
@@ -90,11 +82,4 @@ static void test_every_allocation_can_fail(void **state)
     assert_true(n > FAULTS_MIN);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_every_allocation_can_fail),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_PROGRAM()

@@ -147,12 +147,11 @@ static uint64_t put(struct service_agent *agent, const char *key)
 
 /* ---- who leads ---- */
 
-static void test_not_held(void **state)
+TEST_WITH(test_not_held, begin_script, NULL)
 {
     struct service *s;
     struct service_agent *w0;
 
-    (void)state;
     script.holds = false;
     s = SERVICE(.store = &script_store);
     w0 = service_agent(s, "worker", 0);
@@ -171,14 +170,13 @@ static void test_not_held(void **state)
     service_end(s);
 }
 
-static void test_lost(void **state)
+TEST_WITH(test_lost, begin_script, NULL)
 {
     struct service *s = SERVICE(.store = &script_store);
     struct service_agent *w0 = service_task(s, "worker", 0);
     uint64_t wait = service_tasks_get(w0, MU__TASKS_WAIT, "", 0, 0);
     uint64_t token;
 
-    (void)state;
     w0->notes_hosts = true;
     w0->beats = false;
     service_run_until(s, 10);
@@ -205,13 +203,12 @@ static void test_lost(void **state)
 
 /* Every host says where it is to every node, its own included, and goes without
  * others. */
-static void test_hosts(void **state)
+TEST_WITH(test_hosts, begin_script, NULL)
 {
     struct service *s = SERVICE(.hosts = "chief:0,worker:0");
     struct service_agent *w0 = service_agent(s, "worker", 0);
     struct service_agent *w1 = service_agent(s, "worker", 1);
 
-    (void)state;
     assert_int_equal(w0->home, 1);
     assert_int_equal(w0->counts[MU__SERVICE_HERE], 1);
     assert_int_equal(w1->counts[MU__SERVICE_HERE], 2);
@@ -233,7 +230,7 @@ static void test_hosts(void **state)
 
 /* Three changes of one turn are one commit, and answered when that is safe, in order;
  * so is what was asked after them. A heartbeat does not depend on the store. */
-static void test_commit(void **state)
+TEST_WITH(test_commit, begin_script, NULL)
 {
     struct service *s = SERVICE(.store = &script_store);
     struct service_agent *w0 = service_task(s, "worker", 0);
@@ -242,7 +239,6 @@ static void test_commit(void **state)
     const unsigned written = script.written;
     uint64_t states;
 
-    (void)state;
     script.commits_at_once = false;
     w1->notes_beats = true;
     s->options.fast = true;
@@ -271,7 +267,7 @@ static void test_commit(void **state)
 }
 
 /* Commits overlap: an answer waits for its own, not for later ones. */
-static void test_commits(void **state)
+TEST_WITH(test_commits, begin_script, NULL)
 {
     struct service *s = SERVICE(.store = &script_store);
     struct service_agent *w0 = service_task(s, "worker", 0);
@@ -279,7 +275,6 @@ static void test_commits(void **state)
     uint64_t first;
     uint64_t second;
 
-    (void)state;
     script.commits_at_once = false;
     first = put(w0, "a");
     second = put(w0, "b");
@@ -295,14 +290,13 @@ static void test_commits(void **state)
 }
 
 /* After a write that failed nothing is said until it is known what the store has. */
-static void test_write_fails(void **state)
+TEST_WITH(test_write_fails, begin_script, NULL)
 {
     struct service *s = SERVICE(.store = &script_store);
     struct service_agent *w0 = service_task(s, "worker", 0);
     const unsigned commits = script.commits;
     uint64_t token;
 
-    (void)state;
     w0->notes_hosts = true;
     script.write_code = -MU_EEXHAUSTED;
     script.lose = "too much was written";
@@ -323,13 +317,12 @@ static void test_write_fails(void **state)
 }
 
 /* Answers that waited when the store was lost are not given: they may not be true. */
-static void test_lost_answers(void **state)
+TEST_WITH(test_lost_answers, begin_script, NULL)
 {
     struct service *s = SERVICE(.store = &script_store);
     struct service_agent *w0 = service_task(s, "worker", 0);
     uint64_t token;
 
-    (void)state;
     script.commits_at_once = false;
     token = put(w0, "a");
     script.lose = "another one leads";
@@ -342,14 +335,13 @@ static void test_lost_answers(void **state)
     service_end(s);
 }
 
-static void test_rewrite(void **state)
+TEST_WITH(test_rewrite, begin_script, NULL)
 {
     struct service *s = SERVICE(.store = &script_store);
     struct service_agent *w0 = service_task(s, "worker", 0);
     const unsigned commits = script.commits;
     unsigned written;
 
-    (void)state;
     (void)put(w0, "a");
     (void)put(w0, "b");
     written = script.written;
@@ -364,13 +356,12 @@ static void test_rewrite(void **state)
 }
 
 /* Where another host can take over, that one is asked, and nothing is answered here. */
-static void test_stop_shared(void **state)
+TEST_WITH(test_stop_shared, begin_script, NULL)
 {
     struct service *s = SERVICE(.store = &shared_store);
     struct service_agent *w0 = service_task(s, "worker", 0);
     uint64_t wait = service_tasks_get(w0, MU__TASKS_WAIT, "", 0, 0);
 
-    (void)state;
     w0->notes_hosts = true;
     service_stop(s, 0);
     expect_waits(w0, wait);
@@ -379,19 +370,4 @@ static void test_stop_shared(void **state)
     service_end(s);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup(test_not_held, begin_script),
-        cmocka_unit_test_setup(test_lost, begin_script),
-        cmocka_unit_test_setup(test_hosts, begin_script),
-        cmocka_unit_test_setup(test_commit, begin_script),
-        cmocka_unit_test_setup(test_commits, begin_script),
-        cmocka_unit_test_setup(test_write_fails, begin_script),
-        cmocka_unit_test_setup(test_lost_answers, begin_script),
-        cmocka_unit_test_setup(test_rewrite, begin_script),
-        cmocka_unit_test_setup(test_stop_shared, begin_script),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_PROGRAM()

@@ -14,11 +14,10 @@
 
 /* ---- all well ---- */
 
-static void test_all_arrive(void **state)
+TEST(test_all_arrive)
 {
     struct three t = THREE(.seed = 1);
 
-    (void)state;
     service_run_until(t.s, 100);
     assert_int_equal(arrive(t.w1, "sync", 0, "", 0), 2);
     service_run_until(t.s, 250);
@@ -37,11 +36,10 @@ static void test_all_arrive(void **state)
 }
 
 /* Without a limit, too: after five seconds, and then each time that it has doubled. */
-static void test_who_waits_for_long_hears_who_is_missing(void **state)
+TEST(test_who_waits_for_long_hears_who_is_missing)
 {
     struct three t = THREE(.seed = 1);
 
-    (void)state;
     service_run_until(t.s, 100);
     (void)arrive(t.w1, "slow", 0, "worker:0-1", 0);
     service_run_until(t.s, 5099);
@@ -62,11 +60,10 @@ static void test_who_waits_for_long_hears_who_is_missing(void **state)
     service_end(t.s);
 }
 
-static void test_sets(void **state)
+TEST(test_sets)
 {
     struct three t = THREE(.seed = 1);
 
-    (void)state;
     (void)arrive(t.w0, "alone", 0, "worker:0", 0);
     expect_said(t.w0, "[    0] barrier_passed token=2\n");
     /* Some; and all, whether they are named or not, in whatever form. */
@@ -84,12 +81,11 @@ static void test_sets(void **state)
 }
 
 /* A task that is not of the coordinated jobs takes part where it is named. */
-static void test_guest(void **state)
+TEST(test_guest)
 {
     struct three t = THREE(.seed = 1);
     struct service_agent *guest;
 
-    (void)state;
     (void)arrive(t.w0, "guest", 0, "client:3,worker:0", 0);
     expect_said(t.w0, "[    0] barrier_passed token=2 code=3 message=\"barrier "
                       "\"guest\": "
@@ -107,11 +103,10 @@ static void test_guest(void **state)
     service_end(t.s);
 }
 
-static void test_again(void **state)
+TEST(test_again)
 {
     struct three t = THREE(.seed = 1);
 
-    (void)state;
     for (int i = 0; i < 2; i++) {
         (void)arrive(t.w0, "sync", (uint64_t)i, "", 0);
         (void)arrive(t.w1, "sync", (uint64_t)i, "", 0);
@@ -128,11 +123,10 @@ static void test_again(void **state)
 
 /* ---- wrong arrivals ---- */
 
-static void test_other_participants(void **state)
+TEST(test_other_participants)
 {
     struct three t = THREE(.seed = 1);
 
-    (void)state;
     (void)arrive(t.w0, "sync", 0, "worker:0-1", 0);
     service_run_until(t.s, 80);
     (void)arrive(t.w1, "sync", 0, "", 0);
@@ -158,11 +152,10 @@ static void test_other_participants(void **state)
     service_end(t.s);
 }
 
-static void test_not_among_them(void **state)
+TEST(test_not_among_them)
 {
     struct three t = THREE(.seed = 1);
 
-    (void)state;
     (void)arrive(t.w0, "sync", 0, "worker:0-1", 0);
     (void)arrive(t.w2, "sync", 0, "worker:0-1", 0);
     expect_said(t.w0, "[    0] barrier_passed token=2 code=3 message=\"barrier \"sync\": "
@@ -181,7 +174,7 @@ static void test_not_among_them(void **state)
     service_end(t.s);
 }
 
-static void test_bad_arrivals(void **state)
+TEST(test_bad_arrivals)
 {
     static const struct {
         const char *name;
@@ -199,7 +192,6 @@ static void test_bad_arrivals(void **state)
     };
     struct three t = THREE(.seed = 1);
 
-    (void)state;
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         uint64_t token = arrive(t.w0, rows[i].name, rows[i].generation, rows[i].tasks, 0);
         const struct service_said *said =
@@ -223,11 +215,10 @@ static void test_bad_arrivals(void **state)
 }
 
 /* The counts of tasks that are not recoverable must be right. */
-static void test_order(void **state)
+TEST(test_order)
 {
     struct three t = THREE(.recoverable = "none");
 
-    (void)state;
     for (uint64_t i = 0; i < 3; i++) {
         (void)arrive(t.w0, "sync", i, "", 0);
         (void)arrive(t.w1, "sync", i, "", 0);
@@ -256,11 +247,10 @@ static void test_order(void **state)
     service_end(t.s);
 }
 
-static void test_calls_twice(void **state)
+TEST(test_calls_twice)
 {
     struct three t = THREE(.seed = 1);
 
-    (void)state;
     (void)arrive(t.w0, "sync", 0, "", 0);
     service_run_until(t.s, 20);
     (void)arrive(t.w0, "sync", 0, "", 0);
@@ -275,7 +265,7 @@ static void test_calls_twice(void **state)
 
 /* ---- limits ---- */
 
-static void test_limit(void **state)
+TEST(test_limit)
 {
     struct service *s = SERVICE(.tasks = "ps:0-2,worker:0-3");
     struct service_agent *w0 = service_task(s, "worker", 0);
@@ -283,7 +273,6 @@ static void test_limit(void **state)
     struct service_agent *w2 = service_task(s, "worker", 2);
     const char *words;
 
-    (void)state;
     service_run_until(s, 100);
     (void)arrive(w1, "init", 0, "", 1000);
     service_run_until(s, 150);
@@ -314,11 +303,10 @@ static void test_limit(void **state)
 }
 
 /* Who is missing is said with when it was heard last. */
-static void test_missing_words(void **state)
+TEST(test_missing_words)
 {
     struct three t = THREE(.seed = 1);
 
-    (void)state;
     t.w1->beats = false;
     service_run_until(t.s, 100);
     (void)arrive(t.w0, "sync", 0, "", 500);
@@ -332,11 +320,10 @@ static void test_missing_words(void **state)
 }
 
 /* A pause of the host itself counts against nobody: see mu__coord_clock. */
-static void test_host_pause(void **state)
+TEST(test_host_pause)
 {
     struct three t = THREE(.seed = 1);
 
-    (void)state;
     (void)arrive(t.w0, "sync", 0, "", 500);
     sim_pause(t.s->hosts[0].node, 3000);
     service_run_until(t.s, 3050);
@@ -349,12 +336,11 @@ static void test_host_pause(void **state)
 
 /* ---- cancel ---- */
 
-static void test_cancel(void **state)
+TEST(test_cancel)
 {
     struct three t = THREE(.seed = 1);
     uint64_t token;
 
-    (void)state;
     expect_error(t.w0, cancel(t.w0, "sync", 0), -MU_EPRECONDITION,
                  "nobody has come to a barrier of this name");
     (void)arrive(t.w0, "sync", 0, "", 0);
@@ -397,11 +383,10 @@ static void test_cancel(void **state)
 /* ---- participants that go ---- */
 
 /* One that is not recoverable ends its barriers, and only those. */
-static void test_fate(void **state)
+TEST(test_fate)
 {
     struct three t = THREE(.recoverable = "none");
 
-    (void)state;
     (void)arrive(t.w0, "with", 0, "", 0);
     (void)arrive(t.w0, "without", 0, "worker:0,worker:2", 0);
     service_run_until(t.s, 100);
@@ -432,11 +417,10 @@ static void test_fate(void **state)
     service_end(t.s);
 }
 
-static void test_leaves(void **state)
+TEST(test_leaves)
 {
     struct three t = THREE(.recoverable = "none");
 
-    (void)state;
     (void)arrive(t.w0, "sync", 0, "", 0);
     (void)arrive(t.w1, "sync", 0, "", 0);
     service_run_until(t.s, 30);
@@ -448,11 +432,10 @@ static void test_leaves(void **state)
 }
 
 /* What a task says of itself is what its peers are told, also if it is recoverable. */
-static void test_reported(void **state)
+TEST(test_reported)
 {
     struct three t = THREE(.recoverable = "all");
 
-    (void)state;
     (void)arrive(t.w0, "sync", 0, "", 0);
     (void)arrive(t.w1, "sync", 0, "", 0);
     service_run_until(t.s, 40);
@@ -475,11 +458,10 @@ static void test_reported(void **state)
 
 /* A recoverable one is not counted any more, and waited for. It comes back, counting from
  * 0, to the third generation. */
-static void test_recoverable(void **state)
+TEST(test_recoverable)
 {
     struct three t = THREE(.seed = 1);
 
-    (void)state;
     for (uint64_t i = 0; i < 2; i++) {
         (void)arrive(t.w0, "sync", i, "", 0);
         (void)arrive(t.w1, "sync", i, "", 0);
@@ -513,11 +495,10 @@ static void test_recoverable(void **state)
 }
 
 /* A restart that is seen before the death: the former incarnation is not counted. */
-static void test_quick_restart(void **state)
+TEST(test_quick_restart)
 {
     struct three t = THREE(.seed = 1);
 
-    (void)state;
     (void)arrive(t.w1, "sync", 0, "", 0);
     (void)arrive(t.w0, "sync", 0, "", 0);
     service_agent_restart(t.w1);
@@ -534,11 +515,10 @@ static void test_quick_restart(void **state)
 }
 
 /* A broken link is no death: the arrival counts, and its answer is asked for again. */
-static void test_broken_link(void **state)
+TEST(test_broken_link)
 {
     struct three t = THREE(.seed = 1);
 
-    (void)state;
     (void)arrive(t.w0, "sync", 0, "", 0);
     (void)arrive(t.w1, "sync", 0, "", 0);
     service_link_down(t.w1, 0, "connection reset");
@@ -554,30 +534,4 @@ static void test_broken_link(void **state)
     service_end(t.s);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_all_arrive),
-        cmocka_unit_test(test_who_waits_for_long_hears_who_is_missing),
-        cmocka_unit_test(test_sets),
-        cmocka_unit_test(test_guest),
-        cmocka_unit_test(test_again),
-        cmocka_unit_test(test_other_participants),
-        cmocka_unit_test(test_not_among_them),
-        cmocka_unit_test(test_bad_arrivals),
-        cmocka_unit_test(test_order),
-        cmocka_unit_test(test_calls_twice),
-        cmocka_unit_test(test_limit),
-        cmocka_unit_test(test_missing_words),
-        cmocka_unit_test(test_host_pause),
-        cmocka_unit_test(test_cancel),
-        cmocka_unit_test(test_fate),
-        cmocka_unit_test(test_leaves),
-        cmocka_unit_test(test_reported),
-        cmocka_unit_test(test_recoverable),
-        cmocka_unit_test(test_quick_restart),
-        cmocka_unit_test(test_broken_link),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_PROGRAM()

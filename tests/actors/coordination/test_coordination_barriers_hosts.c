@@ -19,12 +19,11 @@ static uint64_t alive(struct service_agent *agent, const char *tasks, uint64_t t
 
 /* ---- many ---- */
 
-static void test_warning(void **state)
+TEST(test_warning)
 {
     struct three t = THREE(.seed = 1);
     char name[16];
 
-    (void)state;
     if (MU__BARRIERS_MAX < 21) {
         service_end(t.s);
         skip();
@@ -44,13 +43,12 @@ static void test_warning(void **state)
     service_end(t.s);
 }
 
-static void test_too_many(void **state)
+TEST(test_too_many)
 {
     struct three t = THREE(.seed = 1);
     char name[16];
     uint64_t passed;
 
-    (void)state;
     t.s->options.fast = true;
     for (int i = 0; i < MU__BARRIERS_MAX; i++) {
         (void)snprintf(name, sizeof name, "b%d", i);
@@ -73,14 +71,13 @@ static void test_too_many(void **state)
 }
 
 /* A thousand tasks at one barrier: cheap. */
-static void test_thousand(void **state)
+TEST(test_thousand)
 {
     static struct service_agent *agents[MANY];
     struct service *s;
     double used_ms = 0;
     char tasks[32];
 
-    (void)state;
     (void)snprintf(tasks, sizeof tasks, "worker:0-%d", MANY - 1);
     s = SERVICE(.tasks = tasks, .fast = true);
     for (uint32_t i = 0; i < MANY; i++) {
@@ -114,11 +111,10 @@ static void register_again(struct service_agent *agent)
 }
 
 /* The host dies in the middle: nobody has been told anything, all ask again. */
-static void test_host_lost_in_the_middle(void **state)
+TEST(test_host_lost_in_the_middle)
 {
     struct three t = THREE(.store = &mu__store_journal);
 
-    (void)state;
     (void)arrive(t.w0, "sync", 0, "", 0);
     (void)arrive(t.w1, "sync", 0, "", 0);
     service_run_until(t.s, 100);
@@ -178,20 +174,18 @@ static void expect_outlives_host(int code)
     service_end(t.s);
 }
 
-static void test_outcome_outlives_host(void **state)
+TEST(test_outcome_outlives_host)
 {
-    (void)state;
     expect_outlives_host(0);
     expect_outlives_host(-MU_ECANCELLED);
 }
 
 /* A task that was away for longer than its peers needed for two more generations hears of
  * all of them, from another host. */
-static void test_older_outcomes_outlive_host(void **state)
+TEST(test_older_outcomes_outlive_host)
 {
     struct three t = THREE(.store = &mu__store_journal);
 
-    (void)state;
     (void)arrive(t.w0, "a/b c", 0, "", 0);
     (void)arrive(t.w1, "a/b c", 0, "", 0);
     service_link_down(t.w1, 0, "connection reset");
@@ -256,21 +250,19 @@ static void expect_nothing_is_passed_again(const char *recoverable)
     service_end(t.s);
 }
 
-static void test_restarted_with_their_host(void **state)
+TEST(test_restarted_with_their_host)
 {
-    (void)state;
     expect_nothing_is_passed_again("all");
     expect_nothing_is_passed_again("none");
 }
 
 /* Tasks whose processes count from 0 join the fourth generation; the host is lost while
  * they wait, and once more when all are there and the last one alone was told. */
-static void test_restarted_and_asked_again(void **state)
+TEST(test_restarted_and_asked_again)
 {
     struct three t = THREE(.store = &mu__store_journal);
     struct service_agent *const agents[3] = {t.w0, t.w1, t.w2};
 
-    (void)state;
     for (uint64_t generation = 0; generation < 3; generation++)
         for (unsigned i = 0; i < 3; i++)
             (void)arrive(agents[i], "sync", generation, "", 0);
@@ -308,12 +300,11 @@ static void test_restarted_and_asked_again(void **state)
 
 /* The last one that was passed is passed for one that was restarted with the host, too:
  * the others have gone on. */
-static void test_host_comes_back_to_the_last(void **state)
+TEST(test_host_comes_back_to_the_last)
 {
     struct three t = THREE(.store = &mu__store_journal);
     struct service_agent *const agents[3] = {t.w0, t.w1, t.w2};
 
-    (void)state;
     for (unsigned i = 0; i < 3; i++)
         (void)arrive(agents[i], "sync", 0, "", 0);
     service_crash(t.s, 0);
@@ -353,14 +344,13 @@ static const char *alive_text(const struct service_agent *agent, uint64_t token)
     return text;
 }
 
-static void test_alive(void **state)
+TEST(test_alive)
 {
     struct three t = THREE(.seed = 1);
     uint64_t tokens[4];
     const char *all = "worker/task:0 0000000000000102, worker/task:1 0000000000000103, "
                       "worker/task:2 0000000000000104";
 
-    (void)state;
     tokens[0] = alive(t.w0, "", 0);
     tokens[1] = alive(t.w1, "worker:0-2", 0);
     tokens[3] = alive(t.w1, "", 0);
@@ -380,14 +370,13 @@ static void test_alive(void **state)
 }
 
 /* Sets are independent of each other. */
-static void test_alive_sets(void **state)
+TEST(test_alive_sets)
 {
     struct three t = THREE(.seed = 1);
     uint64_t all = alive(t.w0, "", 0);
     uint64_t two = alive(t.w0, "worker:0-1", 0);
     uint64_t token = alive(t.w1, "worker:0-1", 0);
 
-    (void)state;
     assert_string_equal(alive_text(t.w1, token), "worker/task:0 0000000000000102, "
                                                  "worker/task:1 0000000000000103");
     assert_string_equal(alive_text(t.w0, two), "worker/task:0 0000000000000102, "
@@ -400,13 +389,12 @@ static void test_alive_sets(void **state)
     service_end(t.s);
 }
 
-static void test_alive_of_one_task(void **state)
+TEST(test_alive_of_one_task)
 {
     struct three t = THREE(.seed = 1);
     uint64_t token = 0;
     char words[128];
 
-    (void)state;
     for (uint32_t i = 0; i < MU__ALIVE_OF_TASK_MAX; i++)
         token = alive(t.w0, "", 0);
     (void)snprintf(words, sizeof words, "%d requests for live tasks of "
@@ -420,7 +408,7 @@ static void test_alive_of_one_task(void **state)
 }
 
 /* Failures make it complete, and who registers is waited for. */
-static void test_alive_failures(void **state)
+TEST(test_alive_failures)
 {
     struct service *s = SERVICE(.tasks = "worker:0-3");
     struct service_agent *w0 = service_task(s, "worker", 0);
@@ -430,7 +418,6 @@ static void test_alive_failures(void **state)
     uint64_t token = alive(w0, "", 0);
     uint64_t other;
 
-    (void)state;
     (void)alive(w1, "", 0);
     service_run_until(s, 100);
     service_agent_crash(w1);
@@ -453,14 +440,13 @@ static void test_alive_failures(void **state)
     service_end(s);
 }
 
-static void test_alive_limit(void **state)
+TEST(test_alive_limit)
 {
     struct three t = THREE(.seed = 1);
     uint64_t first = alive(t.w0, "", 250);
     uint64_t second = alive(t.w1, "", 400);
     uint64_t again;
 
-    (void)state;
     service_run_until(t.s, 249);
     expect_waits(t.w0, first);
     service_run_until(t.s, 260);
@@ -487,12 +473,11 @@ static void test_alive_limit(void **state)
 }
 
 /* A question asked again under its token is one question. */
-static void test_alive_asked_again(void **state)
+TEST(test_alive_asked_again)
 {
     struct three t = THREE(.seed = 1);
     uint64_t token = alive(t.w0, "", 0);
 
-    (void)state;
     service_link_down(t.w0, 0, "connection reset");
     service_run_until(t.s, 50);
     service_link_up(t.w0, 0);
@@ -507,13 +492,12 @@ static void test_alive_asked_again(void **state)
 
 /* One whose answer was lost with its link, or that had no link then, gets the same list:
  * the others, who have it, will not ask with it again. */
-static void test_alive_answer_lost(void **state)
+TEST(test_alive_answer_lost)
 {
     struct three t = THREE(.seed = 1);
     uint64_t token = alive(t.w0, "", 0);
     uint64_t other;
 
-    (void)state;
     service_link_down(t.w0, 0, "connection reset");
     (void)alive(t.w1, "", 0);
     other = alive(t.w2, "", 0);
@@ -538,26 +522,4 @@ static void test_alive_answer_lost(void **state)
     service_end(t.s);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_warning),
-        cmocka_unit_test(test_too_many),
-        cmocka_unit_test(test_thousand),
-        cmocka_unit_test(test_host_lost_in_the_middle),
-        cmocka_unit_test(test_outcome_outlives_host),
-        cmocka_unit_test(test_restarted_with_their_host),
-        cmocka_unit_test(test_restarted_and_asked_again),
-        cmocka_unit_test(test_host_comes_back_to_the_last),
-        cmocka_unit_test(test_older_outcomes_outlive_host),
-        cmocka_unit_test(test_alive),
-        cmocka_unit_test(test_alive_sets),
-        cmocka_unit_test(test_alive_of_one_task),
-        cmocka_unit_test(test_alive_failures),
-        cmocka_unit_test(test_alive_limit),
-        cmocka_unit_test(test_alive_asked_again),
-        cmocka_unit_test(test_alive_answer_lost),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_PROGRAM()

@@ -3,13 +3,12 @@
 
 /* ---- silence and broken links ---- */
 
-static void test_silence(void **state)
+TEST(test_silence)
 {
     struct service *s = SERVICE();
     struct service_agent *w0 = service_task(s, "worker", 0);
     struct service_agent *w1 = service_task(s, "worker", 1);
 
-    (void)state;
     service_run_until(s, 1000);
     w0->beats = false;
     service_run_until(s, 1299);
@@ -36,13 +35,12 @@ static void test_silence(void **state)
     service_end(s);
 }
 
-static void test_silence_shares_fate(void **state)
+TEST(test_silence_shares_fate)
 {
     struct service *s = SERVICE(.recoverable = "worker");
     struct service_agent *chief = service_task(s, "chief", 0);
     struct service_agent *w0 = service_task(s, "worker", 0);
 
-    (void)state;
     chief->beats = false;
     service_run_until(s, 1500);
     expect_said(chief, "[  900] task_error code=14 message=\"/job:chief/task:0 has not "
@@ -53,13 +51,12 @@ static void test_silence_shares_fate(void **state)
     service_end(s);
 }
 
-static void test_link(void **state)
+TEST(test_link)
 {
     struct service *s = SERVICE();
     struct service_agent *w0 = service_task(s, "worker", 0);
     struct service_agent *w1 = service_task(s, "worker", 1);
 
-    (void)state;
     service_run_until(s, 50);
     service_link_down(w0, 0, "connection reset");
     expect_state(w1, "worker:0", "suspect");
@@ -90,14 +87,13 @@ static void test_link(void **state)
 }
 
 /* A new link before the end of the old one is noticed. */
-static void test_link_overtakes(void **state)
+TEST(test_link_overtakes)
 {
     struct service *s = SERVICE();
     struct service_agent *w0 = service_task(s, "worker", 0);
     struct service_agent *twin = service_agent(s, "worker", 0);
     struct service_agent *w1 = service_task(s, "worker", 1);
 
-    (void)state;
     /* The same process, over another connection. */
     service_link_down(twin, 0, "");
     twin->incarnation = w0->incarnation;
@@ -111,13 +107,12 @@ static void test_link_overtakes(void **state)
 
 /* A host that stood still declares nobody dead: tasks get their time from when it goes
  * on. The tick was due at 300 (suspicion of what was heard at 0, at the earliest). */
-static void test_host_paused(void **state)
+TEST(test_host_paused)
 {
     struct service *s = SERVICE(.reconnect_ms = 5000);
     struct service_agent *w0 = service_task(s, "worker", 0);
     struct service_agent *w1 = service_task(s, "worker", 1);
 
-    (void)state;
     service_run_until(s, 200);
     w0->beats = false;
     w1->beats = false;
@@ -139,14 +134,13 @@ static void test_host_paused(void **state)
 
 /* ---- stuck ---- */
 
-static void test_stuck(void **state)
+TEST(test_stuck)
 {
     struct service *s = SERVICE(.tasks = "ps:0,worker:0-1", .stuck_ms = 2000);
     struct service_agent *w0 = service_task(s, "worker", 0);
     struct service_agent *w1 = service_task(s, "worker", 1);
     struct service_agent *ps = service_task(s, "ps", 0);
 
-    (void)state;
     w0->progress = 5;
     for (int i = 0; i < 40; i++) {
         w1->progress++;
@@ -169,12 +163,11 @@ static void test_stuck(void **state)
 }
 
 /* What the agent itself says about it counts, too. */
-static void test_stuck_by_agent(void **state)
+TEST(test_stuck_by_agent)
 {
     struct service *s = SERVICE(.stuck_ms = 2000);
     struct service_agent *w0 = service_task(s, "worker", 0);
 
-    (void)state;
     TELL(w0, TASK_HEARTBEAT, task_heartbeat, .progress = 1, .stuck_ms = 1999);
     expect_said(w0, "");
     TELL(w0, TASK_HEARTBEAT, task_heartbeat, .progress = 1, .stuck_ms = 2000);
@@ -189,14 +182,13 @@ static void test_stuck_by_agent(void **state)
 
 /* ---- errors ---- */
 
-static void test_report(void **state)
+TEST(test_report)
 {
     struct service *s = SERVICE();
     struct service_agent *w0 = service_agent(s, "worker", 0);
     struct service_agent *w1 = service_task(s, "worker", 1);
     uint64_t get;
 
-    (void)state;
     expect_error(w0, service_report(w0, -MU_EINTERNAL, "?"), -MU_EPRECONDITION,
                  "/job:worker/task:0 is not registered at /job:chief/task:0");
     expect_ok(w0, service_register(w0, false, 0));
@@ -218,7 +210,7 @@ static void test_report(void **state)
     service_end(s);
 }
 
-static void test_report_shares_fate(void **state)
+TEST(test_report_shares_fate)
 {
     struct service *s = SERVICE(.recoverable = "none");
     struct service_agent *chief = service_task(s, "chief", 0);
@@ -226,7 +218,6 @@ static void test_report_shares_fate(void **state)
     struct service_agent *w1 = service_task(s, "worker", 1);
     struct service_agent *client = service_task(s, "client", 3);
 
-    (void)state;
     service_run_until(s, 50);
     service_link_down(w1, 0, "connection reset");
     TELL(w0, TASK_REPORT, task_report, .token = 9, .code = MU_EDATALOSS,
@@ -254,14 +245,13 @@ static void test_report_shares_fate(void **state)
 
 /* ---- resets ---- */
 
-static void test_reset(void **state)
+TEST(test_reset)
 {
     struct service *s = SERVICE(.recoverable = "none");
     struct service_agent *w0 = service_task(s, "worker", 0);
     struct service_agent *w1 = service_task(s, "worker", 1);
     uint64_t waits = service_tasks_get(w1, MU__TASKS_WAIT, "", 0, 0);
 
-    (void)state;
     expect_ok(w0, service_report(w0, -MU_EDATALOSS, "a bad disk"));
     expect_error(w0, service_register(w0, false, 0), -MU_EABORTED,
                  "/job:worker/task:0 is in error and must be reset first: a bad disk");
@@ -279,14 +269,13 @@ static void test_reset(void **state)
     service_end(s);
 }
 
-static void test_reset_of_another(void **state)
+TEST(test_reset_of_another)
 {
     struct service *s = SERVICE();
     struct service_agent *w0 = service_task(s, "worker", 0);
     struct service_agent *other = service_agent(s, "worker", 0);
     struct service_agent *w9 = service_agent(s, "worker", 9);
 
-    (void)state;
     expect_error(other, service_reset(other), -MU_EPRECONDITION,
                  "/job:worker/task:0 is registered with another incarnation");
     expect_state(w0, "worker:0", "connected");
@@ -294,21 +283,4 @@ static void test_reset_of_another(void **state)
     service_end(s);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_silence),
-        cmocka_unit_test(test_silence_shares_fate),
-        cmocka_unit_test(test_link),
-        cmocka_unit_test(test_link_overtakes),
-        cmocka_unit_test(test_host_paused),
-        cmocka_unit_test(test_stuck),
-        cmocka_unit_test(test_stuck_by_agent),
-        cmocka_unit_test(test_report),
-        cmocka_unit_test(test_report_shares_fate),
-        cmocka_unit_test(test_reset),
-        cmocka_unit_test(test_reset_of_another),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_PROGRAM()

@@ -5,32 +5,18 @@
 #include "actors/messages.h"
 #include "tests/support/bare_world.h"
 #include "tests/support/fault.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
+#include "tests/support/test.h"
 
 /* ---- The world: nothing leaves it, time is the test's ---- */
 
 struct world {
-    struct mu__world world;     /* first */
+    struct bare_world bare;     /* first */
     struct mu__kernel *kernel;
     mu__pid pid;
-    uint64_t now_ms;
     uint64_t answers;           /* without a code, to tokens above LATE */
 };
 
 enum { LATE = 1000, TASKS = 3 };
-
-static uint64_t world_now_ms(struct mu__world *world)
-{
-    return ((struct world *)world)->now_ms;
-}
 
 static int world_transmit(struct mu__world *world, struct mu__msg *msg)
 {
@@ -43,15 +29,7 @@ static int world_transmit(struct mu__world *world, struct mu__msg *msg)
     return 0;
 }
 
-static const struct mu__world_ops world_ops = {
-    .now_ms = world_now_ms,
-    .random = bare_random,
-    .wake_at = bare_wake_at,
-    .transmit = world_transmit,
-    .submit = bare_submit,
-    .withdraw = bare_withdraw,
-    .log = bare_log,
-};
+static const struct mu__world_ops world_ops = BARE_WORLD_OPS(world_transmit);
 
 static void turns(struct world *w)
 {
@@ -61,7 +39,7 @@ static void turns(struct world *w)
 
 static void run_for(struct world *w, uint64_t ms)
 {
-    for (uint64_t end_ms = w->now_ms + ms; w->now_ms < end_ms; w->now_ms += 10)
+    for (; ms > 0; ms -= 10, w->bare.now_ms += 10)
         turns(w);
 }
 
@@ -127,17 +105,16 @@ static void live(struct world *w)
     run_for(w, 400);
 }
 
-static void test_every_allocation(void **state)
+TEST(test_every_allocation)
 {
     bool failed = true;
     long n;
 
-    (void)state;
     for (n = 0; failed; n++) {
-        struct world w = {.world = {&world_ops}, .now_ms = 1};
+        struct world w = {.bare = {{&world_ops}, 1}};
         int rv;
 
-        assert_int_equal(mu__kernel_new(&w.world, &mu__messages, &w.kernel), 0);
+        assert_int_equal(mu__kernel_new(&w.bare.world, &mu__messages, &w.kernel), 0);
         fault_arm(n);
         rv = spawn(&w);
         if (rv == 0) {
@@ -159,11 +136,4 @@ static void test_every_allocation(void **state)
     assert_true(n > 100);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_every_allocation),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_PROGRAM()

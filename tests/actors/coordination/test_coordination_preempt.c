@@ -70,12 +70,11 @@ static void register_again(struct service_agent *agent)
 }
 
 /* All are asked at once; one more than the largest step is where they stop. */
-static void test_round(void **state)
+TEST(test_round)
 {
     struct crew crew = CREW(.seed = 1);
     uint64_t token;
 
-    (void)state;
     service_run_until(crew.s, 100);
     token = notice(crew.w1, "spot instance", 30000);
     expect_crew(&crew, "[  100] preempt_request round=1 task=\"/job:worker/task:1\" "
@@ -103,11 +102,10 @@ static void test_round(void **state)
 }
 
 /* Nobody has a step yet: the first is where they stop. */
-static void test_no_steps(void **state)
+TEST(test_no_steps)
 {
     struct crew crew = CREW(.seed = 1);
 
-    (void)state;
     (void)notice(crew.ps, "", 0);
     step(crew.w0, 1, -1);
     step(crew.w1, 1, -1);
@@ -118,11 +116,10 @@ static void test_no_steps(void **state)
 }
 
 /* A program that puts the key does the same. */
-static void test_key(void **state)
+TEST(test_key)
 {
     struct crew crew = CREW(.seed = 1);
 
-    (void)state;
     (void)put(crew.w0, MU__KEY_PREEMPTION, "SIGTERM");
     (void)service_next(crew.w1, 0);
     expect_said(crew.ps, "[    0] preempt_request round=1 task=\"/job:worker/task:0\" "
@@ -134,13 +131,12 @@ static void test_key(void **state)
 }
 
 /* Of two notices the first counts; both are answered when the round is over. */
-static void test_two_notices(void **state)
+TEST(test_two_notices)
 {
     struct crew crew = CREW(.seed = 1);
     uint64_t first = notice(crew.w0, "first", 1000);
     uint64_t second = notice(crew.w1, "second", 500);
 
-    (void)state;
     expect_said(crew.ps, "[    0] preempt_request round=1 task=\"/job:worker/task:0\" "
                          "grace_ms=1000 reason=\"first\"\n");
     step(crew.w0, 1, 3);
@@ -157,12 +153,11 @@ static void test_two_notices(void **state)
 }
 
 /* Longer before its end than 15 minutes a task only says so; the round comes then. */
-static void test_early(void **state)
+TEST(test_early)
 {
     struct crew crew = CREW(.seed = 1);
     uint64_t token = notice(crew.w1, "maintenance", 20 * MINUTE_MS);
 
-    (void)state;
     expect_ok(crew.w1, token);
     expect_said(crew.w0, "");
     /* One that ends later changes nothing. */
@@ -182,11 +177,10 @@ static void test_early(void **state)
 }
 
 /* One that cannot wait goes before one that can. */
-static void test_early_and_urgent(void **state)
+TEST(test_early_and_urgent)
 {
     struct crew crew = CREW(.seed = 1);
 
-    (void)state;
     expect_ok(crew.w1, notice(crew.w1, "maintenance", 20 * MINUTE_MS));
     service_run_until(crew.s, 50);
     (void)notice(crew.ps, "spot", 30000);
@@ -198,11 +192,10 @@ static void test_early_and_urgent(void **state)
 /* ---- tasks that go and come ---- */
 
 /* A task that dies is not counted, whether it has said its step or not. */
-static void test_deaths(void **state)
+TEST(test_deaths)
 {
     struct crew crew = CREW(.seed = 1);
 
-    (void)state;
     service_run_until(crew.s, 1000);
     (void)notice(crew.w1, "", 0);
     step(crew.w0, 1, 10);
@@ -217,13 +210,12 @@ static void test_deaths(void **state)
     service_end(crew.s);
 }
 
-static void test_comes_in_the_middle(void **state)
+TEST(test_comes_in_the_middle)
 {
     struct service *s = SERVICE(.tasks = "worker:0-1");
     struct service_agent *w0 = service_task(s, "worker", 0);
     struct service_agent *w1;
 
-    (void)state;
     service_run_until(s, 100);
     (void)notice(w0, "spot", 10000);
     service_run_until(s, 150);
@@ -255,11 +247,10 @@ static void test_comes_in_the_middle(void **state)
 }
 
 /* A question or an answer that was lost with a link is said again. */
-static void test_broken_link(void **state)
+TEST(test_broken_link)
 {
     struct crew crew = CREW(.seed = 1);
 
-    (void)state;
     service_run_until(crew.s, 100);
     service_link_down(crew.w1, 0, "connection reset");
     (void)notice(crew.w0, "", 0);
@@ -282,11 +273,10 @@ static void test_broken_link(void **state)
 /* ---- limits ---- */
 
 /* One that has left is not waited for either while this host is new. */
-static void test_left_while_the_host_is_new(void **state)
+TEST(test_left_while_the_host_is_new)
 {
     struct crew crew = CREW(.seed = 1);
 
-    (void)state;
     service_run_until(crew.s, 100);
     (void)service_leave_now(crew.ps);
     (void)notice(crew.w0, "", 0);
@@ -299,12 +289,11 @@ static void test_left_while_the_host_is_new(void **state)
 
 /* Who gave notice waits for so long only, and hears who is missing; the round goes on. A
  * task that has left is not asked. */
-static void test_limit_of_the_notice(void **state)
+TEST(test_limit_of_the_notice)
 {
     struct crew crew = CREW(.seed = 1);
     uint64_t token;
 
-    (void)state;
     service_run_until(crew.s, 1000);
     (void)service_leave_now(crew.ps);
     token = ++crew.w0->token;
@@ -322,12 +311,11 @@ static void test_limit_of_the_notice(void **state)
     service_end(crew.s);
 }
 
-static void test_limit(void **state)
+TEST(test_limit)
 {
     struct crew crew = CREW(.seed = 1);
     uint64_t token;
 
-    (void)state;
     service_run_until(crew.s, 1000);
     token = notice(crew.w0, "", 0);
     step(crew.w0, 1, 4);
@@ -362,11 +350,10 @@ static void test_limit(void **state)
 
 /* The round goes on where it is known of, and does not end before all who live had time
  * to say their steps again. */
-static void test_host_lost_in_the_middle(void **state)
+TEST(test_host_lost_in_the_middle)
 {
     struct crew crew = CREW(.store = &mu__store_journal);
 
-    (void)state;
     service_run_until(crew.s, 100);
     (void)notice(crew.w0, "spot", 5000);
     step(crew.w0, 1, 12);
@@ -389,12 +376,11 @@ static void test_host_lost_in_the_middle(void **state)
 }
 
 /* What was agreed is what all are told, by the next host, too. */
-static void test_outcome_outlives_host(void **state)
+TEST(test_outcome_outlives_host)
 {
     struct crew crew = CREW(.store = &mu__store_journal);
     uint64_t token;
 
-    (void)state;
     token = notice(crew.w0, "spot", 60000);
     step(crew.w0, 1, 12);
     step(crew.w1, 1, 15);
@@ -420,11 +406,10 @@ static void test_outcome_outlives_host(void **state)
 }
 
 /* One that was to begin later begins with the next host: how much later is not known. */
-static void test_early_outlives_host(void **state)
+TEST(test_early_outlives_host)
 {
     struct crew crew = CREW(.store = &mu__store_journal);
 
-    (void)state;
     service_run_until(crew.s, 50);
     expect_ok(crew.w0, notice(crew.w0, "maintenance", 20 * MINUTE_MS));
     service_crash(crew.s, 0);
@@ -437,11 +422,10 @@ static void test_early_outlives_host(void **state)
 }
 
 /* A host that has lost its store knows of no round: those who wait are told. */
-static void test_store_lost(void **state)
+TEST(test_store_lost)
 {
     struct crew crew = CREW(.seed = 1);
 
-    (void)state;
     (void)notice(crew.w0, "", 0);
     service_crash(crew.s, 0);
     service_start(crew.s, 0);
@@ -457,26 +441,4 @@ static void test_store_lost(void **state)
     service_end(crew.s);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_round),
-        cmocka_unit_test(test_no_steps),
-        cmocka_unit_test(test_key),
-        cmocka_unit_test(test_two_notices),
-        cmocka_unit_test(test_early),
-        cmocka_unit_test(test_early_and_urgent),
-        cmocka_unit_test(test_deaths),
-        cmocka_unit_test(test_comes_in_the_middle),
-        cmocka_unit_test(test_broken_link),
-        cmocka_unit_test(test_limit),
-        cmocka_unit_test(test_limit_of_the_notice),
-        cmocka_unit_test(test_left_while_the_host_is_new),
-        cmocka_unit_test(test_host_lost_in_the_middle),
-        cmocka_unit_test(test_outcome_outlives_host),
-        cmocka_unit_test(test_early_outlives_host),
-        cmocka_unit_test(test_store_lost),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_PROGRAM()

@@ -55,7 +55,7 @@ static uint64_t get(struct service_agent *agent, uint32_t what, const char *task
 
 /* ---- states ---- */
 
-static void test_states(void **state)
+TEST(test_states)
 {
     struct service *s = SERVICE(.recoverable = "worker");
     struct service_agent *w0 = service_task(s, "worker", 0);
@@ -64,7 +64,6 @@ static void test_states(void **state)
     const mu_value *at;
     char incarnation[24];
 
-    (void)state;
     w0->progress = 7;
     service_run_until(s, 250);
     expect_said(w1, "");
@@ -107,14 +106,13 @@ static void test_states(void **state)
 }
 
 /* Sorted by type and index, guests among them; unknown tasks are an error, no crash. */
-static void test_which_tasks(void **state)
+TEST(test_which_tasks)
 {
     struct service *s = SERVICE();
     struct service_agent *w0 = service_task(s, "worker", 0);
     struct service_agent *w12 = service_task(s, "worker", 12);
     struct service_agent *evaluator = service_task(s, "evaluator", 0);
 
-    (void)state;
     expect_tasks(w0, get(w0, MU__TASKS_STATES, ""),
                  "chief/task:0 evaluator/task:0 worker/task:0 worker/task:1 "
                  "worker/task:12");
@@ -157,7 +155,7 @@ static void register_with(struct service_agent *agent, const char *host)
     mu_value_free(devices);
 }
 
-static void test_devices(void **state)
+TEST(test_devices)
 {
     struct service *s = SERVICE();
     struct service_agent *w1 = service_agent(s, "worker", 1);
@@ -165,7 +163,6 @@ static void test_devices(void **state)
     struct service_agent *chief = service_task(s, "chief", 0);
     mu_value *content;
 
-    (void)state;
     register_with(w1, "b");
     register_with(w0, "a");
     expect_tasks(chief, get(chief, MU__TASKS_DEVICES, ""),
@@ -189,7 +186,7 @@ static void test_devices(void **state)
 /* ---- waiting ---- */
 
 /* Tasks may say so much about their machines that no message has room for it. */
-static void test_devices_of_too_many(void **state)
+TEST(test_devices_of_too_many)
 {
     enum { TASKS = 1100, BYTES = 65000 };
     struct service *s = SERVICE(.tasks = "worker:0-1099");
@@ -200,7 +197,6 @@ static void test_devices_of_too_many(void **state)
     struct mu__buf *buf;
     char *bytes = calloc(1, BYTES);
 
-    (void)state;
     assert_non_null(bytes);
     assert_int_equal(mu_value_set(machine, "host", mu_value_bytes(bytes, BYTES)), 0);
     buf = mu__pack_value(machine, &packed);
@@ -224,7 +220,7 @@ static void test_devices_of_too_many(void **state)
     service_end(s);
 }
 
-static void test_wait(void **state)
+TEST(test_wait)
 {
     struct service *s = SERVICE();
     struct service_agent *w0 = service_agent(s, "worker", 0);
@@ -234,7 +230,6 @@ static void test_wait(void **state)
     mu_value *content;
     uint64_t one;
 
-    (void)state;
     register_with(w0, "a");
     one = get(w0, MU__TASKS_WAIT, "worker:0");
     content = service_content(w0, one);
@@ -251,7 +246,7 @@ static void test_wait(void **state)
     service_end(s);
 }
 
-static void test_wait_late(void **state)
+TEST(test_wait_late)
 {
     struct service *s = SERVICE(.tasks = "chief:0,ps:0,worker:0-1");
     struct service_agent *w0 = service_task(s, "worker", 0);
@@ -260,7 +255,6 @@ static void test_wait_late(void **state)
     uint64_t token;
     uint64_t narrow;
 
-    (void)state;
     service_run_until(s, 1000);
     w1->beats = false;
     expect_ok(ps, service_leave(ps, 0));
@@ -282,13 +276,12 @@ static void test_wait_late(void **state)
 }
 
 /* A question that is repeated, because its link broke, is one question. */
-static void test_wait_link(void **state)
+TEST(test_wait_link)
 {
     struct service *s = SERVICE(.tasks = "worker:0-1");
     struct service_agent *w0 = service_task(s, "worker", 0);
     uint64_t token = get(w0, MU__TASKS_WAIT, "");
 
-    (void)state;
     TELL(w0, TASKS_GET, tasks_get, .token = token, .what = MU__TASKS_WAIT);
     service_link_down(w0, 0, "connection reset");
     service_link_up(w0, 0);
@@ -314,7 +307,7 @@ static uint64_t watch(struct service_agent *agent, const char *tasks, uint64_t v
     return service_tasks_get(agent, MU__TASKS_WATCH, tasks, version + 1, timeout_ms);
 }
 
-static void test_watch(void **state)
+TEST(test_watch)
 {
     struct service *s = SERVICE();
     struct service_agent *w0 = service_task(s, "worker", 0);
@@ -323,7 +316,6 @@ static void test_watch(void **state)
     uint64_t second;
     uint64_t other;
 
-    (void)state;
     expect_tasks(w0, first, "worker/task:1");
     service_run_until(s, 100);
     second = watch(w0, "worker:1", version_of(w0, first), 0);
@@ -343,13 +335,12 @@ static void test_watch(void **state)
 }
 
 /* All, with guests that come. */
-static void test_watch_all(void **state)
+TEST(test_watch_all)
 {
     struct service *s = SERVICE();
     struct service_agent *w0 = service_task(s, "worker", 0);
     uint64_t token = get(w0, MU__TASKS_WATCH, "");
 
-    (void)state;
     token = watch(w0, "", version_of(w0, token), 0);
     expect_waits(w0, token);
     service_run_until(s, 100);
@@ -359,13 +350,12 @@ static void test_watch_all(void **state)
     service_end(s);
 }
 
-static void test_watch_late(void **state)
+TEST(test_watch_late)
 {
     struct service *s = SERVICE();
     struct service_agent *w0 = service_task(s, "worker", 0);
     uint64_t token = get(w0, MU__TASKS_WATCH, "worker:0-1");
 
-    (void)state;
     token = watch(w0, "worker:0-1", version_of(w0, token), 500);
     service_run_until(s, 500);
     expect_error(w0, token, -MU_EDEADLINE,
@@ -375,14 +365,13 @@ static void test_watch_late(void **state)
 }
 
 /* Who watches is told every 50 ms at most, and then the last state. */
-static void test_watch_pause(void **state)
+TEST(test_watch_pause)
 {
     struct service *s = SERVICE(.tasks = "worker:0-9");
     struct service_agent *client = service_task(s, "client", 0);
     uint64_t token = watch(client, "worker:0-9", 0, 0);
     uint64_t second;
 
-    (void)state;
     service_run_until(s, 10);
     (void)service_task(s, "worker", 0);
     assert_int_equal(service_answered_ms(client, token), 10);
@@ -402,7 +391,7 @@ static void test_watch_pause(void **state)
 
 /* ---- the end of the service ---- */
 
-static void test_stop(void **state)
+TEST(test_stop)
 {
     struct service *s = SERVICE(.recoverable = "none", .leave_ms = 5000);
     struct service_agent *w0 = service_task(s, "worker", 0);
@@ -411,7 +400,6 @@ static void test_stop(void **state)
     uint64_t both = service_register(w0, true, 0);
     uint64_t leave = service_leave(w1, 0);
 
-    (void)state;
     w0->notes_hosts = true;
     service_stop(s, 0);
     expect_error(w0, wait, -MU_EUNAVAILABLE,
@@ -425,13 +413,12 @@ static void test_stop(void **state)
 }
 
 /* A host that was lost with its memory knows nobody. */
-static void test_host_restart(void **state)
+TEST(test_host_restart)
 {
     struct service *s = SERVICE();
     struct service_agent *w0 = service_task(s, "worker", 0);
     uint64_t number = service_state(s, 0)->number;
 
-    (void)state;
     service_run_until(s, 100);
     service_crash(s, 0);
     service_start(s, 0);
@@ -447,13 +434,12 @@ static void test_host_restart(void **state)
 /* ---- bounds, and work ---- */
 
 /* Sets that are asked about at a time are bounded; so are questions. */
-static void test_sets_bound(void **state)
+TEST(test_sets_bound)
 {
     struct service *s = SERVICE(.tasks = "ps:0,worker:0-1199", .fast = true);
     struct service_agent *w0 = service_agent(s, "worker", 0);
     uint64_t answers;
 
-    (void)state;
     (void)service_register(w0, false, 0);
     service_settle(s);
     answers = w0->counts[MU__TASKS_ANSWER];
@@ -471,7 +457,7 @@ static void test_sets_bound(void **state)
 
 /* One task cannot have all the room for questions: others go on, and so does it when its
  * own were answered. */
-static void test_questions_of_one_task(void **state)
+TEST(test_questions_of_one_task)
 {
     struct service *s = SERVICE(.tasks = "worker:0-2");
     struct service_agent *w0 = service_task(s, "worker", 0);
@@ -479,7 +465,6 @@ static void test_questions_of_one_task(void **state)
     uint64_t last = 0;
     char words[128];
 
-    (void)state;
     for (uint32_t i = 0; i < PENDING_OF_TASK_MAX; i++)
         last = get(w0, MU__TASKS_WAIT, "worker:2");
     expect_waits(w0, last);
@@ -503,12 +488,11 @@ static struct mu__kernel_counters counters_of(const struct service *s)
 }
 
 /* With nothing to do it wakes about once a second. */
-static void test_idle(void **state)
+TEST(test_idle)
 {
     struct service *s = SERVICE();
     uint64_t turns;
 
-    (void)state;
     service_run_until(s, 5000);
     turns = counters_of(s).turns;
     service_run_until(s, 65000);
@@ -526,7 +510,7 @@ enum {
 
 /* Ten thousand tasks, counted in messages that the actor handles: each registration is
  * one, each heartbeat is one, and ticks are few, whatever the number of tasks. */
-static void test_many(void **state)
+TEST(test_many)
 {
     char tasks[32];
     struct service *s;
@@ -534,7 +518,6 @@ static void test_many(void **state)
     uint64_t messages;
     uint64_t answers = 0;
 
-    (void)state;
     (void)snprintf(tasks, sizeof tasks, "worker:0-%d", MANY - 1);
     s = SERVICE(.tasks = tasks, .fast = true, .suspect_ms = 30000, .dead_ms = 90000,
                 .heartbeat_ms = 10000);
@@ -565,27 +548,4 @@ static void test_many(void **state)
     service_end(s);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_states),
-        cmocka_unit_test(test_which_tasks),
-        cmocka_unit_test(test_devices),
-        cmocka_unit_test(test_devices_of_too_many),
-        cmocka_unit_test(test_wait),
-        cmocka_unit_test(test_wait_late),
-        cmocka_unit_test(test_wait_link),
-        cmocka_unit_test(test_watch),
-        cmocka_unit_test(test_watch_all),
-        cmocka_unit_test(test_watch_late),
-        cmocka_unit_test(test_watch_pause),
-        cmocka_unit_test(test_stop),
-        cmocka_unit_test(test_host_restart),
-        cmocka_unit_test(test_sets_bound),
-        cmocka_unit_test(test_questions_of_one_task),
-        cmocka_unit_test(test_idle),
-        cmocka_unit_test(test_many),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_PROGRAM()

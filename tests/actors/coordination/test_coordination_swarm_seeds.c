@@ -29,14 +29,7 @@
  * Run by hand for more seeds or others: test_coordination_swarm_seeds FIRST COUNT. */
 #include "tests/sim/swarm/swarm.h"
 #include "tests/support/seeds.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
+#include "tests/support/test.h"
 
 enum { SEEDS = 150 };
 
@@ -117,11 +110,10 @@ static const struct seeds seeds = {
     .run = run_one,
 };
 
-static void test_seeds(void **state)
+TEST(test_seeds)
 {
     struct verdict sum = {0};
 
-    (void)state;
     seeds_expect_well(&seeds, &sum);
     check_reach(&sum);
 }
@@ -139,22 +131,11 @@ static void test_seeds(void **state)
  * twice.
  * 1044 (tiny): a task that was added was told that it was too slow for a barrier that had
  * been passed without it. */
-static void test_seeds_that_once_failed(void **state)
+TEST(test_seeds_that_once_failed)
 {
     static const uint64_t list[] = {10, 13, 104, 140, 104360, 2879, 53, 250, 1044};
 
-    (void)state;
     seeds_expect_well_again(&seeds, list, sizeof list / sizeof list[0]);
 }
 
-int main(int argc, char **argv)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_seeds_that_once_failed),
-        cmocka_unit_test(test_seeds),
-    };
-
-    if (!seeds_arguments(&seeds, argc, argv))
-        return 2;
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+SEEDS_PROGRAM(seeds)

@@ -5,13 +5,12 @@
 
 /* ---- registering ---- */
 
-static void test_register(void **state)
+TEST(test_register)
 {
     struct service *s = SERVICE();
     struct service_agent *w0 = service_agent(s, "worker", 0);
     uint64_t get;
 
-    (void)state;
     get = service_tasks_get(w0, MU__TASKS_STATES, "", 0, 0);
     expect_error(w0, get, -MU_EPRECONDITION,
                  "/job:worker/task:0 is not registered at /job:chief/task:0");
@@ -22,13 +21,12 @@ static void test_register(void **state)
 }
 
 /* An answer that was lost is asked for again, and that is a sign of life. */
-static void test_register_again(void **state)
+TEST(test_register_again)
 {
     struct service *s = SERVICE();
     struct service_agent *w0 = service_agent(s, "worker", 0);
     struct service_agent *w1 = service_task(s, "worker", 1);
 
-    (void)state;
     expect_ok(w0, service_register(w0, false, 0));
     service_run_until(s, 250);
     expect_ok(w0, service_register(w0, false, 0));
@@ -40,13 +38,12 @@ static void test_register_again(void **state)
 }
 
 /* Every node hears where the service is as soon as it is up. */
-static void test_service_here(void **state)
+TEST(test_service_here)
 {
     struct service *s = SERVICE();
     struct service_agent *w0 = service_agent(s, "worker", 0);
     char text[160];
 
-    (void)state;
     assert_int_equal(w0->counts[MU__SERVICE_HERE], 1);
     w0->notes_hosts = true;
     service_agent_restart(w0);
@@ -58,12 +55,11 @@ static void test_service_here(void **state)
 }
 
 /* The host's own agent is beside it, without a link. */
-static void test_at_home(void **state)
+TEST(test_at_home)
 {
     struct service *s = SERVICE();
     struct service_agent *chief = service_task(s, "chief", 0);
 
-    (void)state;
     service_run_until(s, 500);
     expect_state(chief, "chief:0", "connected");
     chief->beats = false;
@@ -80,14 +76,13 @@ static void test_at_home(void **state)
 }
 
 /* Tasks that are not coordinated come and go, and nobody waits for them. */
-static void test_guests(void **state)
+TEST(test_guests)
 {
     struct service *s = SERVICE(.tasks = "worker:0", .recoverable = "none");
     struct service_agent *evaluator = service_task(s, "evaluator", 0);
     struct service_agent *joined = service_task(s, "worker", 7);
     struct service_agent *w0 = service_agent(s, "worker", 0);
 
-    (void)state;
     expect_ok(w0, service_register(w0, true, 1000));
     expect_state(joined, "evaluator:0", "connected");
     w0->beats = true;
@@ -99,7 +94,7 @@ static void test_guests(void **state)
     service_end(s);
 }
 
-static void test_devices_refused(void **state)
+TEST(test_devices_refused)
 {
     struct service *s = SERVICE();
     struct service_agent *w0 = service_agent(s, "worker", 0);
@@ -107,7 +102,6 @@ static void test_devices_refused(void **state)
     struct mu__packed packed;
     struct mu__buf *buf = mu__pack_value(list, &packed);
 
-    (void)state;
     TELL(w0, TASK_REGISTER, task_register, .token = 1, .devices = packed);
     expect_error(w0, 1, -MU_EINVALID, "devices of /job:worker/task:0 are no map");
     w0->token = 2;
@@ -124,13 +118,12 @@ static void test_devices_refused(void **state)
 
 /* ---- restarts ---- */
 
-static void test_restart_recoverable(void **state)
+TEST(test_restart_recoverable)
 {
     struct service *s = SERVICE();
     struct service_agent *w0 = service_task(s, "worker", 0);
     struct service_agent *w1 = service_task(s, "worker", 1);
 
-    (void)state;
     service_run_until(s, 100);
     service_agent_restart(w0);
     expect_state(w1, "worker:0", "suspect");
@@ -140,13 +133,12 @@ static void test_restart_recoverable(void **state)
     service_end(s);
 }
 
-static void test_restart_shares_fate(void **state)
+TEST(test_restart_shares_fate)
 {
     struct service *s = SERVICE(.recoverable = "none");
     struct service_agent *w0 = service_task(s, "worker", 0);
     struct service_agent *w1 = service_task(s, "worker", 1);
 
-    (void)state;
     service_run_until(s, 100);
     service_agent_restart(w0);
     expect_error(w0, service_register(w0, false, 0), -MU_EABORTED,
@@ -166,13 +158,12 @@ static void test_restart_shares_fate(void **state)
 
 /* ---- registering together ---- */
 
-static void test_register_barrier(void **state)
+TEST(test_register_barrier)
 {
     struct service *s = SERVICE(.tasks = "worker:0-2");
     struct service_agent *agents[3];
     uint64_t tokens[3];
 
-    (void)state;
     for (uint32_t i = 0; i < 3; i++) {
         service_run_until(s, 100 * i);
         agents[i] = service_agent(s, "worker", i);
@@ -189,14 +180,13 @@ static void test_register_barrier(void **state)
     service_end(s);
 }
 
-static void test_register_barrier_late(void **state)
+TEST(test_register_barrier_late)
 {
     struct service *s = SERVICE(.tasks = "chief:0,worker:0-8");
     struct service_agent *w0 = service_agent(s, "worker", 0);
     struct service_agent *w1 = service_task(s, "worker", 1);
     uint64_t token = service_register(w0, true, 500);
 
-    (void)state;
     w0->beats = true;
     w1->beats = false;
     service_run_until(s, 100);
@@ -220,7 +210,7 @@ static void test_register_barrier_late(void **state)
 }
 
 /* Where fate is shared, not all coming is the failure of those who came. */
-static void test_register_barrier_shares_fate(void **state)
+TEST(test_register_barrier_shares_fate)
 {
     struct service *s = SERVICE(.tasks = "worker:0-2", .recoverable = "none");
     struct service_agent *w0 = service_agent(s, "worker", 0);
@@ -228,7 +218,6 @@ static void test_register_barrier_shares_fate(void **state)
     uint64_t waits = service_register(w0, true, 500);
     uint64_t waits_longer = service_register(w1, true, 5000);
 
-    (void)state;
     w0->beats = w1->beats = true;
     service_run_until(s, 500);
     expect_error(w0, waits, -MU_EDEADLINE,
@@ -242,7 +231,7 @@ static void test_register_barrier_shares_fate(void **state)
     service_end(s);
 }
 
-static void test_register_barrier_replaced(void **state)
+TEST(test_register_barrier_replaced)
 {
     struct service *s = SERVICE(.tasks = "worker:0-1", .recoverable = "none");
     struct service_agent *older = service_agent(s, "worker", 0);
@@ -251,7 +240,6 @@ static void test_register_barrier_replaced(void **state)
     uint64_t waits = service_register(older, true, 5000);
     uint64_t passes = service_register(newer, true, 5000);
 
-    (void)state;
     expect_error(older, waits, -MU_EEXISTS,
                  "/job:worker/task:0 has registered with another incarnation, which "
                  "takes the place of this one");
@@ -268,12 +256,11 @@ static void test_register_barrier_replaced(void **state)
 
 /* ---- heartbeats ---- */
 
-static void test_heartbeats(void **state)
+TEST(test_heartbeats)
 {
     struct service *s = SERVICE();
     struct service_agent *w0 = service_agent(s, "worker", 0);
 
-    (void)state;
     w0->notes_beats = true;
     service_heartbeat(w0, 0);
     expect_said(w0, "[    0] task_heard epoch=1 code=9 message=\"/job:worker/task:0 is "
@@ -296,12 +283,11 @@ static void test_heartbeats(void **state)
     service_end(s);
 }
 
-static void test_heartbeat_in_error(void **state)
+TEST(test_heartbeat_in_error)
 {
     struct service *s = SERVICE();
     struct service_agent *w0 = service_task(s, "worker", 0);
 
-    (void)state;
     expect_ok(w0, service_report(w0, -MU_EDATALOSS, "a bad disk"));
     (void)service_text(w0);
     service_heartbeat(w0, 0);
@@ -311,14 +297,13 @@ static void test_heartbeat_in_error(void **state)
 
 /* ---- leaving ---- */
 
-static void test_leave(void **state)
+TEST(test_leave)
 {
     struct service *s = SERVICE();
     struct service_agent *w0 = service_task(s, "worker", 0);
     struct service_agent *w1 = service_task(s, "worker", 1);
     uint64_t waits = service_tasks_get(w0, MU__TASKS_WAIT, "", 0, 0);
 
-    (void)state;
     expect_ok(w0, service_leave(w0, 0));
     expect_error(w0, waits, -MU_EPRECONDITION,
                  "/job:worker/task:0 is not registered any more");
@@ -333,13 +318,12 @@ static void test_leave(void **state)
     service_end(s);
 }
 
-static void test_leave_in_error(void **state)
+TEST(test_leave_in_error)
 {
     struct service *s = SERVICE();
     struct service_agent *w0 = service_task(s, "worker", 0);
     struct service_agent *w1 = service_task(s, "worker", 1);
 
-    (void)state;
     expect_ok(w0, service_report(w0, -MU_EDATALOSS, "a bad disk"));
     expect_error(w0, service_leave(w0, 0), -MU_EPRECONDITION,
                  "/job:worker/task:0 leaves in error: a bad disk");
@@ -349,11 +333,10 @@ static void test_leave_in_error(void **state)
 
 /* A process that ends well says that its task leaves, and waits for nobody: no setting
  * makes that a failure, and who leaves together does not miss it. */
-static void test_leave_now(void **state)
+TEST(test_leave_now)
 {
     static const char *const recoverable[] = {"all", "none"};
 
-    (void)state;
     for (size_t i = 0; i < 2; i++) {
         struct service *s = SERVICE(.recoverable = recoverable[i],
                                     .leave_ms = (uint32_t)i * 10000);
@@ -377,7 +360,7 @@ static void test_leave_now(void **state)
     }
 }
 
-static void test_leave_together(void **state)
+TEST(test_leave_together)
 {
     struct service *s = SERVICE(.tasks = "chief:0,ps:0,worker:0-1", .recoverable = "ps",
                                 .leave_ms = 1000);
@@ -388,7 +371,6 @@ static void test_leave_together(void **state)
     uint64_t first;
     uint64_t second;
 
-    (void)state;
     service_run_until(s, 100);
     first = service_leave(w0, 0);
     service_run_until(s, 300);
@@ -411,14 +393,13 @@ static void test_leave_together(void **state)
 #define LEAVE_LATE                                                          \
     "tasks could not leave together: 1000 ms are over; 1 of 3 were leaving, missing: "
 
-static void test_leave_late(void **state)
+TEST(test_leave_late)
 {
     struct service *s = SERVICE(.recoverable = "none", .leave_ms = 1000);
     struct service_agent *chief = service_task(s, "chief", 0);
     struct service_agent *w0 = service_task(s, "worker", 0);
     uint64_t token;
 
-    (void)state;
     service_run_until(s, 100);
     token = service_leave(w0, 0);
     service_run_until(s, 1099);
@@ -436,14 +417,13 @@ static void test_leave_late(void **state)
     service_end(s);
 }
 
-static void test_leave_own_limit(void **state)
+TEST(test_leave_own_limit)
 {
     struct service *s = SERVICE(.recoverable = "none", .leave_ms = 1000);
     struct service_agent *chief = service_task(s, "chief", 0);
     struct service_agent *w0 = service_task(s, "worker", 0);
     uint64_t token = service_leave(w0, 250);
 
-    (void)state;
     service_run_until(s, 250);
     expect_error(w0, token, -MU_EDEADLINE,
                  "the others have not left after 250 ms; 2 are missing: "
@@ -456,7 +436,7 @@ static void test_leave_own_limit(void **state)
     service_end(s);
 }
 
-static void test_leave_spoilt(void **state)
+TEST(test_leave_spoilt)
 {
     struct service *s = SERVICE(.recoverable = "none", .leave_ms = 10000);
     struct service_agent *chief = service_task(s, "chief", 0);
@@ -464,7 +444,6 @@ static void test_leave_spoilt(void **state)
     struct service_agent *w1 = service_task(s, "worker", 1);
     uint64_t token = service_leave(w0, 0);
 
-    (void)state;
     service_run_until(s, 100);
     w1->beats = false;
     service_run_until(s, 1000);
@@ -483,7 +462,7 @@ static void test_leave_spoilt(void **state)
 }
 
 /* What came over a link that broke is asked again. */
-static void test_leave_link(void **state)
+TEST(test_leave_link)
 {
     struct service *s = SERVICE(.tasks = "worker:0-1", .recoverable = "none",
                                 .leave_ms = 5000);
@@ -492,7 +471,6 @@ static void test_leave_link(void **state)
     uint64_t first = service_leave(w0, 0);
     uint64_t second;
 
-    (void)state;
     service_link_down(w0, 0, "connection reset");
     service_link_up(w0, 0);
     second = service_leave(w1, 0);
@@ -503,7 +481,7 @@ static void test_leave_link(void **state)
     service_end(s);
 }
 
-static void test_leave_reset(void **state)
+TEST(test_leave_reset)
 {
     struct service *s = SERVICE(.tasks = "worker:0-1", .recoverable = "none",
                                 .leave_ms = 5000);
@@ -511,7 +489,6 @@ static void test_leave_reset(void **state)
     struct service_agent *w1 = service_task(s, "worker", 1);
     uint64_t token = service_leave(w0, 0);
 
-    (void)state;
     expect_ok(w1, service_reset(w1));
     expect_error(w0, token, -MU_EINTERNAL,
                  "tasks could not leave together: /job:worker/task:1 was reset; 1 of 2 "
@@ -520,33 +497,4 @@ static void test_leave_reset(void **state)
     service_end(s);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_register),
-        cmocka_unit_test(test_register_again),
-        cmocka_unit_test(test_service_here),
-        cmocka_unit_test(test_at_home),
-        cmocka_unit_test(test_guests),
-        cmocka_unit_test(test_devices_refused),
-        cmocka_unit_test(test_restart_recoverable),
-        cmocka_unit_test(test_restart_shares_fate),
-        cmocka_unit_test(test_register_barrier),
-        cmocka_unit_test(test_register_barrier_late),
-        cmocka_unit_test(test_register_barrier_shares_fate),
-        cmocka_unit_test(test_register_barrier_replaced),
-        cmocka_unit_test(test_heartbeats),
-        cmocka_unit_test(test_heartbeat_in_error),
-        cmocka_unit_test(test_leave),
-        cmocka_unit_test(test_leave_in_error),
-        cmocka_unit_test(test_leave_now),
-        cmocka_unit_test(test_leave_together),
-        cmocka_unit_test(test_leave_late),
-        cmocka_unit_test(test_leave_own_limit),
-        cmocka_unit_test(test_leave_spoilt),
-        cmocka_unit_test(test_leave_link),
-        cmocka_unit_test(test_leave_reset),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_PROGRAM()

@@ -24,11 +24,10 @@ static void come_back(struct service_agent *agent)
 }
 
 /* What is there for who did neither. */
-static void test_registered_again(void **state)
+TEST(test_registered_again)
 {
     struct pair p = begin_next();
 
-    (void)state;
     come_back(p.w0);
     come_back(p.w1);
     service_run(p.s, 2000);
@@ -36,11 +35,10 @@ static void test_registered_again(void **state)
     service_end(p.s);
 }
 
-static void test_left_at_the_next_host(void **state)
+TEST(test_left_at_the_next_host)
 {
     struct pair p = begin_next();
 
-    (void)state;
     (void)service_leave_now(p.w0);
     come_back(p.w0);
     come_back(p.w1);
@@ -49,11 +47,10 @@ static void test_left_at_the_next_host(void **state)
     service_end(p.s);
 }
 
-static void test_reset_at_the_next_host(void **state)
+TEST(test_reset_at_the_next_host)
 {
     struct pair p = begin_next();
 
-    (void)state;
     (void)service_reset(p.w0);
     come_back(p.w0);
     come_back(p.w1);
@@ -63,12 +60,11 @@ static void test_reset_at_the_next_host(void **state)
 }
 
 /* Who is registered with another incarnation loses nothing by it. */
-static void test_left_by_a_former_process(void **state)
+TEST(test_left_by_a_former_process)
 {
     struct pair p = begin_next();
     struct service_agent *former = service_agent(p.s, "worker", 1);
 
-    (void)state;
     come_back(p.w0);
     come_back(p.w1);
     (void)service_leave_now(former);
@@ -77,14 +73,4 @@ static void test_left_by_a_former_process(void **state)
     service_end(p.s);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_registered_again),
-        cmocka_unit_test(test_left_at_the_next_host),
-        cmocka_unit_test(test_reset_at_the_next_host),
-        cmocka_unit_test(test_left_by_a_former_process),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_PROGRAM()

@@ -1,14 +1,7 @@
 /* Results of what agents asked: each is found until it is done with. */
 #include "actors/coordination/request_results.h"
 #include "tests/sim/random.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
+#include "tests/support/test.h"
 
 enum { TOKENS = MU__RESULTS_MAX < 500 ? MU__RESULTS_MAX : 500, AGENTS = 3, STEPS = 2000 };
 enum { GONE_MAX = 4 };
@@ -46,11 +39,10 @@ static enum mu__request_state look(struct mu__results *results, uint64_t incarna
     return state;
 }
 
-static void test_agents_are_apart(void **state)
+TEST(test_agents_are_apart)
 {
     struct mu__results *results = mu__results_new();
 
-    (void)state;
     assert_int_equal(look(results, 8, 1), MU__REQUEST_NEW);
     add(results, 8, 1);
     add(results, 9, 2);
@@ -70,12 +62,11 @@ static void test_agents_are_apart(void **state)
 }
 
 /* At the bound nothing more is taken until the agent is done with some. */
-static void test_bound(void **state)
+TEST(test_bound)
 {
     struct mu__results *results = mu__results_new();
     mu_error error;
 
-    (void)state;
     for (uint64_t token = 1; token <= MU__RESULTS_MAX; token++)
         add(results, 8, token);
     assert_int_equal(mu__results_reserve(mu__results_agent(results, 8), &error),
@@ -99,11 +90,10 @@ static uint64_t closed(struct mu__results *results, uint64_t agent)
 }
 
 /* Who is gone may come back; of many, those that went first are forgotten. */
-static void test_gone(void **state)
+TEST(test_gone)
 {
     struct mu__results *results = mu__results_new();
 
-    (void)state;
     assert_int_equal(closed(results, 77), 0);
     for (uint64_t agent = 1; agent <= GONE_MAX + 2; agent++)
         add(results, agent, 5);
@@ -183,9 +173,8 @@ static void model_step(struct model *m, struct mu__results *results,
         model_done(m, results, a, sim_between(random, 0, TOKENS / 2 + m->done[a] / 2));
 }
 
-static void test_against_model(void **state)
+TEST(test_against_model)
 {
-    (void)state;
     for (uint64_t seed = 1; seed <= 10; seed++) {
         struct mu__results *results = mu__results_new();
         struct model *m = calloc(1, sizeof *m);
@@ -204,14 +193,4 @@ static void test_against_model(void **state)
     }
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_agents_are_apart),
-        cmocka_unit_test(test_bound),
-        cmocka_unit_test(test_gone),
-        cmocka_unit_test(test_against_model),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_PROGRAM()

@@ -1,15 +1,7 @@
 /* The roster: who is known, its lists in order of time, its counts, its words. */
 #include "actors/coordination/roster.h"
 #include "tests/sim/random.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
+#include "tests/support/test.h"
 
 static struct mu__roster *roster_of(const char *tasks, const char *recoverable)
 {
@@ -23,12 +15,11 @@ static struct mu__roster *roster_of(const char *tasks, const char *recoverable)
     return roster;
 }
 
-static void test_known(void **state)
+TEST(test_known)
 {
     struct mu__roster *roster = roster_of("chief:0,worker:0-2", "worker");
     struct mu__roster_task *guest;
 
-    (void)state;
     assert_int_equal(roster->count, 4);
     assert_int_equal(roster->coordinated, 4);
     assert_string_equal(mu__roster_find(roster, "worker", 2)->name, "/job:worker/task:2");
@@ -47,7 +38,7 @@ static void test_known(void **state)
 }
 
 /* A guest's failures are never those of others. */
-static void test_recoverable(void **state)
+TEST(test_recoverable)
 {
     static const struct {
         const char *recoverable;
@@ -61,7 +52,6 @@ static void test_recoverable(void **state)
         {"worker, chief", true, false, true},
     };
 
-    (void)state;
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         struct mu__roster *roster = roster_of("chief:0,ps:0,worker:0",
                                               rows[i].recoverable);
@@ -76,11 +66,10 @@ static void test_recoverable(void **state)
     }
 }
 
-static void test_bad_recoverable(void **state)
+TEST(test_bad_recoverable)
 {
     struct mu__task_set set = {0};
 
-    (void)state;
     assert_null(mu__roster_new(&set, "worker,Boss"));
     assert_null(mu__roster_new(&set, "a-type-with-a-very-long-name"));
 }
@@ -103,12 +92,11 @@ static void expect_words(const struct mu__roster *roster, uint64_t now_ms, uint3
     assert_string_equal(text, words);
 }
 
-static void test_words(void **state)
+TEST(test_words)
 {
     struct mu__roster *roster = roster_of("worker:0-4", "all");
     mu_error error = {.code = -MU_EUNAVAILABLE};
 
-    (void)state;
     for (int i = 0; i < 5; i++)
         mu__roster_move(roster, roster->tasks[i], MU__TASK_CONNECTED, NULL, 1000);
     expect_words(roster, 1000, 3, 0, "");
@@ -127,25 +115,23 @@ static void test_words(void **state)
     mu__roster_free(roster);
 }
 
-static void test_words_cut(void **state)
+TEST(test_words_cut)
 {
     struct mu__roster *roster = roster_of("worker:0-9", "all");
     char text[16];
 
-    (void)state;
     assert_int_equal(mu__roster_describe(roster, 0, is_missing, NULL, 10, text,
                                       sizeof text), 10);
     assert_string_equal(text, "/job:worker/tas");
     mu__roster_free(roster);
 }
 
-static void test_state_words(void **state)
+TEST(test_state_words)
 {
     struct mu__roster *roster = roster_of("worker:0", "all");
     struct mu__roster_task *task = roster->tasks[0];
     mu_error error = {.code = -MU_EINTERNAL};
 
-    (void)state;
     assert_string_equal(mu__roster_state_word(task), "disconnected");
     mu__roster_suspect(roster, task);
     assert_string_equal(mu__roster_state_word(task), "disconnected");
@@ -296,13 +282,12 @@ static void check(const struct world *w)
     assert_int_equal(w->roster->version, w->version);
 }
 
-static void test_naive(void **state)
+TEST(test_naive)
 {
     static void (*const steps[])(struct world *, struct mu__roster_task *,
                                  struct model *) = {do_move, do_heard, do_heard,
                                                     do_suspect, do_up, do_down};
 
-    (void)state;
     for (uint64_t seed = 1; seed <= 100; seed++) {
         struct world w = {.roster = roster_of("worker:0-11", "all"),
                           .random = sim_stream(seed, 0)};
@@ -320,13 +305,12 @@ static void test_naive(void **state)
 }
 
 /* Guests that have gone give their places to others; those that are here do not. */
-static void test_guests_bound(void **state)
+TEST(test_guests_bound)
 {
     struct mu__roster *roster = roster_of("worker:0", "all");
     struct mu__roster_task *first = mu__roster_add(roster, "client", 0);
     uint32_t count = 1;
 
-    (void)state;
     mu__roster_move(roster, first, MU__TASK_CONNECTED, NULL, 1);
     while (roster->count - roster->coordinated == count)
         assert_non_null(mu__roster_add(roster, "client", count++));
@@ -339,13 +323,12 @@ static void test_guests_bound(void **state)
 
 /* Of clients that come and go the last ones are remembered; tasks of other types, and
  * clients that are here, whoever long ago they came. */
-static void test_former_clients_are_forgotten(void **state)
+TEST(test_former_clients_are_forgotten)
 {
     struct mu__roster *roster = roster_of("worker:0", "all");
     struct mu__roster_task *here = mu__roster_add(roster, "client", 0);
     struct mu__roster_task *worker = mu__roster_add(roster, "worker", 7);
 
-    (void)state;
     mu__roster_move(roster, here, MU__TASK_CONNECTED, NULL, 1);
     mu__roster_move(roster, worker, MU__TASK_CONNECTED, NULL, 1);
     mu__roster_move(roster, worker, MU__TASK_FAILED, NULL, 2);
@@ -365,19 +348,4 @@ static void test_former_clients_are_forgotten(void **state)
     mu__roster_free(roster);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_known),
-        cmocka_unit_test(test_recoverable),
-        cmocka_unit_test(test_bad_recoverable),
-        cmocka_unit_test(test_words),
-        cmocka_unit_test(test_words_cut),
-        cmocka_unit_test(test_state_words),
-        cmocka_unit_test(test_naive),
-        cmocka_unit_test(test_guests_bound),
-        cmocka_unit_test(test_former_clients_are_forgotten),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_PROGRAM()

@@ -24,11 +24,10 @@ static void expect_refused(struct service_agent *agent, uint64_t token, const ch
 
 /* ---- barriers ---- */
 
-static void test_barrier_waits_in_the_next_run(void **state)
+TEST_WITH(test_barrier_waits_in_the_next_run, forget, NULL)
 {
     struct job job = begin();
 
-    (void)state;
     assert_string_equal(present(&job)->name, "run-1");
     pass(&job, "start");
     expect_ok(job.chief, end_run(job.chief, 0, ""));
@@ -39,12 +38,11 @@ static void test_barrier_waits_in_the_next_run(void **state)
     service_end(job.s);
 }
 
-static void test_failed_barrier_does_not_poison_the_next_run(void **state)
+TEST_WITH(test_failed_barrier_does_not_poison_the_next_run, forget, NULL)
 {
     struct job job = begin();
     uint64_t token;
 
-    (void)state;
     token = arrive(job.w0, "start", 50);
     service_run(job.s, 60);
     expect_passed(job.w0, token, -MU_EDEADLINE);
@@ -58,11 +56,10 @@ static void test_failed_barrier_does_not_poison_the_next_run(void **state)
 
 /* ---- preemption ---- */
 
-static void test_preempted_run_does_not_stop_the_next(void **state)
+TEST_WITH(test_preempted_run_does_not_stop_the_next, forget, NULL)
 {
     struct job job = begin();
 
-    (void)state;
     preempt(&job);
     expect_ok(job.chief, end_run(job.chief, 0, ""));
     restart_all(&job);
@@ -73,11 +70,10 @@ static void test_preempted_run_does_not_stop_the_next(void **state)
     service_end(job.s);
 }
 
-static void test_notice_stays_with_the_run_that_goes_on(void **state)
+TEST_WITH(test_notice_stays_with_the_run_that_goes_on, forget, NULL)
 {
     struct job job = begin();
 
-    (void)state;
     preempt(&job);
     restart_host(&job);
     service_agent_restart(job.w0);
@@ -86,11 +82,10 @@ static void test_notice_stays_with_the_run_that_goes_on(void **state)
     service_end(job.s);
 }
 
-static void test_notice_by_key_goes_with_its_run(void **state)
+TEST_WITH(test_notice_by_key_goes_with_its_run, forget, NULL)
 {
     struct job job = begin();
 
-    (void)state;
     (void)put(job.w0, MU__KEY_PREEMPTION, "rack 7");
     expect_ok(job.chief, end_run(job.chief, 0, ""));
     restart_all(&job);
@@ -102,11 +97,10 @@ static void test_notice_by_key_goes_with_its_run(void **state)
 
 /* What independent tasks tell each other is about one run; that a function has failed is
  * what the run comes to, even if its processes were killed before they said so. */
-static void test_failed_function_does_not_fail_the_next_run(void **state)
+TEST_WITH(test_failed_function_does_not_fail_the_next_run, forget, NULL)
 {
     struct job job = begin();
 
-    (void)state;
     (void)put(job.w0, "muster/distribute/0/failed", "x");
     (void)put(job.w0, "muster/distribute/0/result/job:worker/task:0", "y");
     (void)put(job.w0, "rate", "0.1");
@@ -117,12 +111,11 @@ static void test_failed_function_does_not_fail_the_next_run(void **state)
     service_end(job.s);
 }
 
-static void test_results_stay_with_the_run_that_goes_on(void **state)
+TEST_WITH(test_results_stay_with_the_run_that_goes_on, forget, NULL)
 {
     struct job job = begin();
     uint64_t token;
 
-    (void)state;
     (void)put(job.w0, "muster/distribute/0/result/job:worker/task:0", "y");
     TELL(job.w1, KEY_INCREMENT, key_increment, .token = ++job.w1->token,
          .key = mu__view_str("count"), .by = 5);
@@ -140,11 +133,10 @@ static void test_results_stay_with_the_run_that_goes_on(void **state)
 
 /* ---- names ---- */
 
-static void test_named_run_goes_on_or_begins(void **state)
+TEST_WITH(test_named_run_goes_on_or_begins, forget, NULL)
 {
     struct job job;
 
-    (void)state;
     wanted = "a";
     job = begin();
     pass(&job, "start");
@@ -160,11 +152,10 @@ static void test_named_run_goes_on_or_begins(void **state)
     service_end(job.s);
 }
 
-static void test_host_of_a_former_run_does_not_lead(void **state)
+TEST_WITH(test_host_of_a_former_run_does_not_lead, forget, NULL)
 {
     struct job job;
 
-    (void)state;
     wanted = "a";
     job = begin();
     wanted = "b";
@@ -182,11 +173,10 @@ static void test_host_of_a_former_run_does_not_lead(void **state)
 }
 
 /* A host that takes over goes on with the run that its own task is in. */
-static void test_fail_over_goes_on_with_an_ended_run(void **state)
+TEST_WITH(test_fail_over_goes_on_with_an_ended_run, forget, NULL)
 {
     struct job job = begin();
 
-    (void)state;
     pass(&job, "start");
     expect_ok(job.chief, end_run(job.chief, 0, ""));
     own = (struct mu__own_run){service_state(job.s, 0)->number, 1};
@@ -217,12 +207,11 @@ static uint64_t register_for(struct service_agent *agent, uint64_t run, const ch
     return agent->token;
 }
 
-static void test_task_of_a_former_run_is_told(void **state)
+TEST_WITH(test_task_of_a_former_run_is_told, forget, NULL)
 {
     struct service_agent *client;
     struct job job = begin();
 
-    (void)state;
     expect_ok(job.chief, end_run(job.chief, 0, ""));
     restart_host(&job);
     service_link_up(job.w0, 0);
@@ -239,13 +228,12 @@ static void test_task_of_a_former_run_is_told(void **state)
 }
 
 /* Started for the next run, it has found the host of the last one at its end. */
-static void test_task_that_comes_at_the_end_is_of_the_next_run(void **state)
+TEST_WITH(test_task_that_comes_at_the_end_is_of_the_next_run, forget, NULL)
 {
     const struct service_said *said;
     struct job job = begin();
     uint64_t token;
 
-    (void)state;
     expect_ok(job.chief, end_run(job.chief, 0, ""));
     service_agent_restart(job.w0);
     token = register_for(job.w0, 0, "");
@@ -263,12 +251,11 @@ static void test_task_that_comes_at_the_end_is_of_the_next_run(void **state)
     service_end(job.s);
 }
 
-static void test_only_the_leading_task_ends_a_run(void **state)
+TEST_WITH(test_only_the_leading_task_ends_a_run, forget, NULL)
 {
     struct job job = begin();
     uint64_t token = end_run(job.w0, 0, "");
 
-    (void)state;
     assert_non_null(service_answer(job.w0, MU__TASKS_ANSWER, token));
     assert_int_equal(present(&job)->state, MU__RUN_RUNNING);
     (void)close_host(job.w0);
@@ -278,11 +265,10 @@ static void test_only_the_leading_task_ends_a_run(void **state)
 
 /* ---- closed in order, without the job's end ---- */
 
-static void test_closed_alone_is_the_end(void **state)
+TEST_WITH(test_closed_alone_is_the_end, forget, NULL)
 {
     struct job job = begin();
 
-    (void)state;
     expect_ok(job.w0, service_leave(job.w0, 0));
     expect_ok(job.w1, service_leave(job.w1, 0));
     expect_ok(job.chief, close_host(job.chief));
@@ -293,11 +279,10 @@ static void test_closed_alone_is_the_end(void **state)
 }
 
 /* The program of the host has said goodbye for its task before it closes the node. */
-static void test_closed_after_its_task_has_left(void **state)
+TEST_WITH(test_closed_after_its_task_has_left, forget, NULL)
 {
     struct job job = begin();
 
-    (void)state;
     pass(&job, "start");
     expect_ok(job.w0, service_leave(job.w0, 0));
     expect_ok(job.w1, service_leave(job.w1, 0));
@@ -312,12 +297,11 @@ static void test_closed_after_its_task_has_left(void **state)
 
 /* The others may live on, and are told what they did not hear; or all are new, and what
  * was over before is not for them. */
-static void test_closed_among_others_goes_on(void **state)
+TEST_WITH(test_closed_among_others_goes_on, forget, NULL)
 {
     struct job job = begin();
     uint64_t token;
 
-    (void)state;
     pass(&job, "start");
     preempt(&job);
     token = job.w1->token;
@@ -337,26 +321,4 @@ static void test_closed_among_others_goes_on(void **state)
     service_end(job.s);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        TEST(test_barrier_waits_in_the_next_run),
-        TEST(test_failed_barrier_does_not_poison_the_next_run),
-        TEST(test_preempted_run_does_not_stop_the_next),
-        TEST(test_notice_stays_with_the_run_that_goes_on),
-        TEST(test_notice_by_key_goes_with_its_run),
-        TEST(test_failed_function_does_not_fail_the_next_run),
-        TEST(test_results_stay_with_the_run_that_goes_on),
-        TEST(test_named_run_goes_on_or_begins),
-        TEST(test_host_of_a_former_run_does_not_lead),
-        TEST(test_fail_over_goes_on_with_an_ended_run),
-        TEST(test_task_of_a_former_run_is_told),
-        TEST(test_task_that_comes_at_the_end_is_of_the_next_run),
-        TEST(test_only_the_leading_task_ends_a_run),
-        TEST(test_closed_alone_is_the_end),
-        TEST(test_closed_after_its_task_has_left),
-        TEST(test_closed_among_others_goes_on),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_PROGRAM()

@@ -6,13 +6,12 @@
 /* ---- what is in the store ---- */
 
 /* Of a run that is over a line stays, and of many the last lines. */
-static void test_nothing_of_dead_runs_piles_up(void **state)
+TEST_WITH(test_nothing_of_dead_runs_piles_up, forget, NULL)
 {
     struct job job = begin();
     uint64_t bytes = 0;
     uint64_t count;
 
-    (void)state;
     for (int run = 1; run <= 60; run++) {
         char name[32];
 
@@ -36,11 +35,10 @@ static void test_nothing_of_dead_runs_piles_up(void **state)
 }
 
 /* Leases are of tasks, and no task outlives its run. */
-static void test_leases_go_with_their_run(void **state)
+TEST_WITH(test_leases_go_with_their_run, forget, NULL)
 {
     struct job job = begin();
 
-    (void)state;
     TELL(job.w0, KEY_PUT, key_put, .token = ++job.w0->token,
          .key = mu__view_str("session/main"), .flags = MU__PUT_LEASE);
     expect_ok(job.chief, end_run(job.chief, 0, ""));
@@ -66,11 +64,10 @@ static uint64_t cleared(struct service_agent *agent, uint64_t token)
     return ((const struct mu__tasks_answer *)(const void *)said->msg->body)->version;
 }
 
-static void test_clearing(void **state)
+TEST_WITH(test_clearing, forget, NULL)
 {
     struct job job = begin();
 
-    (void)state;
     for (int i = 0; i < 3; i++) {
         expect_ok(job.chief, end_run(job.chief, 0, ""));
         restart_all(&job);
@@ -84,12 +81,11 @@ static void test_clearing(void **state)
     service_end(job.s);
 }
 
-static void test_clearing_what_the_present_run_has_come_to(void **state)
+TEST_WITH(test_clearing_what_the_present_run_has_come_to, forget, NULL)
 {
     struct job job = begin();
     uint64_t waits;
 
-    (void)state;
     pass(&job, "start");
     preempt(&job);
     (void)put(job.w0, "muster/distribute/0/failed", "x");
@@ -110,7 +106,7 @@ static void test_clearing_what_the_present_run_has_come_to(void **state)
     service_end(job.s);
 }
 
-static void test_showing(void **state)
+TEST_WITH(test_showing, forget, NULL)
 {
     struct job job = begin();
     const struct service_said *said;
@@ -122,7 +118,6 @@ static void test_showing(void **state)
     size_t size;
     char why[64];
 
-    (void)state;
     expect_ok(job.chief, end_run(job.chief, -MU_EABORTED, "no luck\nat all"));
     restart_all(&job);
     pass(&job, "start");
@@ -144,15 +139,4 @@ static void test_showing(void **state)
     service_end(job.s);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        TEST(test_nothing_of_dead_runs_piles_up),
-        TEST(test_leases_go_with_their_run),
-        TEST(test_clearing),
-        TEST(test_clearing_what_the_present_run_has_come_to),
-        TEST(test_showing),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_PROGRAM()

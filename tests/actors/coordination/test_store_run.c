@@ -1,15 +1,7 @@
 /* Runs of a job as data: their text in a store, their history, and which one a host
  * goes on with. */
 #include "actors/coordination/store/store_run.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <string.h>
-
-#include <cmocka.h>
+#include "tests/support/test.h"
 
 static struct mu__store_run make(uint64_t number, const char *name,
                                  enum mu__store_run_state state)
@@ -21,14 +13,13 @@ static struct mu__store_run make(uint64_t number, const char *name,
     return run;
 }
 
-static void test_text_and_back(void **state)
+TEST(test_text_and_back)
 {
     struct mu__store_run run = make(7, "night-3.b_1", MU__RUN_FAILED);
     struct mu__store_run back = {.number = 7};
     char text[MU__RUN_TEXT_MAX];
     size_t size;
 
-    (void)state;
     run.ended_ms = UINT64_MAX;
     run.quiet_revision = 12;
     run.code = -MU_EABORTED;
@@ -45,7 +36,7 @@ static void test_text_and_back(void **state)
     assert_int_equal(back.code, -MU_EABORTED);
 }
 
-static void test_other_text(void **state)
+TEST(test_other_text)
 {
     static const char *const texts[] = {
         "", "running", "running 1 2 3 0", "walking 1 2 3 0 a ", "running 1 2 3 300 a ",
@@ -53,19 +44,17 @@ static void test_other_text(void **state)
     };
     struct mu__store_run run;
 
-    (void)state;
     for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++)
         assert_int_equal(mu__store_run_read(mu__view_str(texts[i]), &run), -MU_EINVALID);
 }
 
-static void test_names(void **state)
+TEST(test_names)
 {
     static const char too_long[] = "0123456789012345678901234567890123456789"
                                    "012345678901234567890123";
     static const char *const wrong[] = {"", "a b", "a/b", "\xc3\xa4", too_long};
     mu_error error;
 
-    (void)state;
     assert_int_equal(mu__store_run_check_name("run-7", &error), 0);
     for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
         assert_int_equal(mu__store_run_check_name(wrong[i], &error), -MU_EINVALID);
@@ -74,12 +63,11 @@ static void test_names(void **state)
 }
 
 /* Read in any order, the last ones stay, and the last of all is the present one. */
-static void test_history(void **state)
+TEST(test_history)
 {
     struct mu__store_runs runs = {.count = 0};
     char name[16];
 
-    (void)state;
     for (uint64_t i = 0; i < 100; i++) {
         uint64_t number = (i * 37) % 100 + 1;
         struct mu__store_run run;
@@ -100,7 +88,7 @@ static void test_history(void **state)
 }
 
 /* The store has "old" (1, ended) and "now" (2) in the state of the row. */
-static void test_choosing(void **state)
+TEST(test_choosing)
 {
     static const struct {
         enum mu__store_run_state present;
@@ -128,7 +116,6 @@ static void test_choosing(void **state)
         {MU__RUN_ENDED, 9, "", false, MU__RUN_BEGIN, ""},  /* the store was emptied */
     };
 
-    (void)state;
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         struct mu__store_runs runs = {.count = 0};
         struct mu__store_run old = make(1, "old", MU__RUN_ENDED);
@@ -144,26 +131,13 @@ static void test_choosing(void **state)
     }
 }
 
-static void test_choosing_in_an_empty_store(void **state)
+TEST(test_choosing_in_an_empty_store)
 {
     struct mu__store_runs runs = {.count = 0};
     mu_error error;
 
-    (void)state;
     assert_int_equal(mu__store_runs_choose(&runs, 0, "", false, &error), MU__RUN_BEGIN);
     assert_int_equal(mu__store_runs_choose(&runs, 4, "a", true, &error), MU__RUN_BEGIN);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_text_and_back),
-        cmocka_unit_test(test_other_text),
-        cmocka_unit_test(test_names),
-        cmocka_unit_test(test_history),
-        cmocka_unit_test(test_choosing),
-        cmocka_unit_test(test_choosing_in_an_empty_store),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_PROGRAM()

@@ -30,11 +30,10 @@ static void transact(struct service_agent *agent)
 }
 
 /* Put, increment and delete at one moment: those who watch hear of it at once. */
-static void test_all_of_it(void **state)
+TEST(test_all_of_it)
 {
     struct pair p = begin(&mu__store_memory);
 
-    (void)state;
     (void)put(p.w0, "old/a", "1", ONCE);
     (void)put(p.w0, "old/b", "2", ONCE);
     (void)put(p.w0, "x", "before", ONCE);
@@ -64,7 +63,7 @@ static void test_all_of_it(void **state)
 }
 
 /* The first comparison that does not hold is named, and nothing has changed. */
-static void test_a_comparison_that_does_not_hold(void **state)
+TEST(test_a_comparison_that_does_not_hold)
 {
     static const struct {
         int type;
@@ -84,7 +83,6 @@ static void test_a_comparison_that_does_not_hold(void **state)
     };
     struct pair p = begin(&mu__store_memory);
 
-    (void)state;
     (void)put(p.w0, "x", "value", ONCE);
     (void)service_text(p.w0);
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
@@ -108,11 +106,10 @@ static void test_a_comparison_that_does_not_hold(void **state)
 }
 
 /* Comparisons alone are answered, too, and change nothing. */
-static void test_comparisons_alone(void **state)
+TEST(test_comparisons_alone)
 {
     struct pair p = begin(&mu__store_memory);
 
-    (void)state;
     (void)put(p.w0, "x", "1", ONCE);
     (void)service_text(p.w0);
     begin_txn();
@@ -124,12 +121,11 @@ static void test_comparisons_alone(void **state)
 
 /* A change that cannot be made undoes those before it: values, revisions and leases are
  * as they were. */
-static void test_nothing_of_it(void **state)
+TEST(test_nothing_of_it)
 {
     struct pair p = begin(&mu__store_memory);
     uint64_t bytes;
 
-    (void)state;
     put_sized(p.w0, "leased", "mine", 4, OVER | MU__PUT_LEASE, 0);
     (void)put(p.w0, "empty", "", ONCE);
     (void)put(p.w0, "word", "many", ONCE);
@@ -162,13 +158,12 @@ static void test_nothing_of_it(void **state)
 }
 
 /* When there is no room for the last put, the first ones are undone. */
-static void test_no_room_for_the_last(void **state)
+TEST(test_no_room_for_the_last)
 {
     struct pair p = begin(&mu__store_memory);
     struct coord_keys *keys = service_state(p.s, 0)->keys;
     struct mu__key_values *whole = keys->kv;
 
-    (void)state;
     keys->kv = mu__key_values_new(1, 3, 0);
     put_sized(p.w0, "a", "0", 1, OVER | MU__PUT_LEASE, 0);
     (void)put(p.w0, "b", "", ONCE);
@@ -204,7 +199,7 @@ static void expect_last_eighth_kept(struct service_agent *client)
 }
 
 /* Clients cannot take the last eighth; they can delete, and tasks have room. */
-static void test_last_eighth_is_for_tasks(void **state)
+TEST(test_last_eighth_is_for_tasks)
 {
     struct pair p = begin(&mu__store_memory);
     struct service_agent *client = service_task(p.s, "client", 3);
@@ -212,7 +207,6 @@ static void test_last_eighth_is_for_tasks(void **state)
     struct mu__key_values *whole = keys->kv;
     char name[2] = "a";
 
-    (void)state;
     keys->kv = mu__key_values_new(1, 8, 0);
     for (; name[0] <= 'g'; name[0]++)
         (void)put(client, name, "", ONCE);
@@ -243,11 +237,10 @@ static void test_last_eighth_is_for_tasks(void **state)
 }
 
 /* A lease that a transaction put goes with its task. */
-static void test_leases(void **state)
+TEST(test_leases)
 {
     struct pair p = begin(&mu__store_memory);
 
-    (void)state;
     begin_txn();
     add_change(MU_KV_PUT, "leased", "x", 0);
     txn.changes[0].flags = MU_KV_LEASE;
@@ -273,7 +266,7 @@ static void refuse(struct service_agent *agent, const char *words, unsigned code
     expect_said(agent, wanted);
 }
 
-static void test_changes_that_collide(void **state)
+TEST(test_changes_that_collide)
 {
     static const char same[] = "changes 1 and 2 of the transaction are of the same key "
                                "\"%s\", or one deletes what the other changes";
@@ -296,7 +289,6 @@ static void test_changes_that_collide(void **state)
     };
     struct pair p = begin(&mu__store_memory);
 
-    (void)state;
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         char words[256];
 
@@ -314,13 +306,12 @@ static void test_changes_that_collide(void **state)
     service_end(p.s);
 }
 
-static void test_bounds(void **state)
+TEST(test_bounds)
 {
     static char large[MU__KEY_VALUE_MAX + 1];
     static char keys[MU_KV_TRANSACTION_MAX][16];
     struct pair p = begin(&mu__store_memory);
 
-    (void)state;
     begin_txn();
     refuse(p.w0, "a transaction has neither comparisons nor changes", MU_EINVALID);
     begin_txn();
@@ -349,11 +340,10 @@ static void test_bounds(void **state)
     service_end(p.s);
 }
 
-static void test_parts_that_are_wrong(void **state)
+TEST(test_parts_that_are_wrong)
 {
     struct pair p = begin(&mu__store_memory);
 
-    (void)state;
     begin_txn();
     add_change(MU_KV_GET, "a", "", 0);
     refuse(p.w0, "change 1 of the transaction is no put, increment or delete",
@@ -388,7 +378,7 @@ static void test_parts_that_are_wrong(void **state)
 }
 
 /* Another process may send anything. */
-static void test_what_is_no_transaction(void **state)
+TEST(test_what_is_no_transaction)
 {
     struct pair p = begin(&mu__store_memory);
     mu_value *made[6] = {mu_value_nil(), mu_value_map(), mu_value_list(), mu_value_map(),
@@ -396,7 +386,6 @@ static void test_what_is_no_transaction(void **state)
     mu_value *list = mu_value_list();
     mu_value *many = mu_value_list();
 
-    (void)state;
     assert_int_equal(mu_value_append(list, mu_value_int(1)), 0);
     assert_int_equal(mu_value_set(made[3], "do", mu_value_ref(list)), 0);
     assert_int_equal(mu_value_set(made[4], "if", list), 0);
@@ -430,11 +419,10 @@ static void count_up(struct service_agent *agent, uint64_t token)
     tell_txn(agent, token, 0, &txn);
 }
 
-static void test_once(void **state)
+TEST(test_once)
 {
     struct pair p = begin(&mu__store_memory);
 
-    (void)state;
     count_up(p.w0, 10);
     count_up(p.w0, 10);
     count_up(p.w1, 10);
@@ -457,11 +445,10 @@ static void start_again(struct pair *p)
 }
 
 /* The next life of the host has read what was answered, and does not do it again. */
-static void test_once_over_lives(void **state)
+TEST(test_once_over_lives)
 {
     struct pair p = begin(&mu__store_journal);
 
-    (void)state;
     count_up(p.w0, 10);
     expect_said(p.w0, "[    0] key_done token=10 revision=2 number=1\n");
     start_again(&p);
@@ -474,7 +461,7 @@ static void test_once_over_lives(void **state)
 
 /* Wherever the file ends after a crash, the next host finds all of a transaction or
  * nothing, and asked again it is done once. */
-static void test_torn_anywhere(void **state)
+TEST(test_torn_anywhere)
 {
     struct pair p = begin(&mu__store_journal);
     struct sim_storage *storage = p.s->hosts[0].storage;
@@ -483,7 +470,6 @@ static void test_torn_anywhere(void **state)
     size_t size;
     unsigned halves[2] = {0, 0};
 
-    (void)state;
     count_up(p.w0, 1 << 20);
     (void)service_text(p.w0);
     size = storage->size;
@@ -510,11 +496,10 @@ static void test_torn_anywhere(void **state)
 }
 
 /* Notice of a preemption is that, too, when it comes with other keys. */
-static void test_notice_of_a_preemption(void **state)
+TEST(test_notice_of_a_preemption)
 {
     struct pair p = begin(&mu__store_memory);
 
-    (void)state;
     begin_txn();
     add_change(MU_KV_PUT, "reason", "moved", 0);
     add_change(MU_KV_PUT, MU__KEY_PREEMPTION, "/job:worker/task:1", 0);
@@ -523,25 +508,4 @@ static void test_notice_of_a_preemption(void **state)
     service_end(p.s);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_all_of_it),
-        cmocka_unit_test(test_a_comparison_that_does_not_hold),
-        cmocka_unit_test(test_comparisons_alone),
-        cmocka_unit_test(test_nothing_of_it),
-        cmocka_unit_test(test_no_room_for_the_last),
-        cmocka_unit_test(test_last_eighth_is_for_tasks),
-        cmocka_unit_test(test_leases),
-        cmocka_unit_test(test_changes_that_collide),
-        cmocka_unit_test(test_bounds),
-        cmocka_unit_test(test_parts_that_are_wrong),
-        cmocka_unit_test(test_what_is_no_transaction),
-        cmocka_unit_test(test_once),
-        cmocka_unit_test(test_once_over_lives),
-        cmocka_unit_test(test_torn_anywhere),
-        cmocka_unit_test(test_notice_of_a_preemption),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_PROGRAM()

@@ -36,13 +36,12 @@ static void expect_error(struct cluster_call *call, int code, const char *words)
 /* ---- Who is stopped ---- */
 
 /* A parameter server has nothing to finish. */
-static void test_server(void **state)
+TEST(test_server)
 {
     struct cluster *cluster = BEGIN(.workers = 1, .servers = 2);
     struct cluster_call *wait = wait_for(cluster->servers[1]);
     struct cluster_call *other = wait_for(cluster->servers[0]);
 
-    (void)state;
     sim_trace_level(cluster->sim, MU__LOG_INFO);
     assert_int_equal(cluster_wait(stop(cluster->chief, "ps", 1)), 0);
     assert_int_equal(sim_now_ms(cluster->sim), 180);
@@ -61,14 +60,13 @@ static void test_server(void **state)
 }
 
 /* A worker finishes what it has, and gets nothing more; the rest runs elsewhere. */
-static void test_worker_drains(void **state)
+TEST(test_worker_drains)
 {
     struct cluster *cluster = BEGIN(.workers = 2, .window = 1);
     struct cluster_call *wait = wait_for(cluster->workers[0]);
     struct cluster_closure *closures[6];
     struct cluster_call *call;
 
-    (void)state;
     set_work_ms(cluster, 1000);
     open_at(cluster->chief);
     schedule(cluster->chief, "square", 6, closures);
@@ -91,25 +89,23 @@ static void test_worker_drains(void **state)
 }
 
 /* A client has no link to workers: the chief passes its wish on. */
-static void test_client_stops_worker(void **state)
+TEST(test_client_stops_worker)
 {
     struct cluster *cluster = BEGIN(.workers = 2, .clients = 1);
     struct cluster_call *wait = wait_for(cluster->workers[1]);
 
-    (void)state;
     assert_int_equal(cluster_wait(stop(cluster->clients[0], "worker", 1)), 0);
     assert_true(wait->done);
     end(cluster);
 }
 
 /* The asking thread's limit is for the functions, too: half of it. */
-static void test_stuck_function(void **state)
+TEST(test_stuck_function)
 {
     struct cluster *cluster = BEGIN(.workers = 1, .window = 1);
     struct cluster_call *wait = wait_for(cluster->workers[0]);
     struct cluster_closure *closure;
 
-    (void)state;
     set_work_ms(cluster, 5000);
     open_at(cluster->chief);
     schedule(cluster->chief, "square", 1, &closure);
@@ -130,13 +126,12 @@ static void test_stuck_function(void **state)
 }
 
 /* Without a chief there is nobody for whom to finish anything. */
-static void test_chief_dies_meanwhile(void **state)
+TEST(test_chief_dies_meanwhile)
 {
     struct cluster *cluster = BEGIN(.workers = 1, .servers = 1, .clients = 1);
     struct cluster_call *wait = wait_for(cluster->workers[0]);
     struct cluster_closure *closure;
 
-    (void)state;
     set_work_ms(cluster, 5000);
     open_at(cluster->chief);
     schedule(cluster->chief, "square", 1, &closure);
@@ -153,13 +148,12 @@ static void test_chief_dies_meanwhile(void **state)
 
 /* ---- Who may ---- */
 
-static void test_others_may_not(void **state)
+TEST(test_others_may_not)
 {
     struct cluster *cluster = BEGIN(.workers = 1, .servers = 2);
     struct cluster_call *wait = cluster_job(cluster->servers[0], MU__JOB_WAIT, 0, NULL,
                                             1000);
 
-    (void)state;
     expect_error(stop(cluster->workers[0], "ps", 0), -MU_EPERMISSION,
                  "only the chief and clients may stop a task");
     expect_error(stop(cluster->servers[1], "worker", 0), -MU_EPERMISSION,
@@ -168,11 +162,10 @@ static void test_others_may_not(void **state)
     end(cluster);
 }
 
-static void test_not_the_chief(void **state)
+TEST(test_not_the_chief)
 {
     struct cluster *cluster = BEGIN(.clients = 1);
 
-    (void)state;
     expect_error(stop(cluster->clients[0], "chief", 0), -MU_EPRECONDITION,
                  "the chief is not stopped: it ends the job");
     expect_error(stop(cluster->chief, "chief", 0), -MU_EINVALID,
@@ -184,7 +177,7 @@ static void test_not_the_chief(void **state)
 
 /* Bytes from the network: who asks for another task than one, or asks who is not the
  * chief for others. */
-static void test_forged(void **state)
+TEST(test_forged)
 {
     struct cluster *cluster = BEGIN(.workers = 1, .servers = 1, .clients = 1);
     static const char *const tasks[] = {"worker", "worker:0-3", "ps:0,worker:1", "x:1",
@@ -193,7 +186,6 @@ static void test_forged(void **state)
     struct mu__server_stopped none = {.token = 1};
     struct cluster_call *wait = wait_for(cluster->workers[0]);
 
-    (void)state;
     sim_trace_level(cluster->sim, MU__LOG_DEBUG);
     for (size_t i = 0; i < sizeof tasks / sizeof tasks[0]; i++) {
         body.task = mu__view_str(tasks[i]);
@@ -216,11 +208,10 @@ static void test_forged(void **state)
 }
 
 /* What a reason has in it does not make lines of a log. */
-static void test_reason_is_one_line(void **state)
+TEST(test_reason_is_one_line)
 {
     struct cluster *cluster = BEGIN(.servers = 1);
 
-    (void)state;
     sim_trace_level(cluster->sim, MU__LOG_INFO);
     assert_int_equal(cluster_wait(stop_with(cluster->chief, "ps", 0, "a\nb\x1b[2J\x7f",
                                             -1)), 0);
@@ -231,12 +222,11 @@ static void test_reason_is_one_line(void **state)
 /* ---- Who is not there ---- */
 
 /* The one to be stopped comes later. */
-static void test_comes_later(void **state)
+TEST(test_comes_later)
 {
     struct cluster *cluster = MAKE(.workers = 1, .servers = 1, .clients = 1);
     struct cluster_call *calls[3];
 
-    (void)state;
     cluster_start(cluster->chief);
     cluster_start(cluster->clients[0]);
     sim_run_until(cluster->sim, 1000);
@@ -267,12 +257,11 @@ static void expect_answer_after(struct cluster_task *client, uint64_t timeout_ms
     assert_in_range(call->done_ms - began_ms, after_ms, after_ms + 100);
 }
 
-static void test_limits(void **state)
+TEST(test_limits)
 {
     struct cluster *cluster = BEGIN(.workers = 1, .servers = 1, .clients = 1);
     struct cluster_task *client = cluster->clients[0];
 
-    (void)state;
     sim_crash(cluster->workers[0]->node);
     sim_crash(cluster->servers[0]->node);
     run_for(cluster, 100);
@@ -298,13 +287,12 @@ static void test_limits(void **state)
 
 /* Without a limit a task that dies after it was asked is not waited for for ever; one
  * that is restarted is asked again. */
-static void test_dies_when_asked(void **state)
+TEST(test_dies_when_asked)
 {
     struct cluster *cluster = BEGIN(.workers = 2, .clients = 1);
     struct cluster_closure *closures[2];
     struct cluster_call *calls[2];
 
-    (void)state;
     set_work_ms(cluster, 100000);
     open_at(cluster->chief);
     schedule(cluster->chief, "square", 2, closures);
@@ -323,12 +311,11 @@ static void test_dies_when_asked(void **state)
 }
 
 /* A stop that was given up by who asked for it does not come true later. */
-static void test_given_up(void **state)
+TEST(test_given_up)
 {
     struct cluster *cluster = BEGIN(.workers = 1, .clients = 2);
     struct cluster_call *wait;
 
-    (void)state;
     sim_crash(cluster->workers[0]->node);
     run_for(cluster, 100);
     assert_int_equal(cluster_wait(stop_with(cluster->clients[0], "worker", 0, NULL, 100)),
@@ -344,14 +331,13 @@ static void test_given_up(void **state)
 }
 
 /* More than the chief passes on, and more than a task tells that it stops. */
-static void test_bounds(void **state)
+TEST(test_bounds)
 {
     struct cluster *cluster = BEGIN(.workers = 1, .clients = 1);
     struct cluster_call *calls[100];
     struct cluster_closure *closure;
     unsigned refused = 0;
 
-    (void)state;
     for (uint32_t i = 0; i < 100; i++) {
         calls[i] = stop(cluster->clients[0], "worker", 1 + i);
         run_for(cluster, 1);    /* a mailbox may be small */
@@ -375,11 +361,10 @@ static void test_bounds(void **state)
 /* ---- The job's end ---- */
 
 /* The wait's limit says who has not ended the job. */
-static void test_wait_limits(void **state)
+TEST(test_wait_limits)
 {
     struct cluster *cluster = BEGIN(.workers = 1, .servers = 1);
 
-    (void)state;
     expect_error(cluster_job(cluster->chief, MU__JOB_WAIT, 0, NULL, 10), -MU_EDEADLINE,
         "the job is not done after 10 ms: this task, /job:chief/task:0, has not ended "
         "it");
@@ -394,12 +379,11 @@ static void test_wait_limits(void **state)
 
 /* Who waits for the end, and reaches neither the chief nor the service for orphan_ms,
  * takes the job to have ended. A chief that comes back in time is waited for. */
-static void test_orphan(void **state)
+TEST(test_orphan)
 {
     struct cluster *cluster = BEGIN(.workers = 1, .node.orphan_ms = 60000);
     struct cluster_call *wait = wait_for(cluster->workers[0]);
 
-    (void)state;
     run_for(cluster, 100000);
     sim_crash(cluster->chief->node);
     run_for(cluster, 50000);
@@ -420,7 +404,7 @@ static void test_orphan(void **state)
 }
 
 /* In a cluster without a chief worker 0 ends the job, for all. */
-static void test_without_chief(void **state)
+TEST(test_without_chief)
 {
     static const struct {
         const char *type;
@@ -435,7 +419,6 @@ static void test_without_chief(void **state)
     struct cluster_call *waits[4];
     struct cluster_call *ending;
 
-    (void)state;
     for (size_t i = 0; i < 4; i++) {
         started[i] = cluster_add(cluster, tasks[i].type, tasks[i].index, tasks[i].name);
         started[i]->spec = spec;
@@ -469,13 +452,12 @@ static void test_without_chief(void **state)
 
 /* A worker that leaves as the job is done is not lost, whatever it runs: that is no
  * warning. Another task's word does not make the job done. */
-static void test_work_under_way(void **state)
+TEST(test_work_under_way)
 {
     struct cluster *cluster = BEGIN(.workers = 2);
     struct cluster_closure *closures[2];
     struct mu__job_done none = {0};
 
-    (void)state;
     set_work_ms(cluster, 60000);
     open_at(cluster->chief);
     schedule(cluster->chief, "square", 2, closures);
@@ -503,28 +485,4 @@ static void test_work_under_way(void **state)
     cluster_free(cluster);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_work_under_way),
-        cmocka_unit_test(test_server),
-        cmocka_unit_test(test_worker_drains),
-        cmocka_unit_test(test_client_stops_worker),
-        cmocka_unit_test(test_stuck_function),
-        cmocka_unit_test(test_chief_dies_meanwhile),
-        cmocka_unit_test(test_others_may_not),
-        cmocka_unit_test(test_not_the_chief),
-        cmocka_unit_test(test_forged),
-        cmocka_unit_test(test_reason_is_one_line),
-        cmocka_unit_test(test_comes_later),
-        cmocka_unit_test(test_limits),
-        cmocka_unit_test(test_dies_when_asked),
-        cmocka_unit_test(test_given_up),
-        cmocka_unit_test(test_bounds),
-        cmocka_unit_test(test_orphan),
-        cmocka_unit_test(test_wait_limits),
-        cmocka_unit_test(test_without_chief),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_PROGRAM()

@@ -56,13 +56,12 @@ static const struct offer_row {
     {"", "worker", 0, -MU_EINVALID, NULL, -MU_EINVALID},
 };
 
-static void test_checks(void **state)
+TEST(test_checks)
 {
     mu_cluster *cluster = spec_of(offer_rows[0].json);
     struct mu__offer_own own = {cluster, "worker", 0};
     struct mu__offer_urls place = {"tcp://10.0.0.1:5", NULL};
 
-    (void)state;
     for (size_t i = 0; i < sizeof offer_rows / sizeof offer_rows[0]; i++) {
         const struct offer_row *row = &offer_rows[i];
         const struct mu__offer offer = {
@@ -111,9 +110,8 @@ static const struct place_row {
     {"tcp://10.0.0.1:5", "nonsense", "nonsense", false},
 };
 
-static void test_places(void **state)
+TEST(test_places)
 {
-    (void)state;
     for (size_t i = 0; i < sizeof place_rows / sizeof place_rows[0]; i++) {
         const struct place_row *row = &place_rows[i];
         const struct mu__offer_urls place = {row->listens, row->advertised};
@@ -133,7 +131,7 @@ static mu_value *list_of(const char *text)
     return list;
 }
 
-static void test_config_round_trip(void **state)
+TEST(test_config_round_trip)
 {
     static const char *const filters[] = {"/job:ps", "/job:worker/task:3"};
     const mu_session_config config = {sizeof config, 4, 2, filters, 2};
@@ -144,7 +142,6 @@ static void test_config_round_trip(void **state)
     mu_session_config copy = {0};
     char *text;
 
-    (void)state;
     assert_int_equal(mu__session_config_read(value, NULL, &read), 0);
     assert_true(mu__session_config_same(&read, &config));
     assert_false(mu__session_config_same(&read, &fewer));
@@ -163,7 +160,7 @@ static void test_config_round_trip(void **state)
     assert_true(mu__session_config_same(&read, &(mu_session_config){0}));
 }
 
-static void test_config_errors(void **state)
+TEST(test_config_errors)
 {
     static const struct {
         const char *key;
@@ -193,7 +190,6 @@ static void test_config_errors(void **state)
     mu_value *text = mu_value_string("x");
     mu_error error;
 
-    (void)state;
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         mu_value *map = mu_value_map();
 
@@ -325,13 +321,12 @@ static void expect_error(struct cluster_call *call, int code, const char *words)
     assert_string_equal(call->of.call.error.message, words);
 }
 
-static void test_offer(void **state)
+TEST(test_offer)
 {
     struct stage stage;
     struct cluster_call *taking;
     struct cluster_call *offering;
 
-    (void)state;
     stage_init(&stage);
     cluster_start(stage.server);
     cluster_start(stage.offerers[0]);
@@ -344,12 +339,11 @@ static void test_offer(void **state)
 }
 
 /* The answer says that it was taken; the server that is there then says so, too. */
-static void test_again(void **state)
+TEST(test_again)
 {
     struct stage stage;
     struct cluster_call *taking;
 
-    (void)state;
     stage_init(&stage);
     cluster_start(stage.server);
     cluster_start(stage.offerers[0]);
@@ -380,13 +374,12 @@ static void test_again(void **state)
 }
 
 /* Two clients, two specs: the first that comes counts, the other is told. */
-static void test_two_clients(void **state)
+TEST(test_two_clients)
 {
     struct stage stage;
     struct cluster_call *taking;
     struct cluster_call *calls[2];
 
-    (void)state;
     stage_init(&stage);
     cluster_start(stage.server);
     cluster_start(stage.offerers[0]);
@@ -401,7 +394,7 @@ static void test_two_clients(void **state)
 }
 
 /* What is refused leaves the server as it was: it goes on waiting. */
-static void test_refused(void **state)
+TEST(test_refused)
 {
     static const struct {
         const char *json;
@@ -414,7 +407,6 @@ static void test_refused(void **state)
     struct stage stage;
     struct cluster_call *taking;
 
-    (void)state;
     stage_init(&stage);
     cluster_start(stage.server);
     cluster_start(stage.offerers[0]);
@@ -430,9 +422,8 @@ static void test_refused(void **state)
 }
 
 /* Clients that die in the middle, at every moment. */
-static void test_client_dies(void **state)
+TEST(test_client_dies)
 {
-    (void)state;
     for (uint64_t at_ms = 0; at_ms < 120; at_ms += 5) {
         struct stage stage;
         struct cluster_call *taking;
@@ -455,13 +446,12 @@ static void test_client_dies(void **state)
 }
 
 /* The server dies before it has answered; the one that is started again is told. */
-static void test_server_dies(void **state)
+TEST(test_server_dies)
 {
     struct stage stage;
     struct cluster_call *taking;
     struct cluster_call *offering;
 
-    (void)state;
     stage_init(&stage);
     cluster_start(stage.offerers[0]);
     offering = offer(&stage, 0, 60000);
@@ -486,7 +476,7 @@ static void test_server_dies(void **state)
 
 /* Tasks of a cluster that is up already dial the server: they are told that it waits, and
  * are linked once it is what they dial. */
-static void test_others_dial(void **state)
+TEST(test_others_dial)
 {
     struct stage stage;
     struct cluster_task *ps;
@@ -496,7 +486,6 @@ static void test_others_dial(void **state)
     char *json = mu_cluster_to_json(spec);
     struct cluster_call *taking;
 
-    (void)state;
     stage_init(&stage);
     ps = stage.server;
     worker = cluster_add(stage.cluster, "worker", 0, "w9");
@@ -526,14 +515,13 @@ static void test_others_dial(void **state)
 }
 
 /* Who is not an offering client may not, nor may it offer to who takes none. */
-static void test_permission(void **state)
+TEST(test_permission)
 {
     struct stage stage;
     struct cluster_task *client;
     struct mu__cluster_offer body = {.token = 1};
     struct cluster_call *taking;
 
-    (void)state;
     stage_init(&stage);
     cluster_start(stage.server);
     cluster_start(stage.offerers[0]);
@@ -576,7 +564,7 @@ static void test_permission(void **state)
 }
 
 /* The config travels, and is checked before it is taken. */
-static void test_config_travels(void **state)
+TEST(test_config_travels)
 {
     static const char *const filters[] = {"/job:ps"};
     static const char *const wrong[] = {"gpu"};
@@ -585,7 +573,6 @@ static void test_config_travels(void **state)
     struct cluster_call *taking;
     mu_session_config read;
 
-    (void)state;
     stage_init(&stage);
     cluster_start(stage.server);
     cluster_start(stage.offerers[0]);
@@ -615,23 +602,4 @@ static void test_config_travels(void **state)
     stage_done(&stage);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_checks),
-        cmocka_unit_test(test_places),
-        cmocka_unit_test(test_config_round_trip),
-        cmocka_unit_test(test_config_errors),
-        cmocka_unit_test(test_offer),
-        cmocka_unit_test(test_again),
-        cmocka_unit_test(test_two_clients),
-        cmocka_unit_test(test_refused),
-        cmocka_unit_test(test_client_dies),
-        cmocka_unit_test(test_server_dies),
-        cmocka_unit_test(test_others_dial),
-        cmocka_unit_test(test_permission),
-        cmocka_unit_test(test_config_travels),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_PROGRAM()

@@ -39,7 +39,7 @@ static void arm(long n)
 
 static const char spec_text[] = "{\"worker\":[\"s0:1\",\"w1:1\"],\"ps\":[\"p0:1\"]}";
 
-static void test_checks(void **state)
+TEST(test_checks)
 {
     static const char *const filters[] = {"/job:ps", "/job:worker/task:0"};
     const mu_session_config config = {sizeof config, 1, 2, filters, 2};
@@ -53,7 +53,6 @@ static void test_checks(void **state)
     struct mu__offer_own own;
     long n = 0;
 
-    (void)state;
     assert_int_equal(mu_cluster_parse(spec_text, strlen(spec_text), "test", NULL,
                                       &cluster), 0);
     own = (struct mu__offer_own){cluster, "worker", 0};
@@ -74,13 +73,12 @@ static void test_checks(void **state)
     mu_value_free(value);
 }
 
-static void test_configs(void **state)
+TEST(test_configs)
 {
     static const char *const filters[] = {"/job:ps", "/job:worker/task:0"};
     const mu_session_config config = {sizeof config, 1, 2, filters, 2};
     long n = 0;
 
-    (void)state;
     for (bool failed = true; failed; n++) {
         mu_session_config copy = {0};
         mu_session_config read = {0};
@@ -106,7 +104,7 @@ static void test_configs(void **state)
     assert_true(n > 10);
 }
 
-static void test_checkpoint_index(void **state)
+TEST(test_checkpoint_index)
 {
     struct mu__ckpt_header header = {.index_offset = MU__CKPT_HEADER_BYTES,
                                      .file_size = MU__CKPT_HEADER_BYTES};
@@ -115,7 +113,6 @@ static void test_checkpoint_index(void **state)
     char why[MU__CKPT_WHY_BYTES];
     struct mu__crc32c crc;
 
-    (void)state;
     mu__crc32c_init(&crc);
     arm(0);
     assert_int_equal(mu__ckpt_index_read(&crc, &header, nothing, why, &parts),
@@ -144,9 +141,8 @@ static struct cluster_call *stop(struct cluster_task *task, const char *type,
 
 /* Chief, worker and server have no memory, one after the other, while a client wants the
  * worker and the server stopped. */
-static void test_stops(void **state)
+TEST(test_stops)
 {
-    (void)state;
     alloc_failure.failed = 0;
     for (uint64_t seed = 0; seed < 60; seed++) {
         struct cluster *cluster = BEGIN(.workers = 1, .servers = 1, .clients = 1,
@@ -230,24 +226,12 @@ static void offer_with_alloc_failures(uint64_t seed)
     mu_cluster_free(none);
 }
 
-static void test_offers(void **state)
+TEST(test_offers)
 {
-    (void)state;
     alloc_failure.failed = 0;
     for (uint64_t seed = 0; seed < 90; seed++)
         offer_with_alloc_failures(seed);
     assert_true(alloc_failure.failed > 100);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_checks),
-        cmocka_unit_test(test_configs),
-        cmocka_unit_test(test_checkpoint_index),
-        cmocka_unit_test(test_stops),
-        cmocka_unit_test(test_offers),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_PROGRAM()

@@ -2,13 +2,7 @@
 #include "actors/ps/applied.h"
 
 #include "muster/error.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
+#include "tests/support/test.h"
 
 static enum mu__applied_verdict check(struct mu__applied *applied, uint64_t origin,
                                       uint64_t effect, uint64_t effects_done)
@@ -18,11 +12,10 @@ static enum mu__applied_verdict check(struct mu__applied *applied, uint64_t orig
     return mu__applied_check(applied, &id);
 }
 
-static void test_fences(void **state)
+TEST(test_fences)
 {
     struct mu__applied applied = {.fenced = false};
 
-    (void)state;
     assert_int_equal(check(&applied, 7, 1, 0), MU__APPLIED_UNFENCED);
     assert_int_equal(check(&applied, 0, 1, 0), MU__APPLIED_UNFENCED);
     assert_true(mu__applied_fence(&applied, 7, 1));
@@ -39,11 +32,10 @@ static void test_fences(void **state)
     mu__applied_done(&applied);
 }
 
-static void test_finished(void **state)
+TEST(test_finished)
 {
     struct mu__applied applied = {.fenced = false};
 
-    (void)state;
     (void)mu__applied_fence(&applied, 7, 1);
     assert_int_equal(mu__applied_mark(&applied, 12), 0);
     assert_int_equal(check(&applied, 7, 20, 10), MU__APPLIED_NOT);
@@ -54,11 +46,10 @@ static void test_finished(void **state)
 }
 
 /* What a supervisor of a former life says is finished is of no concern. */
-static void test_finished_elsewhere(void **state)
+TEST(test_finished_elsewhere)
 {
     struct mu__applied applied = {.fenced = false};
 
-    (void)state;
     (void)mu__applied_fence(&applied, 7, 1);
     assert_int_equal(check(&applied, 6, 100, 100), MU__APPLIED_FENCED);
     assert_int_equal(check(&applied, 7, 50, 0), MU__APPLIED_NOT);
@@ -66,11 +57,10 @@ static void test_finished_elsewhere(void **state)
 }
 
 /* An effect is never finished with before itself, whatever a message says. */
-static void test_nonsense(void **state)
+TEST(test_nonsense)
 {
     struct mu__applied applied = {.fenced = false};
 
-    (void)state;
     (void)mu__applied_fence(&applied, 7, 1);
     assert_int_equal(check(&applied, 7, 5, UINT64_MAX), MU__APPLIED_NOT);
     assert_int_equal(mu__applied_mark(&applied, 5), 0);
@@ -80,14 +70,4 @@ static void test_nonsense(void **state)
     mu__applied_done(&applied);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_fences),
-        cmocka_unit_test(test_finished),
-        cmocka_unit_test(test_finished_elsewhere),
-        cmocka_unit_test(test_nonsense),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_PROGRAM()

@@ -4,14 +4,7 @@
 
 #include "actors/packing.h"
 #include "runtime/message/codec.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
+#include "tests/support/test.h"
 
 enum { FILE_BYTES_MAX = 4096 };
 
@@ -128,14 +121,13 @@ static int try_file(const struct file *file, char *why)
 
 /* ---- Tests ---- */
 
-static void test_round_trip(void **state)
+TEST(test_round_trip)
 {
     struct file file;
     struct mu__ckpt_header header;
     struct mu__ckpt_part *parts;
     char why[MU__CKPT_WHY_BYTES];
 
-    (void)state;
     make_usual(&file);
     assert_int_equal(read_file(&file, why, &header, &parts), 0);
     assert_int_equal(header.step, 42);
@@ -150,25 +142,23 @@ static void test_round_trip(void **state)
     free(parts);
 }
 
-static void test_empty(void **state)
+TEST(test_empty)
 {
     struct file file = {.size = MU__CKPT_HEADER_BYTES};
     struct mu__ckpt_part none = {.offset = 0};
     char why[MU__CKPT_WHY_BYTES];
 
-    (void)state;
     finish_file(&file, &none, 0, 0);
     assert_int_equal(file.size, MU__CKPT_HEADER_BYTES);
     assert_int_equal(try_file(&file, why), 0);
 }
 
 /* Every bit of every byte counts. */
-static void test_every_bit(void **state)
+TEST(test_every_bit)
 {
     struct file file;
     char why[MU__CKPT_WHY_BYTES];
 
-    (void)state;
     make_usual(&file);
     for (uint64_t at = 0; at < file.size; at++)
         for (unsigned bit = 0; bit < 8; bit++) {
@@ -181,13 +171,12 @@ static void test_every_bit(void **state)
     assert_int_equal(try_file(&file, why), 0);
 }
 
-static void test_every_length(void **state)
+TEST(test_every_length)
 {
     struct file file;
     uint64_t whole;
     char why[MU__CKPT_WHY_BYTES];
 
-    (void)state;
     make_usual(&file);
     whole = file.size;
     for (file.size = 0; file.size < whole + 70; file.size++) {
@@ -278,9 +267,8 @@ static void write_loosely(struct file *file, const struct mu__ckpt_part *parts,
     mu__ckpt_header_write(&crc, &header, file->bytes);
 }
 
-static void test_no_sense(void **state)
+TEST(test_no_sense)
 {
-    (void)state;
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         struct mu__ckpt_part parts[USUAL_COUNT] = {{.offset = 0}};
         struct file file = {.size = 0};
@@ -295,7 +283,7 @@ static void test_no_sense(void **state)
 }
 
 /* The same of the header alone. */
-static void test_header_no_sense(void **state)
+TEST(test_header_no_sense)
 {
     static const struct {
         const char *words;
@@ -313,7 +301,6 @@ static void test_header_no_sense(void **state)
     struct mu__ckpt_header header;
     char why[MU__CKPT_WHY_BYTES];
 
-    (void)state;
     for (size_t i = 0; i < sizeof headers / sizeof headers[0]; i++) {
         mu__ckpt_header_write(&crc, &headers[i].header, bytes);
         assert_int_equal(mu__ckpt_header_read(&crc, bytes, 128, why, &header),
@@ -330,13 +317,12 @@ static void test_header_no_sense(void **state)
 }
 
 /* The value that was saved beside the variables, with a tensor and without. */
-static void test_value(void **state)
+TEST(test_value)
 {
     const uint64_t dims[1] = {6};
     mu_value *values[2] = {mu_value_tensor(MU_F32, 1, dims, floats),
                            mu_value_string("epoch 3")};
 
-    (void)state;
     for (size_t i = 0; i < 2; i++) {
         struct mu__packed packed;
         struct mu__buf *buf = mu__pack_value(values[i], &packed);
@@ -365,16 +351,6 @@ static void test_value(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_round_trip),
-        cmocka_unit_test(test_empty),
-        cmocka_unit_test(test_every_bit),
-        cmocka_unit_test(test_every_length),
-        cmocka_unit_test(test_no_sense),
-        cmocka_unit_test(test_header_no_sense),
-        cmocka_unit_test(test_value),
-    };
-
     mu__crc32c_init(&crc);
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return tests_run(NULL, NULL);
 }

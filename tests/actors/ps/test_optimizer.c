@@ -2,16 +2,9 @@
 #include "actors/ps/optimizer.h"
 
 #include "muster/value.h"
+#include "tests/support/test.h"
 
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
 
 static const struct ability {
     int dtype;
@@ -26,9 +19,8 @@ static const struct ability {
     {255, false, false},
 };
 
-static void test_abilities(void **state)
+TEST(test_abilities)
 {
-    (void)state;
     for (size_t i = 0; i < sizeof abilities / sizeof abilities[0]; i++) {
         assert_int_equal(mu__optimizer_adds(abilities[i].dtype), abilities[i].adds);
         assert_int_equal(mu__optimizer_learns(abilities[i].dtype), abilities[i].learns);
@@ -55,11 +47,10 @@ static const struct wrap {
      {0x01, 0, 0, 0, 0, 0, 0, 0x80}},
 };
 
-static void test_integers_wrap(void **state)
+TEST(test_integers_wrap)
 {
     const uint8_t two[8] = {2};
 
-    (void)state;
     for (size_t i = 0; i < sizeof wraps / sizeof wraps[0]; i++) {
         size_t bytes = mu_dtype_bytes(wraps[i].dtype);
         uint64_t x;
@@ -95,9 +86,8 @@ static const struct half {
     {"no number", 0x7E00, 0x3C00, 0x7E00},
 };
 
-static void test_halves_are_added(void **state)
+TEST(test_halves_are_added)
 {
-    (void)state;
     for (size_t i = 0; i < sizeof halves / sizeof halves[0]; i++) {
         uint16_t sum = halves[i].a;
 
@@ -108,9 +98,8 @@ static void test_halves_are_added(void **state)
 }
 
 /* What is added to 0 stays what it is: every half that is a number. */
-static void test_each_half_is_kept(void **state)
+TEST(test_each_half_is_kept)
 {
-    (void)state;
     for (uint32_t number = 1; number <= UINT16_MAX; number++) {
         uint16_t half = (uint16_t)number;
         uint16_t sum = 0;
@@ -206,11 +195,10 @@ static void check_write(const struct write *write, struct fixture *f, size_t cou
     assert_true(f->x[count] == (float)(count % 100));
 }
 
-static void test_lengths_and_offsets(void **state)
+TEST(test_lengths_and_offsets)
 {
     struct fixture *f = malloc(sizeof *f);
 
-    (void)state;
     assert_non_null(f);
     for (size_t w = 0; w < sizeof writes / sizeof writes[0]; w++)
         for (size_t i = 0; i < sizeof lengths / sizeof lengths[0]; i++)
@@ -219,14 +207,13 @@ static void test_lengths_and_offsets(void **state)
     free(f);
 }
 
-static void test_doubles(void **state)
+TEST(test_doubles)
 {
     const struct mu__momentum how = {.rate = 0.5, .momentum = 0.5};
     const double d[3] = {2, -4, 0.5};
     double x[3] = {1, 2, 3};
     double v[3] = {0, 2, 0};
 
-    (void)state;
     mu__optimizer_add(MU_F64, x, d, sizeof x);
     assert_true(x[0] == 3 && x[1] == -2 && x[2] == 3.5);
     mu__optimizer_sgd(MU_F64, x, d, sizeof x, 2);
@@ -237,12 +224,11 @@ static void test_doubles(void **state)
 }
 
 /* No number is refused: arithmetic decides. */
-static void test_nan_and_infinity(void **state)
+TEST(test_nan_and_infinity)
 {
     const float d[2] = {NAN, 1};
     float x[2] = {1, 1};
 
-    (void)state;
     mu__optimizer_sgd(MU_F32, x, d, sizeof x, 1);
     assert_true(isnan(x[0]));
     assert_true(x[1] == 0);
@@ -250,17 +236,4 @@ static void test_nan_and_infinity(void **state)
     assert_true(isinf(x[1]));
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_abilities),
-        cmocka_unit_test(test_integers_wrap),
-        cmocka_unit_test(test_halves_are_added),
-        cmocka_unit_test(test_each_half_is_kept),
-        cmocka_unit_test(test_lengths_and_offsets),
-        cmocka_unit_test(test_doubles),
-        cmocka_unit_test(test_nan_and_infinity),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_PROGRAM()

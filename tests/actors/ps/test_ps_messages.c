@@ -2,14 +2,7 @@
 #include "tests/support/var_net.h"
 
 #include "runtime/message/codec.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
+#include "tests/support/test.h"
 
 /* ---- What the network may bring ---- */
 
@@ -134,9 +127,8 @@ static const struct bad_open {
      "shard of 18446744073709551615 bytes: expected 64"},
 };
 
-static void test_bad_opens(void **state)
+TEST_ON(test_bad_opens, struct var_net *f, var_set_up, var_tear_down)
 {
-    struct var_net *f = *state;
     mu__pid probe = spawn_probe(f);
 
     for (size_t i = 0; i < sizeof bad_opens / sizeof bad_opens[0]; i++) {
@@ -182,9 +174,8 @@ static const struct bad_write {
     {{14, 0, MU__WRITE_MOMENTUM, 0, 0, {var_ones, 16}, 1e308, -1e308}, 0},
 };
 
-static void test_bad_reads_and_writes(void **state)
+TEST_ON(test_bad_reads_and_writes, struct var_net *f, var_set_up, var_tear_down)
 {
-    struct var_net *f = *state;
     mu__pid probe = spawn_probe(f);
     uint64_t id = var_opened(f->alice, "w", var_four, NULL).ids[0];
 
@@ -236,9 +227,8 @@ static void assert_nonsense(const struct var_request *r)
 
 /* Answers that nobody waits for change nothing, nor do those of somebody else; one that
  * is too short ends the call. */
-static void test_bad_answers(void **state)
+TEST_ON(test_bad_answers, struct var_net *f, var_set_up, var_tear_down)
 {
-    struct var_net *f = *state;
     struct var_request r = var_opened(f->alice, "w", var_four, NULL);
     float data[4];
 
@@ -256,9 +246,8 @@ static void test_bad_answers(void **state)
 }
 
 /* The second piece before the first, which no server does. */
-static void test_answers_out_of_order(void **state)
+TEST_ON(test_answers_out_of_order, struct var_net *f, var_set_up, var_tear_down)
 {
-    struct var_net *f = *state;
     const struct mu__shape shape = {MU_F32, 1, {MU__PIECE_BYTES_MAX / 2}, 1};
     float *data = var_numbers(MU__PIECE_BYTES_MAX / 2, 0);
     struct var_request r = var_opened(f->alice, "w", shape, NULL);
@@ -285,9 +274,8 @@ static int64_t number_in(const mu_value *map, const char *key)
     return number;
 }
 
-static void test_status(void **state)
+TEST_ON(test_status, struct var_net *f, var_set_up, var_tear_down)
 {
-    struct var_net *f = *state;
     mu__pid probe = spawn_probe(f);
     struct var_request r = var_opened(f->alice, "w", var_four, NULL);
     const struct mu__status_get get = {.token = 77};
@@ -315,9 +303,8 @@ static void test_status(void **state)
     mu_value_free(heard.status);
 }
 
-static void test_status_has_an_end(void **state)
+TEST_ON(test_status_has_an_end, struct var_net *f, var_set_up, var_tear_down)
 {
-    struct var_net *f = *state;
     mu__pid probe = spawn_probe(f);
     const struct mu__status_get get = {.token = 78};
     char name[32];
@@ -338,16 +325,4 @@ static void test_status_has_an_end(void **state)
     mu_value_free(heard.status);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        WITH_VAR_NET(test_bad_opens),
-        WITH_VAR_NET(test_bad_reads_and_writes),
-        WITH_VAR_NET(test_bad_answers),
-        WITH_VAR_NET(test_answers_out_of_order),
-        WITH_VAR_NET(test_status),
-        WITH_VAR_NET(test_status_has_an_end),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_PROGRAM()

@@ -1,10 +1,6 @@
 /* Reports of failing servers, by rows: who, about whom, when, and what is made of it. */
 #include "actors/ps/server_failures.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-
-#include <cmocka.h>
+#include "tests/support/test.h"
 
 enum { DECAY_MS = 1000, SAME_MS = 100, ROWS_MAX = 12 };
 
@@ -49,9 +45,8 @@ static const struct story stories[] = {
      {{500, 0, 1, false, 1}, {400, 0, 2, true, 0}}},
 };
 
-static void test_stories(void **state)
+TEST(test_stories)
 {
-    (void)state;
     for (size_t i = 0; i < sizeof stories / sizeof stories[0]; i++) {
         const struct story *story = &stories[i];
         const struct mu__server_failures_options options = {
@@ -77,12 +72,11 @@ static void test_stories(void **state)
     }
 }
 
-static void test_count_decays_without_reports(void **state)
+TEST(test_count_decays_without_reports)
 {
     const struct mu__server_failures_options options = {5, DECAY_MS, SAME_MS};
     struct mu__server_failures *failures = mu__server_failures_new(&options);
 
-    (void)state;
     assert_int_equal(mu__server_failures_count(failures, 0, 0), 0);
     assert_false(mu__server_failures_report(failures, 0, 1, 10));
     assert_false(mu__server_failures_report(failures, 0, 2, 20));
@@ -95,12 +89,11 @@ static void test_count_decays_without_reports(void **state)
 }
 
 /* At the bound, the server that was silent for longest gives way. */
-static void test_servers_are_bounded(void **state)
+TEST(test_servers_are_bounded)
 {
     const struct mu__server_failures_options options = {1, 1U << 30, 0};
     struct mu__server_failures *failures = mu__server_failures_new(&options);
 
-    (void)state;
     for (uint32_t i = 0; i < MU__SERVER_FAILURES_SERVERS_MAX; i++)
         assert_false(mu__server_failures_report(failures, i, 0, i + 1));
     assert_true(mu__server_failures_report(failures, 0, 0, 5000));
@@ -111,13 +104,4 @@ static void test_servers_are_bounded(void **state)
     mu__server_failures_free(failures);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_stories),
-        cmocka_unit_test(test_count_decays_without_reports),
-        cmocka_unit_test(test_servers_are_bounded),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_PROGRAM()

@@ -2,14 +2,7 @@
 #include "actors/ps/staging.h"
 
 #include "actors/variables/effects.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <string.h>
-
-#include <cmocka.h>
+#include "tests/support/test.h"
 
 enum { ALICE = 7, BOB = 8 };
 
@@ -55,9 +48,8 @@ static int add(struct mu__staging *staging, uint32_t node, uint64_t batch,
     return mu__staging_add(staging, &piece, &error, &staged);
 }
 
-static void test_order_is_kept(void **state)
+TEST_ON(test_order_is_kept, struct mu__staging *staging, set_up, tear_down)
 {
-    struct mu__staging *staging = *state;
     const struct mu__staging_piece third = piece_of(ALICE, 1, 2, 0);
     const struct mu__store_write *write;
     struct mu__staged staged;
@@ -86,9 +78,8 @@ static void test_order_is_kept(void **state)
     assert_int_equal(staging->batches, 1);
 }
 
-static void test_told(void **state)
+TEST_ON(test_told, struct mu__staging *staging, set_up, tear_down)
 {
-    struct mu__staging *staging = *state;
     const struct mu__staging_piece second = piece_of(ALICE, 1, 1, 10);
     struct mu__staged staged;
     mu_error error;
@@ -101,10 +92,8 @@ static void test_told(void **state)
 }
 
 /* A batch with a gap, or without its beginning, is none. */
-static void test_gaps(void **state)
+TEST_ON(test_gaps, struct mu__staging *staging, set_up, tear_down)
 {
-    struct mu__staging *staging = *state;
-
     assert_int_equal(add(staging, ALICE, 1, 1, 4), -MU_EABORTED);
     assert_int_equal(add(staging, ALICE, 1, 0, 4), 0);
     assert_int_equal(add(staging, BOB, 1, 1, 4), -MU_EABORTED);
@@ -118,10 +107,8 @@ static void test_gaps(void **state)
 }
 
 /* Begun anew: what was there is dropped. */
-static void test_again(void **state)
+TEST_ON(test_again, struct mu__staging *staging, set_up, tear_down)
 {
-    struct mu__staging *staging = *state;
-
     assert_int_equal(add(staging, ALICE, 1, 0, 4), 0);
     assert_int_equal(add(staging, ALICE, 1, 1, 4), 0);
     assert_int_equal(add(staging, ALICE, 1, 0, 4), 0);
@@ -129,10 +116,8 @@ static void test_again(void **state)
     assert_int_equal(staging->bytes, 132);
 }
 
-static void test_bounds(void **state)
+TEST_ON(test_bounds, struct mu__staging *staging, set_up, tear_down)
 {
-    struct mu__staging *staging = *state;
-
     assert_int_equal(add(staging, ALICE, 1, 0, 400), 0);
     assert_int_equal(add(staging, ALICE, 1, 1, 0), -MU_EEXHAUSTED);
     assert_int_equal(staging->bytes, 0);
@@ -162,10 +147,8 @@ static void add_effect(struct mu__staging *staging, uint64_t batch, uint64_t ori
 }
 
 /* Plain batches are of no origin. */
-static void test_other_origins(void **state)
+TEST_ON(test_other_origins, struct mu__staging *staging, set_up, tear_down)
 {
-    struct mu__staging *staging = *state;
-
     add_effect(staging, 1, 5, 1);
     add_effect(staging, 2, 6, 1);
     add_effect(staging, 3, 5, 0);
@@ -178,18 +161,4 @@ static void test_other_origins(void **state)
     assert_int_equal(staging->batches, 1);
 }
 
-#define WITH_STAGING(test) cmocka_unit_test_setup_teardown(test, set_up, tear_down)
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        WITH_STAGING(test_order_is_kept),
-        WITH_STAGING(test_told),
-        WITH_STAGING(test_gaps),
-        WITH_STAGING(test_again),
-        WITH_STAGING(test_bounds),
-        WITH_STAGING(test_other_origins),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_PROGRAM()

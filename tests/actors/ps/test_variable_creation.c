@@ -1,13 +1,8 @@
 /* How shards are created: by whom, for whom others wait, and what is lost. */
+#include "tests/support/test.h"
 #include "tests/support/variable_store.h"
 
 #include <math.h>
-#include <setjmp.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <string.h>
-
-#include <cmocka.h>
 
 /* Of a shard of 32 bytes. */
 static float read_half(struct mu__variable_store *store, uint64_t id)
@@ -25,9 +20,9 @@ static float read_half(struct mu__variable_store *store, uint64_t id)
 
 /* ---- Creation ---- */
 
-static void test_first_creates_others_wait(void **state)
+TEST_ON(test_first_creates_others_wait, struct mu__variable_store *store,
+        set_up, tear_down)
 {
-    struct mu__variable_store *store = *state;
     struct mu__store_open alice = open_of("w", ALICE, 1);
     struct mu__store_open bob = open_of("w", BOB, 2);
     struct mu__store_open carol = open_of("w", CAROL, 3);
@@ -49,9 +44,8 @@ static void test_first_creates_others_wait(void **state)
 }
 
 /* The creator's content counts piece by piece, in order, and only the creator's. */
-static void test_initial_content(void **state)
+TEST_ON(test_initial_content, struct mu__variable_store *store, set_up, tear_down)
 {
-    struct mu__variable_store *store = *state;
     struct mu__store_open request = open_of("w", ALICE, 1);
     uint64_t id = opens(store, &request).id;
     float content[16] = {42};
@@ -82,9 +76,8 @@ static void test_initial_content(void **state)
 }
 
 /* When the creator is lost, the next in line creates, from zeros; then the next. */
-static void test_creator_is_replaced(void **state)
+TEST_ON(test_creator_is_replaced, struct mu__variable_store *store, set_up, tear_down)
 {
-    struct mu__variable_store *store = *state;
     struct mu__store_open alice = open_of("w", ALICE, 1);
     struct mu__store_open bob = open_of("w", BOB, 2);
     struct mu__store_open carol = open_of("w", CAROL, 3);
@@ -106,9 +99,8 @@ static void test_creator_is_replaced(void **state)
 }
 
 /* A shard whose creator is lost while nobody waits is as if it had never been. */
-static void test_creation_is_forgotten(void **state)
+TEST_ON(test_creation_is_forgotten, struct mu__variable_store *store, set_up, tear_down)
 {
-    struct mu__variable_store *store = *state;
     struct mu__store_open alice = open_of("w", ALICE, 1);
     struct mu__store_open bob = open_of("w", BOB, 2);
     uint64_t id = opens(store, &alice).id;
@@ -126,9 +118,8 @@ static void test_creation_is_forgotten(void **state)
     assert_true(opened.id != id);
 }
 
-static void test_who_waits_may_leave(void **state)
+TEST_ON(test_who_waits_may_leave, struct mu__variable_store *store, set_up, tear_down)
 {
-    struct mu__variable_store *store = *state;
     struct mu__store_open alice = open_of("w", ALICE, 1);
     struct mu__store_open bob = open_of("w", BOB, 2);
     struct mu__store_open carol = open_of("w", CAROL, 3);
@@ -149,9 +140,8 @@ static void test_who_waits_may_leave(void **state)
     assert_false(mu__store_next_opened(store, &opened));
 }
 
-static void test_mismatch_says_both(void **state)
+TEST_ON(test_mismatch_says_both, struct mu__variable_store *store, set_up, tear_down)
 {
-    struct mu__variable_store *store = *state;
     struct mu__store_open request = open_of("w", BOB, 2);
     mu_error error;
 
@@ -164,9 +154,8 @@ static void test_mismatch_says_both(void **state)
 }
 
 /* Shards of one variable on one server are kept apart, and so are lives. */
-static void test_ids(void **state)
+TEST_ON(test_ids, struct mu__variable_store *store, set_up, tear_down)
 {
-    struct mu__variable_store *store = *state;
     struct mu__variable_store *next_life = mu__store_new(&small, 1235);
     struct mu__store_open request = open_of("w", ALICE, 1);
     uint64_t first;
@@ -231,9 +220,8 @@ static void abandon_it(struct mu__variable_store *store, uint64_t id, uint32_t n
 }
 
 /* What is only waited for is no variable, and is bounded as all waiting is. */
-static void test_existing_waits(void **state)
+TEST_ON(test_existing_waits, struct mu__variable_store *store, set_up, tear_down)
 {
-    struct mu__variable_store *store = *state;
     struct mu__store_open request = open_of("w", BOB, 1);
     struct mu__store_open other = open_of("v", BOB, 9);
     struct mu__store_info info = {.name = NULL};
@@ -261,9 +249,8 @@ static void test_existing_waits(void **state)
 }
 
 /* Nothing is left of those who waited for nothing. */
-static void test_existing_leaves(void **state)
+TEST_ON(test_existing_leaves, struct mu__variable_store *store, set_up, tear_down)
 {
-    struct mu__variable_store *store = *state;
     struct mu__store_open bob = open_of("w", BOB, 1);
     struct mu__store_open carol = open_of("w", CAROL, 2);
     struct mu__store_opened opened;
@@ -282,9 +269,8 @@ static void test_existing_leaves(void **state)
 
 /* When a creator is lost, one who may create comes first; when there is none, those who
  * may not are told and go on waiting. */
-static void test_existing_is_no_heir(void **state)
+TEST_ON(test_existing_is_no_heir, struct mu__variable_store *store, set_up, tear_down)
 {
-    struct mu__variable_store *store = *state;
     struct mu__store_open alice = open_of("w", ALICE, 1);
     struct mu__store_open bob = open_of("w", BOB, 2);
     struct mu__store_open carol = open_of("w", CAROL, 3);
@@ -306,9 +292,9 @@ static void test_existing_is_no_heir(void **state)
     assert_true(answered(store, BOB, 2).id == id);
 }
 
-static void test_existing_of_another_shape(void **state)
+TEST_ON(test_existing_of_another_shape, struct mu__variable_store *store,
+        set_up, tear_down)
 {
-    struct mu__variable_store *store = *state;
     struct mu__store_open bob = open_of("w", BOB, 2);
     struct mu__store_open alice = open_of("w", ALICE, 1);
     struct mu__store_opened opened;
@@ -330,9 +316,8 @@ static void test_existing_of_another_shape(void **state)
 
 /* Filled is not enough: nobody may use it, nor count it as the creator's, before the
  * creator has said so. */
-static void test_commit(void **state)
+TEST_ON(test_commit, struct mu__variable_store *store, set_up, tear_down)
 {
-    struct mu__variable_store *store = *state;
     struct mu__store_open alice = second_of(ALICE, 1, false);
     struct mu__store_open bob = second_of(BOB, 2, true);
     uint64_t id = opens(store, &alice).id;
@@ -357,9 +342,8 @@ static void test_commit(void **state)
 
 /* The creator was lost after it filled the shard: who has found shard 0 uses it, who is
  * to create shard 0 makes it anew, in any shape. */
-static void test_orphan(void **state)
+TEST_ON(test_orphan, struct mu__variable_store *store, set_up, tear_down)
 {
-    struct mu__variable_store *store = *state;
     struct mu__store_open alice = second_of(ALICE, 1, false);
     struct mu__store_open bob = second_of(BOB, 2, true);
     struct mu__store_open carol = second_of(CAROL, 3, false);
@@ -389,9 +373,8 @@ static void test_orphan(void **state)
 }
 
 /* The same when they waited already; one who creates comes first, and fills it again. */
-static void test_orphan_is_waited_for(void **state)
+TEST_ON(test_orphan_is_waited_for, struct mu__variable_store *store, set_up, tear_down)
 {
-    struct mu__variable_store *store = *state;
     struct mu__store_open alice = second_of(ALICE, 1, false);
     struct mu__store_open bob = second_of(BOB, 2, true);
     struct mu__store_open carol = second_of(CAROL, 3, false);
@@ -415,9 +398,8 @@ static void test_orphan_is_waited_for(void **state)
 /* ---- Shards that are made anew ---- */
 
 /* Only the one that was meant goes, with its velocity and what was staged for it. */
-static void test_replaced(void **state)
+TEST_ON(test_replaced, struct mu__variable_store *store, set_up, tear_down)
 {
-    struct mu__variable_store *store = *state;
     uint64_t id = make(store, "w");
     struct mu__store_open request = open_of("w", BOB, 2);
     struct mu__store_write gradient = piece_of(id, BOB, 0, 0);
@@ -449,9 +431,8 @@ static void test_replaced(void **state)
 
 /* Numbers of creations grow when shard 0 goes to another one, who may not have heard yet
  * that it does. */
-static void test_numbers_of_creations(void **state)
+TEST_ON(test_numbers_of_creations, struct mu__variable_store *store, set_up, tear_down)
 {
-    struct mu__variable_store *store = *state;
     struct mu__store_open alice = open_of("w", ALICE, 1);
     struct mu__store_open bob = open_of("w", BOB, 2);
     struct mu__store_opened first = opens(store, &alice);
@@ -469,9 +450,8 @@ static void test_numbers_of_creations(void **state)
 
 /* One of a former creation does not get what a later one has written and left: shard 0
  * may have its content. */
-static void test_former_creation(void **state)
+TEST_ON(test_former_creation, struct mu__variable_store *store, set_up, tear_down)
 {
-    struct mu__variable_store *store = *state;
     struct mu__store_open alice = second_of(ALICE, 1, false);
     struct mu__store_open bob = second_of(BOB, 2, false);
     struct mu__store_open carol = second_of(CAROL, 3, true);
@@ -498,10 +478,9 @@ static void test_former_creation(void **state)
 }
 
 /* One of a later creation does, and one whose number another life of the server gave. */
-static void test_later_creation(void **state)
+TEST_ON(test_later_creation, struct mu__variable_store *store, set_up, tear_down)
 {
     static const uint64_t later[] = {8, (uint64_t)1 << 32 | 1};
-    struct mu__variable_store *store = *state;
     uint64_t token = 2;
 
     for (size_t i = 0; i < 2; i++) {
@@ -520,28 +499,4 @@ static void test_later_creation(void **state)
     }
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        WITH_STORE(test_first_creates_others_wait),
-        WITH_STORE(test_initial_content),
-        WITH_STORE(test_creator_is_replaced),
-        WITH_STORE(test_creation_is_forgotten),
-        WITH_STORE(test_who_waits_may_leave),
-        WITH_STORE(test_mismatch_says_both),
-        WITH_STORE(test_ids),
-        WITH_STORE(test_existing_waits),
-        WITH_STORE(test_existing_leaves),
-        WITH_STORE(test_existing_is_no_heir),
-        WITH_STORE(test_existing_of_another_shape),
-        WITH_STORE(test_commit),
-        WITH_STORE(test_orphan),
-        WITH_STORE(test_orphan_is_waited_for),
-        WITH_STORE(test_replaced),
-        WITH_STORE(test_numbers_of_creations),
-        WITH_STORE(test_former_creation),
-        WITH_STORE(test_later_creation),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_PROGRAM()

@@ -1,15 +1,9 @@
 /* The variables of one server, alone: who creates, who waits, what is refused. */
+#include "tests/support/test.h"
 #include "tests/support/variable_store.h"
 
 #include <inttypes.h>
 #include <math.h>
-#include <setjmp.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <string.h>
-
-#include <cmocka.h>
 
 /* ---- Shapes ---- */
 
@@ -43,12 +37,11 @@ static const struct shape_row {
      -MU_ERANGE, "float32[9999] in 4097 shards"},
 };
 
-static void test_shapes(void **state)
+TEST(test_shapes)
 {
     char text[MU__SHAPE_TEXT_MAX];
     mu_error error;
 
-    (void)state;
     for (size_t i = 0; i < sizeof shape_rows / sizeof shape_rows[0]; i++) {
         assert_int_equal(mu__shape_check(&shape_rows[i].shape, &error), shape_rows[i].rv);
         mu__shape_text(&shape_rows[i].shape, text, sizeof text);
@@ -68,9 +61,8 @@ static const struct cut_row {
     {7, 1, {7}},
 };
 
-static void test_cutting(void **state)
+TEST(test_cutting)
 {
-    (void)state;
     for (size_t i = 0; i < sizeof cut_rows / sizeof cut_rows[0]; i++) {
         const struct cut_row *row = &cut_rows[i];
         struct mu__shape shape = {MU_F32, 2, {row->rows, 2}, row->shards};
@@ -88,14 +80,13 @@ static void test_cutting(void **state)
     }
 }
 
-static void test_dims_travel(void **state)
+TEST(test_dims_travel)
 {
     const struct mu__shape shape = {MU_F32, 3, {1, UINT64_C(0x0102030405060708), 3}, 1};
     struct mu__shape back = {MU_F32, 0, {0}, 1};
     uint8_t packed[MU__DIMS_BYTES_MAX + 8] = {0};
     uint32_t size = mu__shape_pack_dims(&shape, packed);
 
-    (void)state;
     assert_int_equal(size, 24);
     assert_int_equal(packed[8], 0x08);
     assert_int_equal(packed[15], 0x01);
@@ -108,9 +99,8 @@ static void test_dims_travel(void **state)
 }
 
 /* The published test values of FNV-1a. */
-static void test_name_hash(void **state)
+TEST(test_name_hash)
 {
-    (void)state;
     assert_true(mu__name_hash(mu__view_str("")) == UINT64_C(0xcbf29ce484222325));
     assert_true(mu__name_hash(mu__view_str("a")) == UINT64_C(0xaf63dc4c8601ec8c));
     assert_true(mu__name_hash(mu__view_str("foobar")) == UINT64_C(0x85944171f73967e8));
@@ -141,9 +131,8 @@ static const struct open_row {
     {"beyond the store", "w", {MU_F32, 1, {1025}, 1}, 0, 4100, -MU_EEXHAUSTED},
 };
 
-static void test_opens_refused(void **state)
+TEST(test_opens_refused)
 {
-    (void)state;
     for (size_t i = 0; i < sizeof open_rows / sizeof open_rows[0]; i++) {
         const struct open_row *row = &open_rows[i];
         struct mu__variable_store *store = mu__store_new(&small, i);
@@ -161,9 +150,8 @@ static void test_opens_refused(void **state)
     }
 }
 
-static void test_name_length(void **state)
+TEST_ON(test_name_length, struct mu__variable_store *store, set_up, tear_down)
 {
-    struct mu__variable_store *store = *state;
     struct mu__store_open request = open_of("", ALICE, 1);
     char name[257];
     mu_error error;
@@ -192,9 +180,8 @@ static const struct range_row {
     {"off an element", 2, 4, 0, -MU_EINVALID},
 };
 
-static void test_ranges(void **state)
+TEST_ON(test_ranges, struct mu__variable_store *store, set_up, tear_down)
 {
-    struct mu__variable_store *store = *state;
     uint64_t id = make(store, "w");
     float zeros[17] = {0};
 
@@ -236,11 +223,10 @@ static const struct operation_row {
     {MU_F32, UINT32_MAX, -MU_EINVALID},
 };
 
-static void test_operations(void **state)
+TEST(test_operations)
 {
     const double data[1] = {(double)NAN};
 
-    (void)state;
     for (size_t i = 0; i < sizeof operation_rows / sizeof operation_rows[0]; i++) {
         const struct operation_row *row = &operation_rows[i];
         struct mu__variable_store *store = mu__store_new(&small, i);
@@ -266,9 +252,8 @@ static void test_operations(void **state)
     }
 }
 
-static void test_unknown_ids(void **state)
+TEST_ON(test_unknown_ids, struct mu__variable_store *store, set_up, tear_down)
 {
-    struct mu__variable_store *store = *state;
     uint64_t id = make(store, "w");
     const uint64_t ids[] = {0, 1, id + 1, UINT64_MAX};
     struct mu__view data;
@@ -290,9 +275,8 @@ static void test_unknown_ids(void **state)
 
 /* ---- Bounds ---- */
 
-static void test_bounds_of_variables(void **state)
+TEST_ON(test_bounds_of_variables, struct mu__variable_store *store, set_up, tear_down)
 {
-    struct mu__variable_store *store = *state;
     struct mu__store_open request = open_of("e", BOB, 9);
     mu_error error;
 
@@ -306,9 +290,8 @@ static void test_bounds_of_variables(void **state)
     assert_false(opens(store, &request).created);
 }
 
-static void test_bounds_of_waiting(void **state)
+TEST_ON(test_bounds_of_waiting, struct mu__variable_store *store, set_up, tear_down)
 {
-    struct mu__variable_store *store = *state;
     struct mu__store_open request = open_of("w", ALICE, 1);
     mu_error error;
 
@@ -321,9 +304,8 @@ static void test_bounds_of_waiting(void **state)
 }
 
 /* Velocities count too: 3 kB of content leave no room for as much again. */
-static void test_bounds_of_bytes(void **state)
+TEST_ON(test_bounds_of_bytes, struct mu__variable_store *store, set_up, tear_down)
 {
-    struct mu__variable_store *store = *state;
     struct mu__store_open request = open_of("w", ALICE, 1);
     struct mu__store_write write = {.operation = MU__WRITE_MOMENTUM, .writer = pid(BOB)};
     const float gradient[1] = {1};
@@ -344,9 +326,8 @@ static void test_bounds_of_bytes(void **state)
 
 /* ---- Staged assigns ---- */
 
-static void test_staged_assign_is_atomic(void **state)
+TEST_ON(test_staged_assign_is_atomic, struct mu__variable_store *store, set_up, tear_down)
 {
-    struct mu__variable_store *store = *state;
     uint64_t id = make(store, "w");
     uint64_t version;
     mu_error error;
@@ -363,9 +344,8 @@ static void test_staged_assign_is_atomic(void **state)
 }
 
 /* Memory of replaced content is used again, for content of any size. */
-static void test_staging_again(void **state)
+TEST_ON(test_staging_again, struct mu__variable_store *store, set_up, tear_down)
 {
-    struct mu__variable_store *store = *state;
     uint64_t id = make(store, "w");
     struct mu__store_open request = open_of("x", ALICE, 1);
     struct mu__store_write other = piece_of(0, BOB, 1, 0);
@@ -387,9 +367,8 @@ static void test_staging_again(void **state)
 }
 
 /* Two writers at once do not mix, not even under the same number. */
-static void test_transfers_are_apart(void **state)
+TEST_ON(test_transfers_are_apart, struct mu__variable_store *store, set_up, tear_down)
 {
-    struct mu__variable_store *store = *state;
     uint64_t id = make(store, "w");
 
     write_ok(store, piece_of(id, BOB, 5, 0));
@@ -401,9 +380,8 @@ static void test_transfers_are_apart(void **state)
 }
 
 /* What is staged goes with the writer's node, and when it is given up. */
-static void test_staged_is_freed(void **state)
+TEST_ON(test_staged_is_freed, struct mu__variable_store *store, set_up, tear_down)
 {
-    struct mu__variable_store *store = *state;
     uint64_t id = make(store, "w");
     mu_error error;
 
@@ -418,9 +396,8 @@ static void test_staged_is_freed(void **state)
     assert_true(read_first(store, id) == 0);
 }
 
-static void test_pieces_in_order(void **state)
+TEST_ON(test_pieces_in_order, struct mu__variable_store *store, set_up, tear_down)
 {
-    struct mu__variable_store *store = *state;
     uint64_t id = make(store, "w");
     struct mu__store_write piece = piece_of(id, BOB, 5, 0);
     mu_error error;
@@ -436,9 +413,8 @@ static void test_pieces_in_order(void **state)
     assert_true(read_first(store, id) == 1);
 }
 
-static void test_bounds_of_transfers(void **state)
+TEST_ON(test_bounds_of_transfers, struct mu__variable_store *store, set_up, tear_down)
 {
-    struct mu__variable_store *store = *state;
     uint64_t id = make(store, "w");
     mu_error error;
 
@@ -450,9 +426,8 @@ static void test_bounds_of_transfers(void **state)
 
 /* ---- Versions and counters ---- */
 
-static void test_counters(void **state)
+TEST_ON(test_counters, struct mu__variable_store *store, set_up, tear_down)
 {
-    struct mu__variable_store *store = *state;
     uint64_t id = make(store, "w");
     struct mu__store_write half = piece_of(id, BOB, 5, 0);
     struct mu__store_info info = {.name = NULL};
@@ -473,9 +448,8 @@ static void test_counters(void **state)
 }
 
 /* Velocity is kept between gradients: 1, then 1.5 of it. */
-static void test_momentum(void **state)
+TEST_ON(test_momentum, struct mu__variable_store *store, set_up, tear_down)
 {
-    struct mu__variable_store *store = *state;
     uint64_t id = make(store, "w");
     struct mu__store_write write = piece_of(id, BOB, 0, 0);
 
@@ -509,9 +483,8 @@ static int check_batch(struct mu__variable_store *store,
 }
 
 /* In their order, each on what the one before has left. */
-static void test_batch_is_applied(void **state)
+TEST_ON(test_batch_is_applied, struct mu__variable_store *store, set_up, tear_down)
 {
-    struct mu__variable_store *store = *state;
     const float content[4] = {8, 1, 2, 3};
     uint64_t v = make(store, "v");
     uint64_t w = make(store, "w");
@@ -556,9 +529,8 @@ static const struct batch_row {
     {-MU_ERANGE, MU__WRITE_SGD, UINT64_MAX - 3, 16},
 };
 
-static void test_batch_is_refused(void **state)
+TEST_ON(test_batch_is_refused, struct mu__variable_store *store, set_up, tear_down)
 {
-    struct mu__variable_store *store = *state;
     const float content[4] = {8, 1, 2, 3};
     uint64_t id = make(store, "v");
     struct mu__store_write second = in_batch(id, MU__WRITE_ADD, content);
@@ -578,9 +550,8 @@ static void test_batch_is_refused(void **state)
 }
 
 /* No content yet, no memory for a velocity, a dtype that neither adds nor learns. */
-static void test_batch_needs(void **state)
+TEST_ON(test_batch_needs, struct mu__variable_store *store, set_up, tear_down)
 {
-    struct mu__variable_store *store = *state;
     struct mu__store_open made = open_of("v", ALICE, 1);
     struct mu__store_open flags = open_of("b", ALICE, 2);
     struct mu__store_open large = open_of("l", ALICE, 3);
@@ -607,13 +578,12 @@ static void test_batch_needs(void **state)
 }
 
 /* Thousands of names: found again, and each its own. */
-static void test_many(void **state)
+TEST(test_many)
 {
     struct mu__variable_store *store = mu__store_new(&mu__store_limits_default, 1);
     uint64_t ids[3000];
     char name[16];
 
-    (void)state;
     for (uint64_t i = 0; i < 3000; i++) {
         (void)snprintf(name, sizeof name, "v%" PRIu64, i);
         ids[i] = make(store, name);
@@ -628,34 +598,4 @@ static void test_many(void **state)
     mu__store_free(store);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_shapes),
-        cmocka_unit_test(test_cutting),
-        cmocka_unit_test(test_dims_travel),
-        cmocka_unit_test(test_name_hash),
-        cmocka_unit_test(test_opens_refused),
-        WITH_STORE(test_name_length),
-        WITH_STORE(test_ranges),
-        cmocka_unit_test(test_operations),
-        WITH_STORE(test_unknown_ids),
-        WITH_STORE(test_bounds_of_variables),
-        WITH_STORE(test_bounds_of_waiting),
-        WITH_STORE(test_bounds_of_bytes),
-        WITH_STORE(test_staged_assign_is_atomic),
-        WITH_STORE(test_staging_again),
-        WITH_STORE(test_transfers_are_apart),
-        WITH_STORE(test_staged_is_freed),
-        WITH_STORE(test_pieces_in_order),
-        WITH_STORE(test_bounds_of_transfers),
-        WITH_STORE(test_counters),
-        WITH_STORE(test_momentum),
-        WITH_STORE(test_batch_is_applied),
-        WITH_STORE(test_batch_is_refused),
-        WITH_STORE(test_batch_needs),
-        cmocka_unit_test(test_many),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_PROGRAM()

@@ -20,14 +20,13 @@ static int64_t at_chief(struct cluster *cluster)
 
 /* Three clients with a thousand closures each, and a chief that takes a hundred: all of
  * them finish, and while all have some to do each gets a third. */
-static void test_three_clients_of_a_small_chief(void **state)
+TEST(test_three_clients_of_a_small_chief)
 {
     struct cluster *cluster =
         BEGIN(.workers = 4, .clients = 3, .queue_max = 100, .window = 8);
     struct cluster_closure **closures[3];
     uint64_t finished[3];
 
-    (void)state;
     for (int i = 0; i < 3; i++) {
         closures[i] = get_closures(MANY);
         open_at(cluster->clients[i]);
@@ -49,14 +48,13 @@ static void test_three_clients_of_a_small_chief(void **state)
 }
 
 /* Two places for the chief and three clients, all with much to do: they take turns. */
-static void test_fewer_places_than_clients(void **state)
+TEST(test_fewer_places_than_clients)
 {
     struct cluster *cluster = BEGIN(.workers = 2, .clients = 3, .queue_max = 2);
     struct cluster_task *tasks[4] = {cluster->chief, cluster->clients[0],
                                      cluster->clients[1], cluster->clients[2]};
     struct cluster_closure *closures[4][100];
 
-    (void)state;
     for (int i = 0; i < 4; i++) {
         open_at(tasks[i]);
         schedule(tasks[i], "square", 100, closures[i]);
@@ -73,13 +71,12 @@ static void test_fewer_places_than_clients(void **state)
 
 /* What an idle client was allowed goes to one that has need of it, but for an eighth of
  * its part; when it has work again it gets its part back. */
-static void test_idle_client_lends_its_part(void **state)
+TEST(test_idle_client_lends_its_part)
 {
     struct cluster *cluster =
         BEGIN(.workers = 1, .window = 1, .clients = 2, .queue_max = 64);
     struct cluster_closure *closures[2][100];
 
-    (void)state;
     set_work_ms(cluster, 200);
     open_at(cluster->clients[0]);
     open_at(cluster->clients[1]);
@@ -100,13 +97,12 @@ static void test_idle_client_lends_its_part(void **state)
 
 /* A client that is lost leaves its room to the others, although what it had in flight
  * ends only later. */
-static void test_lost_client_gives_its_room_back(void **state)
+TEST(test_lost_client_gives_its_room_back)
 {
     struct cluster *cluster =
         BEGIN(.workers = 1, .window = 1, .clients = 2, .queue_max = 8);
     struct cluster_closure *closures[2][20];
 
-    (void)state;
     set_work_ms(cluster, 100);
     for (int i = 0; i < 2; i++) {
         open_at(cluster->clients[i]);
@@ -123,14 +119,13 @@ static void test_lost_client_gives_its_room_back(void **state)
 }
 
 /* The next chief begins with all of its room: nothing of the former one counts. */
-static void test_restarted_chief_begins_anew(void **state)
+TEST(test_restarted_chief_begins_anew)
 {
     struct cluster *cluster =
         BEGIN(.workers = 1, .window = 1, .clients = 1, .queue_max = 4);
     struct cluster_task *client = cluster->clients[0];
     struct cluster_closure *closures[12];
 
-    (void)state;
     set_work_ms(cluster, 50);
     open_at(client);
     schedule(client, "square", 12, closures);
@@ -152,7 +147,7 @@ static void test_restarted_chief_begins_anew(void **state)
 
 /* A coordinator that is closed and opened again: what the chief has said to the former
  * one is on its way still, and counts no more. */
-static void test_opened_again(void **state)
+TEST(test_opened_again)
 {
     struct cluster *cluster =
         BEGIN(.workers = 1, .window = 1, .clients = 2, .queue_max = 8);
@@ -160,7 +155,6 @@ static void test_opened_again(void **state)
     struct cluster_closure *others[20];
     struct cluster_closure *closures[4];
 
-    (void)state;
     set_work_ms(cluster, 50);
     open_at(cluster->clients[1]);
     run_for(cluster, 30);
@@ -182,13 +176,12 @@ static void test_opened_again(void **state)
 
 /* ---- One that waits at its client ---- */
 
-static void test_cancelled_while_it_waits(void **state)
+TEST(test_cancelled_while_it_waits)
 {
     struct cluster *cluster =
         BEGIN(.workers = 1, .window = 1, .clients = 1, .queue_max = 2);
     struct cluster_closure *closures[4];
 
-    (void)state;
     set_work_ms(cluster, 1000);
     open_at(cluster->clients[0]);
     schedule(cluster->clients[0], "square", 4, closures);
@@ -206,7 +199,7 @@ static void test_cancelled_while_it_waits(void **state)
 
 /* A deadline counts from scheduling: for one that never had room, and for one that had
  * little time left when it got some. */
-static void test_deadline_while_it_waits(void **state)
+TEST(test_deadline_while_it_waits)
 {
     struct cluster *cluster =
         BEGIN(.workers = 1, .window = 1, .clients = 1, .queue_max = 1);
@@ -215,7 +208,6 @@ static void test_deadline_while_it_waits(void **state)
     struct cluster_closure *waits;
     struct cluster_closure *late;
 
-    (void)state;
     set_work_ms(cluster, 1000);
     open_at(client);
     run_for(cluster, 50);
@@ -241,13 +233,12 @@ static void test_deadline_while_it_waits(void **state)
 }
 
 /* The most urgent of those that wait goes first, in order among equals. */
-static void test_most_urgent_gets_room_first(void **state)
+TEST(test_most_urgent_gets_room_first)
 {
     struct cluster *cluster =
         BEGIN(.workers = 1, .window = 1, .clients = 1, .queue_max = 1);
     struct cluster_task *client = cluster->clients[0];
 
-    (void)state;
     open_at(client);
     run_for(cluster, 50);
     (void)cluster_schedule(client, "square");
@@ -265,7 +256,7 @@ static void test_most_urgent_gets_room_first(void **state)
     end(cluster);
 }
 
-static void test_explained_while_it_waits(void **state)
+TEST(test_explained_while_it_waits)
 {
     struct cluster *cluster = BEGIN(.workers = 1, .window = 1, .clients = 2,
                                     .queue_max = 4,
@@ -275,7 +266,6 @@ static void test_explained_while_it_waits(void **state)
     struct cluster_closure *large;
     void *data = calloc(1, 900);
 
-    (void)state;
     assert_non_null(data);
     set_work_ms(cluster, 1000);
     open_at(client);
@@ -302,13 +292,12 @@ static void test_explained_while_it_waits(void **state)
 }
 
 /* An error of one closure cancels those that wait, too. */
-static void test_error_cancels_those_that_wait(void **state)
+TEST(test_error_cancels_those_that_wait)
 {
     struct cluster *cluster =
         BEGIN(.workers = 1, .window = 1, .clients = 1, .queue_max = 2);
     struct cluster_closure *closures[6];
 
-    (void)state;
     open_at(cluster->clients[0]);
     closures[0] = cluster_schedule(cluster->clients[0], "fail");
     schedule(cluster->clients[0], "square", 5, closures + 1);
@@ -325,7 +314,7 @@ static void test_error_cancels_those_that_wait(void **state)
 
 /* One client has closures that need nearly all of the chief's bytes, another one a stream
  * of small ones: both get on. */
-static void test_large_among_small(void **state)
+TEST(test_large_among_small)
 {
     struct cluster *cluster = BEGIN(.workers = 2, .clients = 2,
                                     .node.queue_bytes_max = 100000);
@@ -333,7 +322,6 @@ static void test_large_among_small(void **state)
     struct cluster_closure *small[400];
     void *data = calloc(1, 90000);
 
-    (void)state;
     assert_non_null(data);
     set_work_ms(cluster, 20);
     open_at(cluster->clients[0]);
@@ -359,14 +347,13 @@ static void test_large_among_small(void **state)
 
 /* One place, and each closure needs all of the bytes: who has the one must get the
  * other, too. */
-static void test_large_with_one_place(void **state)
+TEST(test_large_with_one_place)
 {
     struct cluster *cluster = BEGIN(.workers = 1, .clients = 2, .queue_max = 1,
                                     .node.queue_bytes_max = 1000);
     struct cluster_closure *closures[2][5];
     void *data = calloc(1, 2000);
 
-    (void)state;
     assert_non_null(data);
     for (int i = 0; i < 2; i++)
         open_at(cluster->clients[i]);
@@ -415,13 +402,12 @@ static void forge_schedule(struct cluster *cluster, const struct cluster_task *f
 
 /* A node that sends closures without asking for room: they are refused when others have
  * it, and those do not notice. */
-static void test_who_does_not_ask_harms_nobody(void **state)
+TEST(test_who_does_not_ask_harms_nobody)
 {
     struct cluster *cluster =
         BEGIN(.workers = 1, .window = 1, .clients = 2, .queue_max = 8);
     struct cluster_closure *closures[20];
 
-    (void)state;
     open_at(cluster->clients[0]);
     run_for(cluster, 50);
     schedule(cluster->clients[0], "square", 20, closures);
@@ -437,14 +423,13 @@ static void test_who_does_not_ask_harms_nobody(void **state)
 
 /* A client may take any number for a closure: what the chief keeps follows from how many
  * it has, and they can be cancelled by those numbers all the same. */
-static void test_tokens_of_any_size(void **state)
+TEST(test_tokens_of_any_size)
 {
     struct cluster *cluster = BEGIN(.workers = 1, .window = 1, .clients = 1);
     struct supervisor *s = supervisor_of(cluster);
     struct mu__cancel_closure cancel = {.token = UINT64_MAX - 1};
     const struct supervisor_client *client;
 
-    (void)state;
     set_work_ms(cluster, 100);
     forge_schedule(cluster, cluster->clients[0], 1 << 24);
     forge_schedule(cluster, cluster->clients[0], UINT64_MAX);
@@ -468,7 +453,7 @@ static void test_tokens_of_any_size(void **state)
 
 /* A client that schedules a hundred thousand functions which nobody knows keeps none of
  * the others from its own. */
-static void test_names_of_functions_are_forgotten(void **state)
+TEST(test_names_of_functions_are_forgotten)
 {
     enum { NAMES = 20000, AT_ONCE = 100 };
     struct cluster *cluster = BEGIN(.workers = 1, .clients = 1, .window = 64);
@@ -477,7 +462,6 @@ static void test_names_of_functions_are_forgotten(void **state)
     struct cluster_closure *closure;
     char name[32];
 
-    (void)state;
     set_work_ms(cluster, 0);
     for (unsigned i = 0; i < NAMES; i++) {
         (void)snprintf(name, sizeof name, "function %u", i);
@@ -499,13 +483,12 @@ static void test_names_of_functions_are_forgotten(void **state)
 }
 
 /* Names of numbers beyond the bound take the place of the reporter's own oldest ones. */
-static void test_names_of_metrics_are_forgotten(void **state)
+TEST(test_names_of_metrics_are_forgotten)
 {
     struct cluster *cluster = BEGIN(.workers = 1, .clients = 1);
     static char names[400][24];
     struct cluster_call *call;
 
-    (void)state;
     cluster_report(cluster->workers[0], "loss", 0.5, 1);
     run_for(cluster, 20);
     for (int i = 0; i < 400; i++) {
@@ -524,27 +507,4 @@ static void test_names_of_metrics_are_forgotten(void **state)
     end(cluster);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_three_clients_of_a_small_chief),
-        cmocka_unit_test(test_fewer_places_than_clients),
-        cmocka_unit_test(test_idle_client_lends_its_part),
-        cmocka_unit_test(test_lost_client_gives_its_room_back),
-        cmocka_unit_test(test_restarted_chief_begins_anew),
-        cmocka_unit_test(test_opened_again),
-        cmocka_unit_test(test_cancelled_while_it_waits),
-        cmocka_unit_test(test_deadline_while_it_waits),
-        cmocka_unit_test(test_most_urgent_gets_room_first),
-        cmocka_unit_test(test_explained_while_it_waits),
-        cmocka_unit_test(test_error_cancels_those_that_wait),
-        cmocka_unit_test(test_large_among_small),
-        cmocka_unit_test(test_large_with_one_place),
-        cmocka_unit_test(test_who_does_not_ask_harms_nobody),
-        cmocka_unit_test(test_tokens_of_any_size),
-        cmocka_unit_test(test_names_of_functions_are_forgotten),
-        cmocka_unit_test(test_names_of_metrics_are_forgotten),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_PROGRAM()

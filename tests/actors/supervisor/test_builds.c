@@ -70,7 +70,7 @@ static void lose(struct cluster *cluster, unsigned worker)
 
 /* ---- Builds that kill ---- */
 
-static void test_build_that_kills_is_given_up(void **state)
+TEST(test_build_that_kills_is_given_up)
 {
     struct cluster *cluster = BEGIN(.workers = 2, .attempts_max = 4, OWN);
     struct cluster_closure *others[3];
@@ -78,7 +78,6 @@ static void test_build_that_kills_is_given_up(void **state)
     struct mu__held *poison;
     struct mu__held *again;
 
-    (void)state;
     set_work_ms(cluster, LONG_MS);
     open_at(cluster->chief);
     poison = shelf(cluster, 1);
@@ -122,13 +121,12 @@ static void test_build_that_kills_is_given_up(void **state)
 }
 
 /* What was lost on one worker alone is given up there alone. */
-static void test_given_up_on_one_worker(void **state)
+TEST(test_given_up_on_one_worker)
 {
     struct cluster *cluster = BEGIN(.workers = 2, .attempts_max = 2, OWN);
     struct cluster_closure *users[2];
     struct mu__held *held;
 
-    (void)state;
     set_work_ms(cluster, LONG_MS);
     open_at(cluster->chief);
     held = shelf(cluster, 7);
@@ -149,14 +147,13 @@ static void test_given_up_on_one_worker(void **state)
 
 /* Two values are built beside each other until two workers were lost under them: from
  * then on each has the worker to itself, and the innocent one is done. */
-static void test_quarantined_builds_run_one_by_one(void **state)
+TEST(test_quarantined_builds_run_one_by_one)
 {
     struct cluster *cluster = BEGIN(.workers = 1, .threads = 2, .attempts_max = 3, OWN);
     struct mu__held *innocent;
     struct mu__held *poison;
     struct cluster_closure *users[2];
 
-    (void)state;
     sim_settings(cluster->sim)->executors = 2;
     set_work_ms(cluster, LONG_MS);
     open_at(cluster->chief);
@@ -187,7 +184,7 @@ static void test_quarantined_builds_run_one_by_one(void **state)
 
 /* It has one thread of two; those who use it wait, also those that were given to the
  * worker at first, and leave room for the others. */
-static void test_build_that_hangs_keeps_its_users_alone(void **state)
+TEST(test_build_that_hangs_keeps_its_users_alone)
 {
     struct cluster *cluster = BEGIN(.workers = 1, .threads = 2, OWN);
     struct sim_settings *settings = sim_settings(cluster->sim);
@@ -195,7 +192,6 @@ static void test_build_that_hangs_keeps_its_users_alone(void **state)
     struct cluster_closure *others[20];
     struct mu__held *held;
 
-    (void)state;
     settings->executors = 2;
     settings->stuck_percent = 100;
     settings->stuck = (struct sim_range){20000 * 1000, 20000 * 1000};
@@ -218,14 +214,13 @@ static void test_build_that_hangs_keeps_its_users_alone(void **state)
 }
 
 /* A worker that comes back builds before it gets closures, for a while. */
-static void test_build_that_hangs_after_a_return(void **state)
+TEST(test_build_that_hangs_after_a_return)
 {
     struct cluster *cluster = BEGIN(.workers = 1, .threads = 2, OWN);
     struct sim_settings *settings = sim_settings(cluster->sim);
     struct cluster_closure *other;
     struct mu__held *held;
 
-    (void)state;
     settings->executors = 2;
     open_at(cluster->chief);
     held = shelf(cluster, 3);
@@ -244,15 +239,4 @@ static void test_build_that_hangs_after_a_return(void **state)
     end(cluster);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_build_that_kills_is_given_up),
-        cmocka_unit_test(test_given_up_on_one_worker),
-        cmocka_unit_test(test_quarantined_builds_run_one_by_one),
-        cmocka_unit_test(test_build_that_hangs_keeps_its_users_alone),
-        cmocka_unit_test(test_build_that_hangs_after_a_return),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_PROGRAM()

@@ -22,7 +22,7 @@ static int64_t item(struct cluster_task *task, int64_t key)
 
 /* A run ends 20 ms after its closure was scheduled, what it writes is at the server after
  * 30, the worker knows after 40, the chief after 50. The worker dies in between. */
-static void test_lost_worker(void **state)
+TEST(test_lost_worker)
 {
     static const struct {
         unsigned flags;
@@ -37,7 +37,6 @@ static void test_lost_worker(void **state)
         {MU_CLOSURE_EFFECT_ONCE, 15, 1, 1},
     };
 
-    (void)state;
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         struct cluster *cluster = BEGIN_WRITING(.workers = 1, .servers = 1);
         struct cluster_closure *closure;
@@ -57,12 +56,11 @@ static void test_lost_worker(void **state)
 
 /* The run's writes are held back on their way, the worker dies, the closure runs again:
  * whichever comes first is applied, and only that. */
-static void test_late_write(void **state)
+TEST(test_late_write)
 {
     struct cluster *cluster = BEGIN_WRITING(.workers = 2, .servers = 1);
     struct cluster_closure *closure;
 
-    (void)state;
     open_counter(cluster, cluster->chief, 4);
     sim_block(cluster->sim, cluster->workers[1]->node, cluster->servers[0]->node);
     closure = cluster_write(cluster->chief, ONCE);
@@ -92,13 +90,12 @@ static void cut_off(struct cluster *cluster, unsigned worker)
 
 /* One worker is cut off from the server, which the chief and the other one reach: what it
  * cannot write, the other one does. When both are cut off, it counts as the server's. */
-static void test_cut_off_from_a_server(void **state)
+TEST(test_cut_off_from_a_server)
 {
     struct cluster *cluster = BEGIN_WRITING(.workers = 2, .servers = 1, .window = 1);
     struct cluster_closure *closures[20];
     mu_error error;
 
-    (void)state;
     open_counter(cluster, cluster->chief, 20);
     cut_off(cluster, 0);
     for (int i = 0; i < 10; i++)
@@ -129,7 +126,7 @@ static void await_said(struct cluster *cluster, const char *words)
 }
 
 /* A closure that no other worker may run goes back to the one that was cut off. */
-static void test_cut_off_with_nobody_else(void **state)
+TEST(test_cut_off_with_nobody_else)
 {
     static const struct {
         struct cluster_ask ask;
@@ -140,7 +137,6 @@ static void test_cut_off_with_nobody_else(void **state)
         {{.flags = MU_CLOSURE_EFFECT_ONCE, .worker_type = "worker"}, true},
     };
 
-    (void)state;
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         struct cluster *cluster =
             BEGIN_WRITING(.workers = 2, .gpus = 1, .servers = 1, .window = 1);
@@ -164,14 +160,13 @@ static void test_cut_off_with_nobody_else(void **state)
 
 /* Sixty closures over three servers, and workers that die every 50 ms: the sum is what
  * it should be. */
-static void test_many_servers(void **state)
+TEST(test_many_servers)
 {
     struct cluster *cluster =
         BEGIN_WRITING(.workers = 3, .servers = 3, .window = 2, .attempts_max = 100);
     struct cluster_closure *closures[60];
     int64_t sum = 0;
 
-    (void)state;
     open_counter(cluster, cluster->chief, 60);
     for (int i = 0; i < 60; i++)
         closures[i] = cluster_write(cluster->chief, ONCE);
@@ -191,13 +186,12 @@ static void test_many_servers(void **state)
 }
 
 /* A straggler and its backup both write; one of them is applied. */
-static void test_backup(void **state)
+TEST(test_backup)
 {
     struct cluster *cluster = BEGIN_WRITING(.workers = 2, .servers = 1, .window = 1,
                                             .node.backup_percent = 300);
     struct cluster_closure *closures[7];
 
-    (void)state;
     open_counter(cluster, cluster->chief, 8);
     for (int i = 0; i < 6; i++)
         closures[i] = cluster_write(cluster->chief, ONCE);
@@ -216,14 +210,13 @@ static void test_backup(void **state)
 /* The chief dies while a run is under way, which ends under the next chief: what it then
  * writes is refused. The program, which is a client's, schedules anew, and the sum is
  * right. */
-static void test_fence(void **state)
+TEST(test_fence)
 {
     struct cluster *cluster = BEGIN_WRITING(.workers = 1, .servers = 1, .clients = 1);
     struct cluster_task *client = cluster->clients[0];
     struct cluster_closure *closure;
     const int64_t key = 0;
 
-    (void)state;
     open_counter(cluster, client, 4);
     set_work_ms(cluster, 1000);
     closure = cluster_write(client, ONCE);
@@ -242,12 +235,11 @@ static void test_fence(void **state)
 }
 
 /* A function that fails writes nothing; nor does one that was cancelled while it ran. */
-static void test_cancelled(void **state)
+TEST(test_cancelled)
 {
     struct cluster *cluster = BEGIN_WRITING(.workers = 1, .servers = 1);
     struct cluster_closure *closure;
 
-    (void)state;
     open_counter(cluster, cluster->chief, 4);
     set_work_ms(cluster, 500);
     closure = cluster_write(cluster->chief, ONCE);
@@ -259,18 +251,4 @@ static void test_cancelled(void **state)
     end(cluster);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_lost_worker),
-        cmocka_unit_test(test_late_write),
-        cmocka_unit_test(test_cut_off_from_a_server),
-        cmocka_unit_test(test_cut_off_with_nobody_else),
-        cmocka_unit_test(test_many_servers),
-        cmocka_unit_test(test_backup),
-        cmocka_unit_test(test_fence),
-        cmocka_unit_test(test_cancelled),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_PROGRAM()

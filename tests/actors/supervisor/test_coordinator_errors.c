@@ -51,13 +51,12 @@ static const struct cluster_function own[] = {{"break", run_break, 0}};
 /* Two workers, a window of one. The first closure fails at 180; the other worker is busy
  * until 1170. A join that is asked for at 300 is over when the busy one has ended, with
  * the error that came first; those that were queued have never run. */
-static void test_raised_once(void **state)
+TEST(test_raised_once)
 {
     struct cluster *cluster = BEGIN(.workers = 2, .window = 1);
     struct cluster_closure *closures[5];
     struct cluster_call *call;
 
-    (void)state;
     NEEDS_LONG_TURNS(cluster);
     open_at(cluster->chief);
     closures[0] = cluster_schedule(cluster->chief, "fail");
@@ -83,13 +82,12 @@ static void test_raised_once(void **state)
 
 /* Threads that wait for room and for the end, when a closure fails: each may have lost
  * closures, so each gets the error; a thread that comes later does not. */
-static void test_raised_to_all_that_wait(void **state)
+TEST(test_raised_to_all_that_wait)
 {
     struct cluster *cluster = BEGIN(.workers = 1, .window = 1, .queue_max = 2);
     struct cluster_closure *closures[2];
     struct cluster_call *calls[5];
 
-    (void)state;
     set_work_ms(cluster, 1000);
     open_at(cluster->chief);
     schedule(cluster->chief, "fail", 2, closures);
@@ -108,7 +106,7 @@ static void test_raised_to_all_that_wait(void **state)
 }
 
 /* Every error is there to be listed: the first, and those that came after it. */
-static void test_all_are_kept(void **state)
+TEST(test_all_are_kept)
 {
     struct cluster *cluster = BEGIN(.workers = 2);
     struct cluster_closure *closures[4];
@@ -116,7 +114,6 @@ static void test_all_are_kept(void **state)
     unsigned count = 0;
     bool seen[4] = {false};
 
-    (void)state;
     open_at(cluster->chief);
     schedule(cluster->chief, "fail", 4, closures);
     run_for(cluster, 200);
@@ -141,7 +138,7 @@ static void test_all_are_kept(void **state)
 }
 
 /* What an error is, field by field: where it came from is not only in its words. */
-static void test_fields(void **state)
+TEST(test_fields)
 {
     static const struct {
         enum what what;
@@ -162,7 +159,6 @@ static void test_fields(void **state)
     };
     struct cluster *cluster = BEGIN(.workers = 1, .clients = 1, OWN);
 
-    (void)state;
     open_at(cluster->clients[0]);
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         struct cluster_closure *closure =
@@ -184,7 +180,7 @@ static void test_fields(void **state)
 
 /* The same words with another code and task are another thing; a server's failure is one
  * without any words. (Why it is tried nine times: test_coordinator_retries.c.) */
-static void test_words_decide_nothing(void **state)
+TEST(test_words_decide_nothing)
 {
     static const struct {
         enum what what;
@@ -196,7 +192,6 @@ static void test_words_decide_nothing(void **state)
         {OF_SERVER_SILENT, 8, -MU_EUNAVAILABLE},
     };
 
-    (void)state;
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         struct cluster *cluster =
             BEGIN(.workers = 3, .node.server_failures = 2, OWN);
@@ -213,7 +208,7 @@ static void test_words_decide_nothing(void **state)
 
 /* A closure whose input failed fails with that input's error, as its own kind; one that
  * uses this one in turn says the same words again, not words around words. */
-static void test_input_error(void **state)
+TEST(test_input_error)
 {
     struct cluster *cluster = BEGIN(.workers = 1, OWN);
     struct cluster_closure *first;
@@ -221,7 +216,6 @@ static void test_input_error(void **state)
     struct cluster_closure *third;
     char words[128];
 
-    (void)state;
     open_at(cluster->chief);
     first = call_with(cluster->chief, "break", WITH_LINES, NULL);
     second = cluster_schedule_args(cluster->chief, "square", cluster_reference(first),
@@ -247,14 +241,13 @@ static void test_input_error(void **state)
 }
 
 /* Several inputs failed: the first is told in full, the others are counted. */
-static void test_input_errors(void **state)
+TEST(test_input_errors)
 {
     struct cluster *cluster = BEGIN(.workers = 1);
     struct cluster_closure *failed[3];
     struct cluster_closure *user;
     mu_value *list = mu_value_list();
 
-    (void)state;
     open_at(cluster->chief);
     schedule(cluster->chief, "fail", 3, failed);
     for (size_t i = 0; i < 3; i++)
@@ -268,13 +261,12 @@ static void test_input_errors(void **state)
 }
 
 /* A worker that is lost under a closure as often as is allowed. */
-static void test_worker_error(void **state)
+TEST(test_worker_error)
 {
     struct cluster *cluster = BEGIN(.workers = 1, .attempts_max = 1);
     struct cluster_closure *closure;
     mu_error error;
 
-    (void)state;
     set_work_ms(cluster, 1000);
     open_at(cluster->chief);
     closure = cluster_schedule(cluster->chief, "square");
@@ -294,7 +286,7 @@ static void test_worker_error(void **state)
 /* An error that is its value's alone: nobody raises it, nothing is cancelled for it; of
  * the function, of an input, of a closure given up. Another one's error is raised as
  * ever. */
-static void test_own_error(void **state)
+TEST(test_own_error)
 {
     struct cluster *cluster = BEGIN(.workers = 1, .attempts_max = 1);
     struct cluster_closure *failed;
@@ -302,7 +294,6 @@ static void test_own_error(void **state)
     struct cluster_closure *good;
     struct cluster_closure *bad;
 
-    (void)state;
     open_at(cluster->chief);
     failed = cluster_schedule_with(cluster->chief, "fail",
                                    ASK(.flags = MU_CLOSURE_RAISE_ON_FETCH));
@@ -326,13 +317,12 @@ static void test_own_error(void **state)
     end(cluster);
 }
 
-static void test_limit_error(void **state)
+TEST(test_limit_error)
 {
     struct cluster *cluster = BEGIN(.workers = 1);
     struct cluster_closure *closure;
     mu_error error;
 
-    (void)state;
     set_work_ms(cluster, 1000);
     open_at(cluster->chief);
     closure = cluster_schedule_with(cluster->chief, "square", ASK(.deadline_ms = 300));
@@ -349,7 +339,7 @@ static void test_limit_error(void **state)
 /* While a worker works, nobody is told of one that does not come back. When none is left,
  * what waits ends, and so does what comes until one is back; who waits for nothing is not
  * told. */
-static void test_no_worker_is_left(void **state)
+TEST(test_no_worker_is_left)
 {
     struct cluster *cluster =
         BEGIN(.workers = 3, .clients = 2, .window = 1, .node.recovery_ms = 1000);
@@ -358,7 +348,6 @@ static void test_no_worker_is_left(void **state)
     struct cluster_closure *late;
     mu_error error;
 
-    (void)state;
     open_at(cluster->clients[0]);
     open_at(cluster->clients[1]);
     closures[0] = cluster_schedule(cluster->clients[0], "square");
@@ -401,21 +390,4 @@ static void test_no_worker_is_left(void **state)
     end(cluster);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_raised_once),
-        cmocka_unit_test(test_raised_to_all_that_wait),
-        cmocka_unit_test(test_all_are_kept),
-        cmocka_unit_test(test_fields),
-        cmocka_unit_test(test_words_decide_nothing),
-        cmocka_unit_test(test_input_error),
-        cmocka_unit_test(test_input_errors),
-        cmocka_unit_test(test_worker_error),
-        cmocka_unit_test(test_own_error),
-        cmocka_unit_test(test_limit_error),
-        cmocka_unit_test(test_no_worker_is_left),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_PROGRAM()

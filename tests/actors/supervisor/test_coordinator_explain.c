@@ -18,14 +18,13 @@ static const struct cluster_function own[] = {{"trouble", run_trouble, 0}};
 #define OWN .functions = own, .functions_count = 1
 
 /* One worker with a window of one, three closures and one of a more urgent queue. */
-static void test_queued(void **state)
+TEST(test_queued)
 {
     struct cluster *cluster = BEGIN(.workers = 1, .window = 1, .clients = 1);
     struct cluster_task *client = cluster->clients[0];
     struct cluster_closure *closures[3];
     struct cluster_closure *urgent;
 
-    (void)state;
     set_work_ms(cluster, 1000);
     open_at(client);
     run_for(cluster, 20);   /* until the client knows how much room there is */
@@ -50,13 +49,12 @@ static void test_queued(void **state)
     end(cluster);
 }
 
-static void test_held(void **state)
+TEST(test_held)
 {
     struct cluster *cluster = BEGIN(.workers = 1, .node.unknown_is_worker = true,
                                     OWN);
     struct cluster_closure *closure;
 
-    (void)state;
     failures_left = 3;
     open_at(cluster->chief);
     closure = call_with(cluster->chief, "trouble", 0, NULL);
@@ -66,14 +64,13 @@ static void test_held(void **state)
     end(cluster);
 }
 
-static void test_constrained(void **state)
+TEST(test_constrained)
 {
     struct cluster *cluster = BEGIN(.workers = 1);
     struct cluster_closure *constrained;
     struct cluster_closure *pinned;
     struct cluster_closure *plain;
 
-    (void)state;
     open_at(cluster->chief);
     constrained = cluster_schedule_with(cluster->chief, "square", ASK(.not_worker = 1));
     pinned = cluster_schedule_with(cluster->chief, "square", ASK(.worker = 2));
@@ -92,13 +89,12 @@ static void test_constrained(void **state)
 }
 
 /* A worker that is up and gets nothing: why. */
-static void test_late_worker(void **state)
+TEST(test_late_worker)
 {
     struct cluster *cluster =
         BEGIN(.workers = 2, .window = 1, .node.start_delay_ms = 3000);
     struct cluster_closure *closures[2];
 
-    (void)state;
     set_work_ms(cluster, 1000);
     open_at(cluster->chief);
     schedule(cluster->chief, "square", 2, closures);
@@ -110,12 +106,11 @@ static void test_late_worker(void **state)
     end(cluster);
 }
 
-static void test_leaving_worker(void **state)
+TEST(test_leaving_worker)
 {
     struct cluster *cluster = BEGIN(.workers = 1);
     struct cluster_closure *closures[2];
 
-    (void)state;
     set_work_ms(cluster, 1000);
     open_at(cluster->chief);
     closures[0] = cluster_schedule(cluster->chief, "square");
@@ -133,12 +128,11 @@ static void test_leaving_worker(void **state)
     end(cluster);
 }
 
-static void test_hanging_worker(void **state)
+TEST(test_hanging_worker)
 {
     struct cluster *cluster = BEGIN(.workers = 1);
     struct cluster_closure *closure;
 
-    (void)state;
     set_work_ms(cluster, 5000);
     open_at(cluster->chief);
     (void)cluster_schedule_with(cluster->chief, "square", ASK(.run_timeout_ms = 500));
@@ -152,14 +146,13 @@ static void test_hanging_worker(void **state)
     end(cluster);
 }
 
-static void test_building_worker(void **state)
+TEST(test_building_worker)
 {
     struct cluster *cluster = BEGIN(.workers = 1, OWN);
     struct cluster_closure *closure;
     struct cluster_call *call;
     struct mu__held *held;
 
-    (void)state;
     failures_left = 0;
     open_at(cluster->chief);
     call = cluster_per_worker(cluster->chief, "trouble", mu_value_int(0), 1000);
@@ -180,12 +173,11 @@ static void test_building_worker(void **state)
 }
 
 /* By name, and of a name that nobody has. */
-static void test_named(void **state)
+TEST(test_named)
 {
     struct cluster *cluster = BEGIN(.workers = 1);
     struct cluster_call *call;
 
-    (void)state;
     set_work_ms(cluster, 1000);
     open_at(cluster->chief);
     (void)cluster_schedule_with(cluster->chief, "square", ASK(.name = "epoch 7"));
@@ -207,13 +199,12 @@ static void test_named(void **state)
 }
 
 /* One that waits for another's result is not at the chief yet: the client says so. */
-static void test_inputs(void **state)
+TEST(test_inputs)
 {
     struct cluster *cluster = BEGIN(.workers = 1);
     struct cluster_closure *first;
     struct cluster_closure *user;
 
-    (void)state;
     set_work_ms(cluster, 1000);
     open_at(cluster->chief);
     first = cluster_schedule(cluster->chief, "square");
@@ -229,13 +220,12 @@ static void test_inputs(void **state)
 
 /* It looks ten times in its period. At 160 the first closures come; a worker is lost at
  * 410; one function hangs. */
-static void test_watchdog(void **state)
+TEST(test_watchdog)
 {
     struct cluster *cluster =
         BEGIN(.workers = 2, .window = 1, .node.watchdog_ms = 1000);
     struct cluster_closure *closures[3];
 
-    (void)state;
     NEEDS_LONG_TURNS(cluster);
     set_work_ms(cluster, 3000);
     open_at(cluster->chief);
@@ -264,13 +254,12 @@ static void test_watchdog(void **state)
 
 /* It is silent while closures are resolved, and when there are none; a worker that has
  * room is not said to have none. */
-static void test_watchdog_is_fair(void **state)
+TEST(test_watchdog_is_fair)
 {
     struct cluster *cluster = BEGIN(.workers = 2, .node.watchdog_ms = 1000);
     struct cluster_closure *closures[40];
     struct cluster_closure *slow;
 
-    (void)state;
     sim_trace_level(cluster->sim, MU__LOG_WARN);
     set_work_ms(cluster, 300);
     open_at(cluster->chief);
@@ -289,12 +278,11 @@ static void test_watchdog_is_fair(void **state)
 }
 
 /* The words about workers, exactly. */
-static void test_watchdog_room(void **state)
+TEST(test_watchdog_room)
 {
     struct cluster *cluster = BEGIN(.workers = 2, .node.watchdog_ms = 1000);
     struct cluster_closure *slow;
 
-    (void)state;
     NEEDS_LONG_TURNS(cluster);
     sim_trace_level(cluster->sim, MU__LOG_WARN);
     set_work_ms(cluster, 1500);
@@ -312,13 +300,12 @@ static void test_watchdog_room(void **state)
 
 /* A result that was kept is lost; somebody wants it, long after all closures were
  * resolved: that wait is watched, too. */
-static void test_watchdog_of_kept(void **state)
+TEST(test_watchdog_of_kept)
 {
     struct cluster *cluster = BEGIN(.workers = 1, .node.watchdog_ms = 1000, OWN);
     struct cluster_closure *kept;
     struct cluster_call *call;
 
-    (void)state;
     failures_left = 0;
     open_at(cluster->chief);
     kept = call_with(cluster->chief, "trouble", 0, ASK(.flags = MU_CLOSURE_PIN_RESULT));
@@ -340,14 +327,13 @@ static void test_watchdog_of_kept(void **state)
 
 /* ---- Joins ---- */
 
-static void test_join(void **state)
+TEST(test_join)
 {
     struct cluster *cluster = BEGIN(.workers = 1, .clients = 1);
     struct cluster_task *client = cluster->clients[0];
     struct cluster_closure *closures[2];
     struct cluster_call *call;
 
-    (void)state;
     set_work_ms(cluster, 3000);
     open_at(client);
     run_for(cluster, 20);
@@ -364,14 +350,13 @@ static void test_join(void **state)
 }
 
 /* What was sent to a worker that stands still does not run there. */
-static void test_join_of_what_has_not_begun(void **state)
+TEST(test_join_of_what_has_not_begun)
 {
     struct cluster *cluster = BEGIN(.workers = 1, .window = 2, .clients = 1);
     struct cluster_task *client = cluster->clients[0];
     struct cluster_closure *closures[3];
     struct cluster_call *call;
 
-    (void)state;
     open_at(client);
     run_for(cluster, 20);
     sim_pause(cluster->workers[0]->node, 400);
@@ -386,25 +371,4 @@ static void test_join_of_what_has_not_begun(void **state)
     end(cluster);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_queued),
-        cmocka_unit_test(test_held),
-        cmocka_unit_test(test_constrained),
-        cmocka_unit_test(test_late_worker),
-        cmocka_unit_test(test_leaving_worker),
-        cmocka_unit_test(test_hanging_worker),
-        cmocka_unit_test(test_building_worker),
-        cmocka_unit_test(test_named),
-        cmocka_unit_test(test_inputs),
-        cmocka_unit_test(test_watchdog),
-        cmocka_unit_test(test_watchdog_is_fair),
-        cmocka_unit_test(test_watchdog_room),
-        cmocka_unit_test(test_watchdog_of_kept),
-        cmocka_unit_test(test_join),
-        cmocka_unit_test(test_join_of_what_has_not_begun),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_PROGRAM()

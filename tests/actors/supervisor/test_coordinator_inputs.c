@@ -110,13 +110,12 @@ static int64_t fetched(struct cluster_closure *closure)
 /* ---- Kept results ---- */
 
 /* The result is on worker/1; what uses it runs there, and not on the other one. */
-static void test_used_where_it_is(void **state)
+TEST(test_used_where_it_is)
 {
     struct cluster *cluster = BEGIN(.workers = 2, OWN);
     struct cluster_closure *dear;
     struct cluster_closure *users[2];
 
-    (void)state;
     reset();
     open_at(cluster->chief);
     dear = call_with(cluster->chief, "dear", 5, KEPT);
@@ -140,14 +139,13 @@ static void test_used_where_it_is(void **state)
 
 /* On another worker: to the chief and from there on, once for all users. The closure is
  * given out at 260, pulled until 280, is given out again, and runs until 300. */
-static void test_used_elsewhere(void **state)
+TEST(test_used_elsewhere)
 {
     struct cluster *cluster = BEGIN(.workers = 2, OWN);
     struct cluster_closure *dear;
     struct cluster_closure *users[3];
     struct cluster_call *call;
 
-    (void)state;
     reset();
     open_at(cluster->chief);
     dear = call_with(cluster->chief, "dear", 5, KEPT);
@@ -177,13 +175,12 @@ static void test_used_elsewhere(void **state)
 
 /* The holder is lost. Nobody wants the result: nothing happens. Somebody does: it is
  * computed again, elsewhere. */
-static void test_computed_again(void **state)
+TEST(test_computed_again)
 {
     struct cluster *cluster = BEGIN(.workers = 2, OWN);
     struct cluster_closure *dear;
     struct cluster_closure *user;
 
-    (void)state;
     reset();
     open_at(cluster->chief);
     dear = call_with(cluster->chief, "dear", 5, KEPT);
@@ -205,12 +202,11 @@ static void test_computed_again(void **state)
 }
 
 /* A chain: what is lost is computed from the end that is wanted, each link once. */
-static void test_chain(void **state)
+TEST(test_chain)
 {
     struct cluster *cluster = BEGIN(.workers = 2, OWN);
     struct cluster_closure *links[4];
 
-    (void)state;
     reset();
     open_at(cluster->chief);
     links[0] = call_with(cluster->chief, "dear", 5, KEPT);
@@ -239,13 +235,12 @@ static void test_chain(void **state)
 }
 
 /* It cannot be computed again: that is the input error of those who use it. */
-static void test_computing_fails(void **state)
+TEST(test_computing_fails)
 {
     struct cluster *cluster = BEGIN(.workers = 2, OWN);
     struct cluster_closure *dear;
     struct cluster_closure *user;
 
-    (void)state;
     reset();
     fails_from = 2;
     open_at(cluster->chief);
@@ -265,14 +260,13 @@ static void test_computing_fails(void **state)
 
 /* The program lets go: the object goes at its worker. While a closure uses it, it
  * stays. */
-static void test_release(void **state)
+TEST(test_release)
 {
     struct cluster *cluster = BEGIN(.workers = 2, .clients = 1, OWN);
     struct cluster_task *client = cluster->clients[0];
     struct cluster_closure *kept;
     struct cluster_closure *user;
 
-    (void)state;
     reset();
     open_at(client);
     kept = call_with(client, "shelf", 1, KEPT);
@@ -293,12 +287,11 @@ static void test_release(void **state)
 
 /* Nobody is there any more for what a worker has kept: its client has died while the
  * function ran, or has cancelled it just too late for the worker to know. */
-static void test_kept_for_nobody(void **state)
+TEST(test_kept_for_nobody)
 {
     struct cluster *cluster = BEGIN(.workers = 1, .clients = 2, OWN);
     struct cluster_closure *late;
 
-    (void)state;
     reset();
     set_work_ms(cluster, 500);
     open_at(cluster->clients[0]);
@@ -323,7 +316,7 @@ static void test_kept_for_nobody(void **state)
 /* A chain is being computed again for a closure whose program has let go of everything
  * too early, as a program should not: with that closure the whole chain goes. Places of
  * closures that were done before are not taken for some that wait. */
-static void test_chain_is_cancelled(void **state)
+TEST(test_chain_is_cancelled)
 {
     struct cluster *cluster = BEGIN(.workers = 2, OWN);
     struct cluster_task *chief = cluster->chief;
@@ -331,7 +324,6 @@ static void test_chain_is_cancelled(void **state)
     struct cluster_closure *links[4];
     struct cluster_closure *user;
 
-    (void)state;
     reset();
     open_at(chief);
     schedule(chief, "square", 8, before);
@@ -374,13 +366,12 @@ static struct mu__held *per_worker(struct cluster_task *task, const char *functi
 
 /* Each worker builds its own, and again when it comes back, before it gets closures. One
  * that joins later does, too. */
-static void test_built_everywhere(void **state)
+TEST(test_built_everywhere)
 {
     struct cluster *cluster = BEGIN(.workers = 2, OWN);
     struct mu__held *held;
     struct cluster_closure *users[3];
 
-    (void)state;
     NEEDS_LONG_TURNS(cluster);
     reset();
     open_at(cluster->chief);
@@ -414,13 +405,12 @@ static void test_built_everywhere(void **state)
 }
 
 /* A worker that cannot build it makes closures fail there, and there only. */
-static void test_build_error(void **state)
+TEST(test_build_error)
 {
     struct cluster *cluster = BEGIN(.workers = 2, OWN);
     struct mu__held *held;
     struct cluster_closure *users[2];
 
-    (void)state;
     reset();
     fails_on = 1;
     open_at(cluster->chief);
@@ -441,14 +431,13 @@ static void test_build_error(void **state)
 
 /* ---- Per-worker values by values ---- */
 
-static void test_values(void **state)
+TEST(test_values)
 {
     struct cluster *cluster = BEGIN(.workers = 3, OWN);
     mu_value *list = mu_value_list();
     struct mu__held *held;
     struct cluster_closure *users[3];
 
-    (void)state;
     reset();
     (void)mu_value_append(list, mu_value_int(100));
     (void)mu_value_append(list, mu_value_int(200));
@@ -473,13 +462,12 @@ static void test_values(void **state)
 }
 
 /* Closed while a closure that uses it runs, and another one is queued: both get it. */
-static void test_closed_in_use(void **state)
+TEST(test_closed_in_use)
 {
     struct cluster *cluster = BEGIN(.workers = 1, .window = 1, OWN);
     struct mu__held *held;
     struct cluster_closure *users[2];
 
-    (void)state;
     reset();
     open_at(cluster->chief);
     held = per_worker(cluster->chief, "shelf", mu_value_int(3));
@@ -496,22 +484,4 @@ static void test_closed_in_use(void **state)
     end(cluster);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_used_where_it_is),
-        cmocka_unit_test(test_used_elsewhere),
-        cmocka_unit_test(test_computed_again),
-        cmocka_unit_test(test_chain),
-        cmocka_unit_test(test_computing_fails),
-        cmocka_unit_test(test_release),
-        cmocka_unit_test(test_kept_for_nobody),
-        cmocka_unit_test(test_chain_is_cancelled),
-        cmocka_unit_test(test_built_everywhere),
-        cmocka_unit_test(test_build_error),
-        cmocka_unit_test(test_values),
-        cmocka_unit_test(test_closed_in_use),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_PROGRAM()

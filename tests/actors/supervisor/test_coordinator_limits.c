@@ -20,13 +20,12 @@ static const struct cluster_function own[] = {{"trouble", run_trouble, 0}};
 /* ---- Deadlines ---- */
 
 /* The second closure waits behind the first one, which takes a second. */
-static void test_deadline_in_queue(void **state)
+TEST(test_deadline_in_queue)
 {
     struct cluster *cluster = BEGIN(.workers = 1, .window = 1);
     struct cluster_closure *closures[2];
     struct cluster_call *call;
 
-    (void)state;
     set_work_ms(cluster, 1000);
     open_at(cluster->chief);
     closures[0] = cluster_schedule(cluster->chief, "square");
@@ -44,13 +43,12 @@ static void test_deadline_in_queue(void **state)
 }
 
 /* It runs at 180, 210, 260 (after 20 ms), 330 (40): at 400 it waits for another 80. */
-static void test_deadline_held(void **state)
+TEST(test_deadline_held)
 {
     struct cluster *cluster = BEGIN(.workers = 1, OWN);
     struct cluster_closure *closure;
     struct cluster_call *call;
 
-    (void)state;
     failures_left = 99;
     open_at(cluster->chief);
     closure = call_with(cluster->chief, "trouble", 0, ASK(.deadline_ms = 240));
@@ -68,13 +66,12 @@ static void test_deadline_held(void **state)
 
 /* In flight: the program hears at once, the worker is asked to stop, and its place is
  * taken until it has. */
-static void test_deadline_in_flight(void **state)
+TEST(test_deadline_in_flight)
 {
     struct cluster *cluster = BEGIN(.workers = 1, .window = 1);
     struct cluster_closure *closures[2];
     struct cluster_call *call;
 
-    (void)state;
     set_work_ms(cluster, 1000);
     open_at(cluster->chief);
     closures[0] =
@@ -97,14 +94,13 @@ static void test_deadline_in_flight(void **state)
 }
 
 /* A closure that waits for another's result: here, at the client. */
-static void test_deadline_of_inputs(void **state)
+TEST(test_deadline_of_inputs)
 {
     struct cluster *cluster = BEGIN(.workers = 1);
     struct cluster_closure *first;
     struct cluster_closure *user;
     struct cluster_call *call;
 
-    (void)state;
     set_work_ms(cluster, 1000);
     open_at(cluster->chief);
     first = cluster_schedule(cluster->chief, "square");
@@ -124,14 +120,13 @@ static void test_deadline_of_inputs(void **state)
 /* The run hangs on worker/1 from 170 on, which is told 10 ms later; 300 ms after it was
  * known to run, it runs on worker/0. What is for worker/1 alone waits until the hanging
  * one has answered. */
-static void test_run_limit(void **state)
+TEST(test_run_limit)
 {
     struct cluster *cluster = BEGIN(.workers = 2, .window = 1);
     struct cluster_closure *closure;
     struct cluster_closure *pinned;
     struct cluster_call *call;
 
-    (void)state;
     NEEDS_LONG_TURNS(cluster);
     set_work_ms(cluster, 5000);
     open_at(cluster->chief);
@@ -161,14 +156,13 @@ static void test_run_limit(void **state)
 /* One thread, a window of four: a closure without a limit waits behind the one that
  * hangs. It is taken back, and nothing else is sent there, though most of the places are
  * free. */
-static void test_behind_a_stuck_one(void **state)
+TEST(test_behind_a_stuck_one)
 {
     struct cluster *cluster = BEGIN(.workers = 2, .window = 4);
     struct cluster_closure *stuck;
     struct cluster_closure *other;
     struct cluster_closure *later[4];
 
-    (void)state;
     NEEDS_LONG_TURNS(cluster);
     sim_pause(cluster->workers[0]->node, 120);
     set_work_ms(cluster, 60000);
@@ -208,13 +202,12 @@ static void test_behind_a_stuck_one(void **state)
 }
 
 /* Two threads: one that hangs leaves the other one. */
-static void test_one_thread_left(void **state)
+TEST(test_one_thread_left)
 {
     struct cluster *cluster = BEGIN(.workers = 1, .threads = 2, .window = 2);
     struct cluster_closure *stuck;
     struct cluster_closure *others[3];
 
-    (void)state;
     set_work_ms(cluster, 5000);
     open_at(cluster->chief);
     stuck = cluster_schedule_with(cluster->chief, "square",
@@ -236,13 +229,12 @@ static void test_one_thread_left(void **state)
 
 /* A function that is always too slow ends: without a number of attempts of its own after
  * as many runs as for lost workers. */
-static void test_always_too_slow(void **state)
+TEST(test_always_too_slow)
 {
     struct cluster *cluster = BEGIN(.workers = 1, .threads = 2, .window = 2);
     struct cluster_closure *ends;
     struct cluster_closure *more;
 
-    (void)state;
     set_work_ms(cluster, 1000);
     open_at(cluster->chief);
     ends = cluster_schedule_with(cluster->chief, "square", ASK(.run_timeout_ms = 300));
@@ -266,7 +258,7 @@ static void test_always_too_slow(void **state)
 
 /* A worker that was there and does not come back: what is for it alone ends. Others go
  * on. */
-static void test_recovery_limit(void **state)
+TEST(test_recovery_limit)
 {
     struct cluster *cluster =
         BEGIN(.workers = 2, .clients = 1, .node.recovery_ms = 2000);
@@ -275,7 +267,6 @@ static void test_recovery_limit(void **state)
     struct cluster_closure *other;
     struct cluster_call *call;
 
-    (void)state;
     open_at(client);
     sim_crash(cluster->workers[1]->node);
     run_until(cluster, 300);
@@ -302,13 +293,12 @@ static void test_recovery_limit(void **state)
 }
 
 /* A worker that never was there is waited for in the same way. */
-static void test_worker_never_there(void **state)
+TEST(test_worker_never_there)
 {
     struct cluster *cluster = BEGIN(.workers = 1, .node.recovery_ms = 2000);
     struct cluster_closure *pinned;
     struct cluster_call *call;
 
-    (void)state;
     open_at(cluster->chief);
     pinned = cluster_schedule_with(cluster->chief, "square", ASK(.worker = 8));
     run_until(cluster, 1000);
@@ -324,7 +314,7 @@ static void test_worker_never_there(void **state)
 
 /* Queued: at once. In flight: the run is asked to stop, and what it returns is not looked
  * at. Waiting for an input: at once. None of them is an error. */
-static void test_cancel(void **state)
+TEST(test_cancel)
 {
     struct cluster *cluster = BEGIN(.workers = 1, .window = 1, .clients = 1);
     struct cluster_task *client = cluster->clients[0];
@@ -332,7 +322,6 @@ static void test_cancel(void **state)
     struct cluster_closure *queued;
     struct cluster_closure *waiting;
 
-    (void)state;
     set_work_ms(cluster, 1000);
     open_at(client);
     running = cluster_schedule(client, "square");
@@ -357,13 +346,12 @@ static void test_cancel(void **state)
 }
 
 /* A closure that others wait for: they end with an input error, which is one. */
-static void test_cancel_an_input(void **state)
+TEST(test_cancel_an_input)
 {
     struct cluster *cluster = BEGIN(.workers = 1, .window = 1);
     struct cluster_closure *first;
     struct cluster_closure *user;
 
-    (void)state;
     set_work_ms(cluster, 1000);
     open_at(cluster->chief);
     first = cluster_schedule(cluster->chief, "square");
@@ -378,22 +366,4 @@ static void test_cancel_an_input(void **state)
     end(cluster);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_deadline_in_queue),
-        cmocka_unit_test(test_deadline_held),
-        cmocka_unit_test(test_deadline_in_flight),
-        cmocka_unit_test(test_deadline_of_inputs),
-        cmocka_unit_test(test_run_limit),
-        cmocka_unit_test(test_behind_a_stuck_one),
-        cmocka_unit_test(test_one_thread_left),
-        cmocka_unit_test(test_always_too_slow),
-        cmocka_unit_test(test_recovery_limit),
-        cmocka_unit_test(test_worker_never_there),
-        cmocka_unit_test(test_cancel),
-        cmocka_unit_test(test_cancel_an_input),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_PROGRAM()

@@ -5,13 +5,12 @@
 
 /* Eight closures of all clients together: what is more waits at its client, and nothing
  * fails. */
-static void test_count(void **state)
+TEST(test_count)
 {
     struct cluster *cluster =
         BEGIN(.workers = 1, .window = 1, .clients = 3, .queue_max = 8);
     struct cluster_closure *closures[3][6];
 
-    (void)state;
     set_work_ms(cluster, 100);
     for (int i = 0; i < 3; i++)
         open_at(cluster->clients[i]);
@@ -31,14 +30,13 @@ static void test_count(void **state)
 
 /* A megabyte of arguments: what is in flight counts. One that is larger than all that is
  * allowed goes through when nothing else is there. */
-static void test_bytes(void **state)
+TEST(test_bytes)
 {
     struct cluster *cluster =
         BEGIN(.workers = 1, .clients = 2, .node.queue_bytes_max = 1000000);
     struct cluster_closure *closures[3];
     void *data = calloc(1, 2000000);
 
-    (void)state;
     assert_non_null(data);
     set_work_ms(cluster, 1000);
     open_at(cluster->clients[0]);
@@ -67,14 +65,13 @@ static void test_bytes(void **state)
 
 /* A full queue and all workers failing at once: what is put back has its place already,
  * so that nothing waits for anything. */
-static void test_put_back_when_full(void **state)
+TEST(test_put_back_when_full)
 {
     struct cluster *cluster =
         BEGIN(.workers = 2, .window = 2, .clients = 1, .queue_max = 8);
     struct cluster_task *client = cluster->clients[0];
     struct cluster_closure *closures[8];
 
-    (void)state;
     set_work_ms(cluster, 1000);
     open_at(client);
     schedule(client, "square", 8, closures);
@@ -94,12 +91,11 @@ static void test_put_back_when_full(void **state)
 /* Scheduled from the least to the most urgent, two of each: run from the most to the
  * least urgent, and in order among equals. The first one scheduled has the worker before
  * the others come. */
-static void test_priorities(void **state)
+TEST(test_priorities)
 {
     struct cluster *cluster = BEGIN(.workers = 1, .window = 1);
     struct cluster_closure *closures[17];
 
-    (void)state;
     open_at(cluster->chief);
     closures[0] = cluster_schedule(cluster->chief, "square");
     run_for(cluster, 5);
@@ -130,11 +126,10 @@ static void test_priorities(void **state)
 }
 
 /* The usual urgency is the fifth of eight, also for those that say nothing. */
-static void test_usual(void **state)
+TEST(test_usual)
 {
     struct cluster *cluster = BEGIN(.workers = 1, .window = 1);
 
-    (void)state;
     open_at(cluster->chief);
     (void)cluster_schedule(cluster->chief, "square");
     run_for(cluster, 5);
@@ -154,11 +149,10 @@ static void test_usual(void **state)
 }
 
 /* One that is run again goes before its equals, but not before the more urgent ones. */
-static void test_again(void **state)
+TEST(test_again)
 {
     struct cluster *cluster = BEGIN(.workers = 1, .window = 1);
 
-    (void)state;
     set_work_ms(cluster, 100);
     open_at(cluster->chief);
     (void)cluster_schedule(cluster->chief, "square");
@@ -178,13 +172,12 @@ static void test_again(void **state)
 
 /* Forty closures that may not run on the only worker do not keep the others from it; nor
  * are they forgotten when one comes that suits them. */
-static void test_constrained(void **state)
+TEST(test_constrained)
 {
     struct cluster *cluster = BEGIN(.workers = 1);
     struct cluster_closure *constrained[40];
     struct cluster_closure *plain[4];
 
-    (void)state;
     open_at(cluster->chief);
     for (int i = 0; i < 40; i++)
         constrained[i] =
@@ -199,17 +192,4 @@ static void test_constrained(void **state)
     end(cluster);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_count),
-        cmocka_unit_test(test_bytes),
-        cmocka_unit_test(test_put_back_when_full),
-        cmocka_unit_test(test_priorities),
-        cmocka_unit_test(test_usual),
-        cmocka_unit_test(test_again),
-        cmocka_unit_test(test_constrained),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_PROGRAM()

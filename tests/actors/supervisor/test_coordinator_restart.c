@@ -38,7 +38,7 @@ static const struct cluster_function own[] = {{"fragile", run_fragile, 0},
 /* Three closures of 100 ms, one after the other: a has finished and b runs when the chief
  * dies at 350. Nobody schedules them again: b and c are run all the same, a is not. The
  * program, which comes back later, gets all three without another run. */
-static void test_goes_on(void **state)
+TEST(test_goes_on)
 {
     static const char *const names[] = {"a", "b", "c"};
     struct sim_storage *storage;
@@ -46,7 +46,6 @@ static void test_goes_on(void **state)
         BEGIN_WITH(&storage, .workers = 1, .window = 1, .clients = 1);
     struct cluster_closure *closures[3];
 
-    (void)state;
     set_work_ms(cluster, 100);
     open_at(cluster->clients[0]);
     for (int i = 0; i < 3; i++)
@@ -71,14 +70,13 @@ static void test_goes_on(void **state)
 }
 
 /* The program comes back while one of its closures runs: that run is the one. */
-static void test_joined(void **state)
+TEST(test_joined)
 {
     struct sim_storage *storage;
     struct cluster *cluster =
         BEGIN_WITH(&storage, .workers = 1, .window = 1, .clients = 1);
     struct cluster_closure *closure;
 
-    (void)state;
     open_at(cluster->clients[0]);
     set_work_ms(cluster, 1000);
     (void)named(cluster->clients[0], "a", 0);
@@ -99,14 +97,13 @@ static void test_joined(void **state)
 
 /* Two programs schedule one name: it runs once, both hear, and the counts are right all
  * the time. The one that was first may go. */
-static void test_two_clients(void **state)
+TEST(test_two_clients)
 {
     struct sim_storage *storage;
     struct cluster *cluster =
         BEGIN_WITH(&storage, .workers = 1, .window = 1, .clients = 3);
     struct cluster_closure *closures[3];
 
-    (void)state;
     set_work_ms(cluster, 1000);
     for (int i = 0; i < 3; i++) {
         open_at(cluster->clients[i]);
@@ -126,14 +123,13 @@ static void test_two_clients(void **state)
 
 /* What failed has not happened: its name may be scheduled anew, before and after a
  * restart. */
-static void test_failed(void **state)
+TEST(test_failed)
 {
     struct sim_storage *storage;
     struct cluster *cluster = BEGIN_WITH(&storage, .workers = 1, .clients = 1, OWN);
     struct cluster_task *client = cluster->clients[0];
     struct cluster_closure *closure;
 
-    (void)state;
     open_at(client);
     for (int i = 0; i < 2; i++) {
         fragile_fails = true;
@@ -159,7 +155,7 @@ static void test_failed(void **state)
 }
 
 /* Forgotten names run anew; those under way stay. */
-static void test_forget(void **state)
+TEST(test_forget)
 {
     struct sim_storage *storage;
     struct cluster *cluster = BEGIN_WITH(&storage, .workers = 1, .clients = 1);
@@ -168,7 +164,6 @@ static void test_forget(void **state)
     struct cluster_closure *closure;
     size_t full;
 
-    (void)state;
     open_at(client);
     (void)named(client, "a", 0);
     assert_int_equal(join(client), 0);
@@ -203,14 +198,13 @@ static void cut_off(struct sim_storage *storage, size_t bytes)
 }
 
 /* The last record was not written to its end: all before it counts. */
-static void test_torn_end(void **state)
+TEST(test_torn_end)
 {
     struct sim_storage *storage;
     struct cluster *cluster = BEGIN_WITH(&storage, .workers = 1, .clients = 1);
     struct cluster_task *client = cluster->clients[0];
     struct cluster_closure *closures[2];
 
-    (void)state;
     open_at(client);
     closures[0] = named(client, "a", 0);
     assert_int_equal(join(client), 0);
@@ -239,7 +233,7 @@ static void test_torn_end(void **state)
 }
 
 /* The storage is full: every program is told so, once, and all goes on. */
-static void test_full_storage(void **state)
+TEST(test_full_storage)
 {
     struct sim_storage *storage;
     struct cluster *cluster = BEGIN_WITH(&storage, .workers = 1, .clients = 1);
@@ -247,7 +241,6 @@ static void test_full_storage(void **state)
     struct cluster_closure *closures[4];
     mu_error error;
 
-    (void)state;
     open_at(client);
     sim_storage_fail(storage, SIM_STORAGE_FLUSH, 100, -MU_EEXHAUSTED);
     closures[0] = named(client, "a", 0);
@@ -270,7 +263,7 @@ static void test_full_storage(void **state)
 /* A disk that is full for a while, with closures before, during and after: each finishes,
  * nothing is cancelled, the program hears of it once, and when there is room again the
  * journal has everything. */
-static void test_full_disk_stops_no_closure(void **state)
+TEST(test_full_disk_stops_no_closure)
 {
     enum { CLOSURES = 300 };
     static char names[CLOSURES][16];
@@ -280,7 +273,6 @@ static void test_full_disk_stops_no_closure(void **state)
     struct cluster_closure *closures[CLOSURES];
     uint32_t runs = 0;
 
-    (void)state;
     open_at(client);
     sim_storage_limit(storage, storage->size + 2000);
     for (int i = 0; i < CLOSURES; i++) {
@@ -314,7 +306,7 @@ static void test_full_disk_stops_no_closure(void **state)
 }
 
 /* Damage in the middle: the chief does not start, and nothing of the file changes. */
-static void test_damaged_journal(void **state)
+TEST(test_damaged_journal)
 {
     struct sim_storage *storage;
     struct cluster *cluster = BEGIN_WITH(&storage, .workers = 1, .clients = 1);
@@ -323,7 +315,6 @@ static void test_damaged_journal(void **state)
     static uint8_t damaged[1 << 14];
     size_t size;
 
-    (void)state;
     open_at(client);
     (void)named(client, "a", 0);
     (void)named(client, "b", 1);
@@ -349,14 +340,13 @@ static void test_damaged_journal(void **state)
 }
 
 /* A result that would stay on its worker is in the journal instead. */
-static void test_pinned(void **state)
+TEST(test_pinned)
 {
     struct sim_storage *storage;
     struct cluster *cluster = BEGIN_WITH(&storage, .workers = 1, .clients = 1, OWN);
     struct cluster_task *client = cluster->clients[0];
     struct cluster_closure *closure;
 
-    (void)state;
     fragile_fails = false;
     open_at(client);
     for (int i = 0; i < 3; i++) {
@@ -374,14 +364,13 @@ static void test_pinned(void **state)
 /* A closure that uses what workers keep cannot be run by a next chief, which knows
  * nothing of that: its program schedules it again. When it has finished it has finished,
  * unless the last word of that was lost. */
-static void test_inputs(void **state)
+TEST(test_inputs)
 {
     struct sim_storage *storage;
     struct cluster *cluster = BEGIN_WITH(&storage, .workers = 1, .clients = 1, OWN);
     struct cluster_task *client = cluster->clients[0];
     struct cluster_closure *closure = NULL;
 
-    (void)state;
     fragile_fails = false;
     open_at(client);
     sums = 0;
@@ -418,7 +407,7 @@ static void test_inputs(void **state)
 
 /* A named closure that writes once: the run of the former chief ends under the next one,
  * which runs it, too. */
-static void test_effect(void **state)
+TEST(test_effect)
 {
     struct sim_storage *storage;
     struct cluster *cluster = BEGIN_WITH(&storage, .workers = 1, .servers = 1,
@@ -427,7 +416,6 @@ static void test_effect(void **state)
     struct cluster_closure *closure;
     const int64_t key = 0;
 
-    (void)state;
     open_at(client);
     assert_int_equal(cluster_wait(cluster_counter_open(client, 4, 10000)), 0);
     set_work_ms(cluster, 1000);
@@ -456,7 +444,7 @@ static void fail_writes(struct sim_storage *storage, unsigned times)
 
 /* The journal is full when a closure that writes once is cancelled, so the next chief
  * runs it: servers must not take its effect for one that has had its time. */
-static void test_effect_whose_end_was_not_written(void **state)
+TEST(test_effect_whose_end_was_not_written)
 {
     struct sim_storage *storage;
     struct cluster *cluster =
@@ -466,7 +454,6 @@ static void test_effect_whose_end_was_not_written(void **state)
     struct cluster_closure *closure;
     int64_t key = 1;
 
-    (void)state;
     open_at(client);
     assert_int_equal(cluster_wait(cluster_counter_open(client, 4, 10000)), 0);
     set_work_ms(cluster, 300);
@@ -512,7 +499,7 @@ static void use_up_numbers(struct cluster *cluster)
 /* The disk is full, and a closure whose effects count once needs a number that is not in
  * the journal: it is refused if it has a name, and else waits for room. Both say which
  * file, and what the system says of it. */
-static void test_refusal_of_a_full_journal_has_its_words(void **state)
+TEST(test_refusal_of_a_full_journal_has_its_words)
 {
     struct sim_storage *storage;
     struct cluster *cluster = BEGIN_WITH(&storage, .workers = 1, .clients = 1);
@@ -523,7 +510,6 @@ static void test_refusal_of_a_full_journal_has_its_words(void **state)
     int64_t key = 1;
     size_t size;
 
-    (void)state;
     open_at(client);
     use_up_numbers(cluster);
     sim_storage_limit(storage, storage->size);
@@ -555,24 +541,4 @@ static void test_refusal_of_a_full_journal_has_its_words(void **state)
     end_with(cluster, storage);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_goes_on),
-        cmocka_unit_test(test_refusal_of_a_full_journal_has_its_words),
-        cmocka_unit_test(test_joined),
-        cmocka_unit_test(test_two_clients),
-        cmocka_unit_test(test_failed),
-        cmocka_unit_test(test_forget),
-        cmocka_unit_test(test_torn_end),
-        cmocka_unit_test(test_full_storage),
-        cmocka_unit_test(test_full_disk_stops_no_closure),
-        cmocka_unit_test(test_damaged_journal),
-        cmocka_unit_test(test_pinned),
-        cmocka_unit_test(test_inputs),
-        cmocka_unit_test(test_effect),
-        cmocka_unit_test(test_effect_whose_end_was_not_written),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_PROGRAM()

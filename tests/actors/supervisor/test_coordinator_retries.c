@@ -68,12 +68,11 @@ static const struct cluster_function own[] = {
 
 /* Five closures, one worker with a window of two: 0 and 1 go with it at 300, and are
  * given to its next life, before the three that never ran, in their order. */
-static void test_to_the_front(void **state)
+TEST(test_to_the_front)
 {
     struct cluster *cluster = BEGIN(.workers = 1, .window = 2);
     struct cluster_closure *closures[5];
 
-    (void)state;
     NEEDS_LONG_TURNS(cluster);
     set_work_ms(cluster, 200);
     open_at(cluster->chief);
@@ -96,14 +95,13 @@ static void test_to_the_front(void **state)
 /* The poison takes down whoever runs it; three innocents were given to the same worker.
  * After the second loss each of the four runs alone, so that the poison dies by itself:
  * it is given up when four workers were lost under it, and the innocents all finish. */
-static void test_poison(void **state)
+TEST(test_poison)
 {
     struct cluster *cluster = BEGIN(.workers = 1, .attempts_max = 4, OWN);
     struct cluster_closure *innocent[3];
     struct cluster_closure *poison;
     mu_error error;
 
-    (void)state;
     open_at(cluster->chief);
     poison = call_with(cluster->chief, "sip", POISON, NULL);
     for (int i = 0; i < 3; i++)
@@ -128,13 +126,12 @@ static void test_poison(void **state)
 }
 
 /* The same of closures that are for this worker alone. */
-static void test_poison_for_one_worker(void **state)
+TEST(test_poison_for_one_worker)
 {
     struct cluster *cluster = BEGIN(.workers = 2, .attempts_max = 4, OWN);
     struct cluster_closure *innocent[3];
     struct cluster_closure *poison;
 
-    (void)state;
     open_at(cluster->chief);
     poison = call_with(cluster->chief, "sip", POISON, ASK(.worker = 1));
     for (int i = 0; i < 3; i++)
@@ -154,13 +151,12 @@ static void test_poison_for_one_worker(void **state)
 
 /* What waits for the worker that a quarantined closure has to itself gets it when that
  * has ended. */
-static void test_behind_a_quarantined_closure(void **state)
+TEST(test_behind_a_quarantined_closure)
 {
     struct cluster *cluster = BEGIN(.workers = 1);
     struct cluster_closure *quarantined;
     struct cluster_closure *pinned;
 
-    (void)state;
     set_work_ms(cluster, 1000);
     open_at(cluster->chief);
     quarantined = cluster_schedule(cluster->chief, "square");
@@ -180,13 +176,12 @@ static void test_behind_a_quarantined_closure(void **state)
 
 /* A quarantined closure waits for a worker that has nothing else, and that gets nothing
  * else while it runs: with two workers the other one does all the rest meanwhile. */
-static void test_alone(void **state)
+TEST(test_alone)
 {
     struct cluster *cluster = BEGIN(.workers = 2, .window = 2, OWN);
     struct cluster_closure *quarantined;
     struct cluster_closure *others[4];
 
-    (void)state;
     NEEDS_LONG_TURNS(cluster);
     set_work_ms(cluster, 1000);
     open_at(cluster->chief);
@@ -212,13 +207,12 @@ static void test_alone(void **state)
 /* The quarantined closure waits for worker/1, which has another closure until 1414. Its
  * answer and its end reach the chief together: when the answer is heard the worker is
  * there no more, and has not been missed yet. */
-static void test_gone_in_the_same_moment(void **state)
+TEST(test_gone_in_the_same_moment)
 {
     struct cluster *cluster = BEGIN(.workers = 2, .window = 1);
     struct cluster_closure *quarantined;
     struct cluster_closure *other;
 
-    (void)state;
     NEEDS_LONG_TURNS(cluster);
     sim_settings(cluster->sim)->burst_percent = 100;
     sim_settings(cluster->sim)->burst_us = 5000;
@@ -275,7 +269,7 @@ static void expect_row(const struct row *row)
 
 /* One worker; a run takes 30 ms with its way there and back. The wait before attempt n
  * doubles: 10, 20, 40 ... and 5 s at most. */
-static void test_passing(void **state)
+TEST(test_passing)
 {
     static const struct row rows[] = {
         /* A function's own error is final, whatever it is. */
@@ -318,18 +312,16 @@ static void test_passing(void **state)
         {"lane", 1, 1, {0}, 0, -MU_EABORTED, 1, 0},
     };
 
-    (void)state;
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
         expect_row(&rows[i]);
 }
 
 /* What gave up says so, and says whose trouble it was. */
-static void test_given_up(void **state)
+TEST(test_given_up)
 {
     struct cluster *cluster = BEGIN(.workers = 1, .node.retries_max = 3, OWN);
     struct cluster_closure *closure;
 
-    (void)state;
     failures_left = 99;
     open_at(cluster->chief);
     closure = call_with(cluster->chief, "trouble", -MU_ECANCELLED, NULL);
@@ -342,13 +334,12 @@ static void test_given_up(void **state)
 
 /* Its process dies under it again and again, and it runs alone all the same: the worker
  * has never been lost. */
-static void test_lost_processes(void **state)
+TEST(test_lost_processes)
 {
     struct cluster *cluster = BEGIN(.workers = 1, .attempts_max = 4, .window = 2, OWN);
     struct cluster_closure *lost;
     struct cluster_closure *beside;
 
-    (void)state;
     failures_left = 99;
     open_at(cluster->chief);
     lost = call_with(cluster->chief, "lane", 0, NULL);
@@ -367,13 +358,12 @@ static void test_lost_processes(void **state)
 
 /* Servers are counted each for itself, and reports are forgotten after a while: with one
  * report in a second allowed, one every two seconds never raises anything. */
-static void test_decay(void **state)
+TEST(test_decay)
 {
     struct cluster *cluster = BEGIN(.workers = 1, .node.server_failures = 1,
                                     .node.server_failures_ms = 2000, OWN);
     struct cluster_closure *closure = NULL;
 
-    (void)state;
     open_at(cluster->chief);
     for (int i = 0; i < 5; i++) {
         failures_left = 1;
@@ -401,13 +391,12 @@ static void test_decay(void **state)
 
 /* Two workers see the same server fail at the same moment: two reports, and a third one
  * is too many. */
-static void test_reporters(void **state)
+TEST(test_reporters)
 {
     struct cluster *cluster =
         BEGIN(.workers = 2, .window = 1, .node.server_failures = 2, OWN);
     struct cluster_closure *closures[2];
 
-    (void)state;
     failures_left = 2;
     open_at(cluster->chief);
     for (int i = 0; i < 2; i++)
@@ -424,21 +413,4 @@ static void test_reporters(void **state)
     end(cluster);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_to_the_front),
-        cmocka_unit_test(test_poison),
-        cmocka_unit_test(test_poison_for_one_worker),
-        cmocka_unit_test(test_behind_a_quarantined_closure),
-        cmocka_unit_test(test_alone),
-        cmocka_unit_test(test_gone_in_the_same_moment),
-        cmocka_unit_test(test_passing),
-        cmocka_unit_test(test_given_up),
-        cmocka_unit_test(test_lost_processes),
-        cmocka_unit_test(test_decay),
-        cmocka_unit_test(test_reporters),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_PROGRAM()

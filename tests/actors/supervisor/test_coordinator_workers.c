@@ -19,14 +19,13 @@ static uint64_t took_ms(struct cluster_closure *closure)
 /* ---- Coming ---- */
 
 /* Worker i begins i seconds after it joined, at 35, but after two and a half at most. */
-static void test_staggered(void **state)
+TEST(test_staggered)
 {
     static const uint64_t begin_ms[] = {0, 1035 - 160, 2035 - 160, 2535 - 160};
     struct cluster *cluster = BEGIN(.workers = 4, .node.start_delay_ms = 1000,
                                     .node.start_delay_max_ms = 2500);
     struct cluster_closure *closures[4];
 
-    (void)state;
     open_at(cluster->chief);
     for (unsigned i = 0; i < 4; i++)
         closures[i] = pinned(cluster->chief, i);
@@ -44,12 +43,11 @@ static void test_staggered(void **state)
 }
 
 /* A worker that nobody has listed joins and takes its part. */
-static void test_joins_later(void **state)
+TEST(test_joins_later)
 {
     struct cluster *cluster = BEGIN(.workers = 1, .window = 1);
     struct cluster_closure *closures[4];
 
-    (void)state;
     set_work_ms(cluster, 1000);
     open_at(cluster->chief);
     schedule(cluster->chief, "square", 4, closures);
@@ -82,7 +80,7 @@ static void leave_when_told(struct cluster *cluster, struct leaver *leaver,
 /* It has two closures when it is told to leave: it finishes the one that runs and gives
  * the other back, and gets no more; what is for it alone waits for the next one of that
  * index. */
-static void test_drained(void **state)
+TEST(test_drained)
 {
     struct cluster *cluster = BEGIN(.workers = 2, .window = 2);
     struct cluster_closure *closures[4];
@@ -91,7 +89,6 @@ static void test_drained(void **state)
     struct cluster_call *drain;
     struct leaver leaver;
 
-    (void)state;
     NEEDS_LONG_TURNS(cluster);
     set_work_ms(cluster, 500);
     open_at(cluster->chief);
@@ -121,13 +118,12 @@ static void test_drained(void **state)
 }
 
 /* Nobody waits for one that has left as it should, and it is no loss. */
-static void test_drained_is_not_missed(void **state)
+TEST(test_drained_is_not_missed)
 {
     struct cluster *cluster = BEGIN(.workers = 2, .node.recovery_ms = 1000);
     struct cluster_call *drain;
     struct leaver leaver;
 
-    (void)state;
     open_at(cluster->chief);
     leave_when_told(cluster, &leaver, 1);
     drain = cluster_drain(cluster->chief, 1, -1);
@@ -145,14 +141,13 @@ static void test_drained_is_not_missed(void **state)
 }
 
 /* A worker that says by itself that it leaves is answered when it has nothing left. */
-static void test_drains_itself(void **state)
+TEST(test_drains_itself)
 {
     struct cluster *cluster = BEGIN(.workers = 2, .window = 1);
     struct cluster_closure *closures[2];
     struct cluster_closure *later;
     struct cluster_call *drain;
 
-    (void)state;
     set_work_ms(cluster, 500);
     open_at(cluster->chief);
     schedule(cluster->chief, "square", 2, closures);
@@ -173,12 +168,11 @@ static void test_drains_itself(void **state)
 }
 
 /* Two are lost; one is back at once and works, while the other one is waited for. */
-static void test_each_for_itself(void **state)
+TEST(test_each_for_itself)
 {
     struct cluster *cluster = BEGIN(.workers = 2, .node.recovery_ms = 60000);
     struct cluster_closure *closures[8];
 
-    (void)state;
     set_work_ms(cluster, 100);
     open_at(cluster->chief);
     schedule(cluster->chief, "square", 8, closures);
@@ -200,12 +194,11 @@ static void test_each_for_itself(void **state)
  * never has a third one waiting there, where it would be behind the others while another
  * worker may be free. The second is sent while the first runs, once it is known how long
  * that takes. */
-static void test_window_of_slow_ones(void **state)
+TEST(test_window_of_slow_ones)
 {
     struct cluster *cluster = BEGIN(.workers = 2, .adaptive = true);
     struct cluster_closure *closures[20];
 
-    (void)state;
     set_work_ms(cluster, 100);
     open_at(cluster->chief);
     schedule(cluster->chief, "square", 20, closures);
@@ -246,7 +239,7 @@ static uint64_t per_mille(struct cluster *cluster, unsigned work_ms, unsigned fl
 
 /* The way to a worker and back is hidden, and with effects once the way to the parameter
  * server as well. */
-static void test_window_covers_the_way(void **state)
+TEST(test_window_covers_the_way)
 {
     static const struct {
         unsigned work_ms;
@@ -259,7 +252,6 @@ static void test_window_covers_the_way(void **state)
         {100, 0, 980}, {100, MU_CLOSURE_EFFECT_ONCE, 980},
     };
 
-    (void)state;
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         struct cluster *cluster = BEGIN_AFAR;
 
@@ -274,13 +266,12 @@ static void test_window_covers_the_way(void **state)
 
 /* Functions that take no time over a quick network: the window grows, twofold at most
  * with each result, and shrinks when they become slow. */
-static void test_window_of_quick_ones(void **state)
+TEST(test_window_of_quick_ones)
 {
     struct cluster *cluster = MAKE(.workers = 1, .adaptive = true);
     struct cluster_closure *closures[400];
     struct sim_range quick = {20, 20};
 
-    (void)state;
     sim_settings(cluster->sim)->latency = quick;
     cluster_start_all(cluster);
     assert_true(cluster_settle(cluster));
@@ -309,13 +300,12 @@ static void learn(struct cluster *cluster)
 
 /* The straggler runs on the idle worker, too, whose answer is taken; the other's is not
  * looked at, and all is counted once. */
-static void test_backup(void **state)
+TEST(test_backup)
 {
     struct cluster *cluster = BEGIN(.workers = 2, .window = 1,
                                     .node.backup_percent = 300);
     struct cluster_closure *closure;
 
-    (void)state;
     open_at(cluster->chief);
     learn(cluster);
     set_work_ms(cluster, 3000);
@@ -350,9 +340,8 @@ static unsigned busy_one(struct cluster *cluster)
 }
 
 /* Either of the two is lost: the other one's answer is taken, and nothing runs again. */
-static void test_backup_and_a_loss(void **state)
+TEST(test_backup_and_a_loss)
 {
-    (void)state;
     for (unsigned loses_first = 0; loses_first < 2; loses_first++) {
         struct cluster *cluster = BEGIN(.workers = 2, .window = 1,
                                         .node.backup_percent = 300);
@@ -379,12 +368,11 @@ static void test_backup_and_a_loss(void **state)
 
 /* One that asked for it is never run twice at a time; nor is one that is for its worker
  * alone. */
-static void test_no_backup(void **state)
+TEST(test_no_backup)
 {
     static const struct cluster_ask asks[] = {{.flags = MU_CLOSURE_NO_BACKUP},
                                               {.worker = 1}};
 
-    (void)state;
     for (size_t i = 0; i < 2; i++) {
         struct cluster *cluster = BEGIN(.workers = 2, .window = 1,
                                         .node.backup_percent = 300);
@@ -413,9 +401,8 @@ static int64_t samples(const mu_value *status, const char *timer)
 }
 
 /* Asked for, each run is measured, and each recovery; unasked nothing is. */
-static void test_measured(void **state)
+TEST(test_measured)
 {
-    (void)state;
     for (unsigned measure = 0; measure < 2; measure++) {
         struct cluster *cluster = BEGIN(.workers = 1, .node.measure = measure == 1);
         struct cluster_closure *closures[3];
@@ -434,23 +421,4 @@ static void test_measured(void **state)
     }
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_staggered),
-        cmocka_unit_test(test_joins_later),
-        cmocka_unit_test(test_drained),
-        cmocka_unit_test(test_drained_is_not_missed),
-        cmocka_unit_test(test_drains_itself),
-        cmocka_unit_test(test_each_for_itself),
-        cmocka_unit_test(test_window_of_slow_ones),
-        cmocka_unit_test(test_window_covers_the_way),
-        cmocka_unit_test(test_window_of_quick_ones),
-        cmocka_unit_test(test_backup),
-        cmocka_unit_test(test_backup_and_a_loss),
-        cmocka_unit_test(test_no_backup),
-        cmocka_unit_test(test_measured),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_PROGRAM()

@@ -139,7 +139,7 @@ static unsigned records(const struct sim_storage *storage, unsigned kind)
 /* a has finished, b runs and c is queued when the chief dies. Nobody schedules them
  * again: b and c are run all the same, and each is counted once. The program, which comes
  * back later, gets all three without another run. */
-static void test_goes_on(void **state)
+TEST(test_goes_on)
 {
     static const char *const names[] = {"a", "b", "c"};
     struct sim_storage *storage;
@@ -149,7 +149,6 @@ static void test_goes_on(void **state)
     struct mu__held *body = sent(client, 7);
     unsigned loaded;
 
-    (void)state;
     set_work_ms(cluster, 100);
     for (int i = 0; i < 3; i++)
         closures[i] = apply(client, body, i, ONCE(names[i]));
@@ -182,14 +181,13 @@ static void test_goes_on(void **state)
 
 /* What was sent is one value for all that send the same: to two programs, and to the one
  * that comes back while a closure of the journal uses it. Who else has it may go. */
-static void test_shared(void **state)
+TEST(test_shared)
 {
     struct sim_storage *storage;
     struct cluster *cluster = begin_counting(&storage, 1, 3);
     struct cluster_closure *closure;
     struct mu__held *bodies[4];
 
-    (void)state;
     for (int i = 0; i < 3; i++)
         bodies[i] = sent(cluster->clients[i], 7);
     bodies[3] = sent(cluster->clients[0], 8);
@@ -223,7 +221,7 @@ static void test_shared(void **state)
 
 /* The file has each of them once, and after a compaction those alone that closures under
  * way use. */
-static void test_dropped_when_no_closure_uses_them(void **state)
+TEST(test_dropped_when_no_closure_uses_them)
 {
     static const char *const names[] = {"a", "b", "c", "d"};
     struct sim_storage *storage;
@@ -232,7 +230,6 @@ static void test_dropped_when_no_closure_uses_them(void **state)
     struct mu__held *bodies[2];
     struct cluster_closure *closure;
 
-    (void)state;
     for (int i = 0; i < 2; i++)
         bodies[i] = sent(client, 7 + i);
     for (int i = 0; i < 2; i++)
@@ -269,7 +266,7 @@ static void test_dropped_when_no_closure_uses_them(void **state)
 
 /* More of them than the journal keeps: the closure that is one too many says so, and runs
  * when others have finished. */
-static void test_full(void **state)
+TEST(test_full)
 {
     static char names[MU__SENT_BODIES_MAX + 1][16];
     static struct mu__held *bodies[MU__SENT_BODIES_MAX + 1];
@@ -279,7 +276,6 @@ static void test_full(void **state)
     struct cluster_task *client = cluster->clients[0];
     struct cluster_closure *closure = NULL;
 
-    (void)state;
     loads = 0;
     open_at(client);
     set_work_ms(cluster, 1);
@@ -312,7 +308,7 @@ static void test_full(void **state)
 
 /* The chief dies in each of the storage's operations in turn, from the compaction's first
  * on, while a closure is scheduled: each is counted once in the end. */
-static void test_crash_in_a_compaction_loses_nothing(void **state)
+TEST(test_crash_in_a_compaction_loses_nothing)
 {
     enum { LOADED = 4, OPERATIONS = 80 };
     static char names[OPERATIONS][16];
@@ -324,7 +320,6 @@ static void test_crash_in_a_compaction_loses_nothing(void **state)
     unsigned died = 0;
     int64_t wanted[ITEMS] = {0};
 
-    (void)state;
     set_work_ms(cluster, 50);
     for (unsigned i = 0; i < OPERATIONS; i++) {
         sim_crash(cluster->chief->node);
@@ -362,7 +357,7 @@ static void test_crash_in_a_compaction_loses_nothing(void **state)
 
 /* A kept result is with its worker alone: a closure that uses one beside what was sent is
  * not for the next chief, and cannot have its effects once. */
-static void test_other_inputs(void **state)
+TEST(test_other_inputs)
 {
     struct sim_storage *storage;
     struct cluster *cluster = begin_counting(&storage, 1, 1);
@@ -373,7 +368,6 @@ static void test_other_inputs(void **state)
     struct cluster_closure *closure;
     mu_value *list = mu_value_list();
 
-    (void)state;
     run_for(cluster, 100);
     (void)mu_value_append(list, mu__reference_to(body));
     (void)mu_value_append(list, cluster_reference(kept));
@@ -405,13 +399,12 @@ static void drop_data(struct mu__session *session, uint32_t number, mu_value *da
 }
 
 /* Whoever has joined a closure that fails gets the whole of its error. */
-static void test_error_of_a_joined_one_is_whole(void **state)
+TEST(test_error_of_a_joined_one_is_whole)
 {
     struct sim_storage *storage;
     struct cluster *cluster = BEGIN_WITH(&storage, .workers = 1, .clients = 2, OWN);
     struct cluster_closure *closures[2];
 
-    (void)state;
     for (int i = 0; i < 2; i++) {
         open_at(cluster->clients[i]);
         cluster->clients[i]->session->shared.keep_data = drop_data;
@@ -455,7 +448,7 @@ static void write_without_body(struct sim_storage *storage)
 
 /* A closure whose function was lost when a damaged file was repaired: the chief says
  * which closure that is, and leaves it to the program. */
-static void test_lost_by_a_repair(void **state)
+TEST(test_lost_by_a_repair)
 {
     struct sim_storage *storage;
     struct cluster *cluster = BEGIN_WITH(&storage, .workers = 1, .clients = 1, OWN);
@@ -463,7 +456,6 @@ static void test_lost_by_a_repair(void **state)
     struct cluster_closure *closure;
     struct mu__held *body;
 
-    (void)state;
     open_at(client);
     sim_crash(cluster->chief->node);
     sim_storage_set(storage, NULL, 0);
@@ -483,18 +475,4 @@ static void test_lost_by_a_repair(void **state)
     end_with(cluster, storage);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_goes_on),
-        cmocka_unit_test(test_shared),
-        cmocka_unit_test(test_dropped_when_no_closure_uses_them),
-        cmocka_unit_test(test_full),
-        cmocka_unit_test(test_crash_in_a_compaction_loses_nothing),
-        cmocka_unit_test(test_other_inputs),
-        cmocka_unit_test(test_error_of_a_joined_one_is_whole),
-        cmocka_unit_test(test_lost_by_a_repair),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_PROGRAM()

@@ -4,7 +4,7 @@
 /* The chief dies in each of the storage's operations in turn, from the compaction's first
  * on, while a closure is scheduled: what had finished is known to each next chief, and
  * never runs again. */
-static void test_crash_in_a_compaction_loses_nothing(void **state)
+TEST(test_crash_in_a_compaction_loses_nothing)
 {
     enum { NAMES = 30, LOADED = 4 };
     static char names[2 * NAMES + 200][16];
@@ -16,7 +16,6 @@ static void test_crash_in_a_compaction_loses_nothing(void **state)
     unsigned died = 0;
     int count = NAMES;
 
-    (void)state;
     open_at(client);
     for (int i = 0; i < NAMES; i++) {
         (void)snprintf(names[i], sizeof names[i], "c%d", i);
@@ -50,7 +49,7 @@ static void test_crash_in_a_compaction_loses_nothing(void **state)
 }
 
 /* What ends while the journal is compacted is in the new file, too. */
-static void test_what_ends_in_a_compaction_counts(void **state)
+TEST(test_what_ends_in_a_compaction_counts)
 {
     enum { NAMES = 1000 };
     static char names[NAMES][16];
@@ -60,7 +59,6 @@ static void test_what_ends_in_a_compaction_counts(void **state)
     struct cluster_closure *closure;
     uint64_t replaced;
 
-    (void)state;
     open_at(client);
     for (int i = 0; i < NAMES; i++) {
         (void)snprintf(names[i], sizeof names[i], "c%d", i);
@@ -85,7 +83,7 @@ static void test_what_ends_in_a_compaction_counts(void **state)
 }
 
 /* Only the youngest are known, also to the next chief. */
-static void test_keep(void **state)
+TEST(test_keep)
 {
     enum { NAMES = 50, KEPT = 20 };
     static char names[NAMES][16];
@@ -95,7 +93,6 @@ static void test_keep(void **state)
     struct cluster_task *client = cluster->clients[0];
     struct cluster_closure *closure;
 
-    (void)state;
     open_at(client);
     for (int i = 0; i < NAMES; i++) {
         (void)snprintf(names[i], sizeof names[i], "c%d", i);
@@ -116,13 +113,4 @@ static void test_keep(void **state)
     end_with(cluster, storage);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_crash_in_a_compaction_loses_nothing),
-        cmocka_unit_test(test_what_ends_in_a_compaction_counts),
-        cmocka_unit_test(test_keep),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_PROGRAM()

@@ -81,7 +81,7 @@ static uint64_t turns_of(const struct cluster *cluster)
 /* No turn reads more than its part; the status says how far it is; workers and clients
  * are linked, and what they ask for waits. At the end nothing is lost, and what had
  * finished does not run again. */
-static void test_reads_a_part_in_each_turn(void **state)
+TEST(test_reads_a_part_in_each_turn)
 {
     struct sim_storage *storage;
     struct cluster *cluster = begin_large(&storage);
@@ -92,7 +92,6 @@ static void test_reads_a_part_in_each_turn(void **state)
     unsigned turns = 1;
     uint64_t before;
 
-    (void)state;
     assert_int_equal(records, TURN_RECORDS);
     for (; mu__supervisor_reads(s); turns++) {
         if (turns == TURNS / 2)
@@ -123,14 +122,13 @@ static void test_reads_a_part_in_each_turn(void **state)
 
 /* Damage that is found late: the chief is of no use, and says why. Whoever reads the file
  * when it is mended finds all. */
-static void test_damage_is_found_late(void **state)
+TEST(test_damage_is_found_late)
 {
     struct sim_storage *storage;
     struct cluster *cluster = begin_large(&storage);
     size_t at = storage->flushed * 3 / 4;
     const struct supervisor *s = supervisor_of(cluster);
 
-    (void)state;
     storage->content[at] ^= 4;
     run_for(cluster, 2 * TURNS);
     assert_int_equal(s->opening.phase, JOURNAL_FAILED);
@@ -145,14 +143,13 @@ static void test_damage_is_found_late(void **state)
 }
 
 /* A chief that dies while it reads, with messages that wait, leaves all as it was. */
-static void test_dies_while_it_reads(void **state)
+TEST(test_dies_while_it_reads)
 {
     struct sim_storage *storage;
     struct cluster *cluster = begin_large(&storage);
     struct cluster_task *client = cluster->clients[0];
     struct cluster_closure *again;
 
-    (void)state;
     for (int i = 0; i < 3; i++) {
         run_for(cluster, TURNS / 2);
         assert_true(mu__supervisor_reads(supervisor_of(cluster)));
@@ -167,13 +164,4 @@ static void test_dies_while_it_reads(void **state)
     end_with(cluster, storage);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_reads_a_part_in_each_turn),
-        cmocka_unit_test(test_damage_is_found_late),
-        cmocka_unit_test(test_dies_while_it_reads),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_PROGRAM()

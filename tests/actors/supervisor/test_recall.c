@@ -95,13 +95,12 @@ static int64_t count_of(struct cluster *cluster, const char *name)
 /* ---- Slow ones behind quick ones ---- */
 
 /* Another function: nothing is known of it, so nobody gets more than he has threads. */
-static void test_slow_function_after_a_quick_one(void **state)
+TEST(test_slow_function_after_a_quick_one)
 {
     struct cluster *cluster =
         BEGIN_QUICK(.workers = 2, .adaptive = true, .queue_max = TURNS_AT + 40);
     uint64_t start_ms = sim_now_ms(cluster->sim);
 
-    (void)state;
     call_many(cluster, "tiny", TURNS_AT, NULL);
     call_many(cluster, "slow", 20, NULL);
     assert_true(joined_after(cluster->chief, start_ms) < (500 + 10 * 500) * 11 / 10);
@@ -110,13 +109,12 @@ static void test_slow_function_after_a_quick_one(void **state)
 
 /* The same function, which nobody could know: what has not begun goes to the one that is
  * free. */
-static void test_function_that_becomes_slow(void **state)
+TEST(test_function_that_becomes_slow)
 {
     struct cluster *cluster =
         BEGIN_QUICK(.workers = 2, .adaptive = true, .queue_max = TURNS_AT + 40);
     uint64_t start_ms = sim_now_ms(cluster->sim);
 
-    (void)state;
     turning = cluster;
     turns_left = TURNS_AT;
     call_many(cluster, "vary", TURNS_AT + 20, NULL);
@@ -126,14 +124,13 @@ static void test_function_that_becomes_slow(void **state)
 }
 
 /* The second worker comes when all has been sent to the first. */
-static void test_worker_that_joins_gets_its_part(void **state)
+TEST(test_worker_that_joins_gets_its_part)
 {
     struct cluster *cluster =
         MAKE(.workers = 2, .adaptive = true, .queue_max = TURNS_AT + 40, OWN);
     const struct sim_range quick = {50, 50};
     uint64_t start_ms;
 
-    (void)state;
     sim_settings(cluster->sim)->latency = quick;
     sim_settings(cluster->sim)->work = quick;
     cluster_start(cluster->chief);
@@ -186,25 +183,22 @@ static int64_t hang_and_go_on(struct cluster *cluster)
     return retried;
 }
 
-static void test_behind_a_hanging_one(void **state)
+TEST(test_behind_a_hanging_one)
 {
-    (void)state;
     assert_int_equal(hang_and_go_on(BEGIN_QUICK(.workers = 2, .adaptive = true)), 0);
 }
 
-static void test_behind_a_hanging_one_in_a_fixed_window(void **state)
+TEST(test_behind_a_hanging_one_in_a_fixed_window)
 {
-    (void)state;
     assert_int_equal(hang_and_go_on(BEGIN_QUICK(.workers = 2, .window = 300)), 0);
 }
 
 /* Two of three threads hang: the third goes on with what is known to be quick. */
-static void test_threads_that_are_left(void **state)
+TEST(test_threads_that_are_left)
 {
     struct cluster *cluster = BEGIN_QUICK(.workers = 1, .threads = 3, .adaptive = true);
     struct cluster_closure *closures[100];
 
-    (void)state;
     call_many(cluster, "tiny", 100, NULL);
     assert_int_equal(join(cluster->chief), 0);
     call_many(cluster, "hang", 2, NULL);
@@ -220,12 +214,11 @@ static void test_threads_that_are_left(void **state)
 /* One of many that take 10 ms hangs, and what was sent behind it comes back although
  * other closures are queued: as soon as it takes longer than twice the mean, and than
  * results are under way. Nothing more is sent behind it. */
-static void test_behind_one_that_takes_longer(void **state)
+TEST(test_behind_one_that_takes_longer)
 {
     struct cluster *cluster = BEGIN(.workers = 2, .adaptive = true, OWN);
     struct cluster_closure *closures[200];
 
-    (void)state;
     turns_left = 0;
     set_work_ms(cluster, 10);
     open_at(cluster->chief);
@@ -270,26 +263,23 @@ static void expect_next(const struct cluster_ask *ask)
     end(cluster);
 }
 
-static void test_urgent_one_is_next(void **state)
+TEST(test_urgent_one_is_next)
 {
-    (void)state;
     expect_next(ASK(.priority = 1));
 }
 
-static void test_pinned_one_is_next(void **state)
+TEST(test_pinned_one_is_next)
 {
-    (void)state;
     expect_next(ASK(.worker = 1));
 }
 
 /* ---- Cancelled before it began ---- */
 
-static void test_cancelled_behind_a_hanging_one(void **state)
+TEST(test_cancelled_behind_a_hanging_one)
 {
     struct cluster *cluster = BEGIN(.workers = 1, .window = 4, OWN);
     struct cluster_closure *behind;
 
-    (void)state;
     open_at(cluster->chief);
     (void)call_with(cluster->chief, "hang", 0, NULL);
     behind = call_with(cluster->chief, "step", 1, NULL);
@@ -304,12 +294,11 @@ static void test_cancelled_behind_a_hanging_one(void **state)
 
 /* ---- It is no attempt ---- */
 
-static void test_given_back_is_no_attempt(void **state)
+TEST(test_given_back_is_no_attempt)
 {
     struct cluster *cluster = BEGIN(.workers = 2, .window = 4, OWN);
     struct cluster_closure *closures[4];
 
-    (void)state;
     NEEDS_LONG_TURNS(cluster);
     sim_pause(cluster->workers[1]->node, 200);
     open_at(cluster->chief);
@@ -328,13 +317,12 @@ static void test_given_back_is_no_attempt(void **state)
 
 /* ---- Told ---- */
 
-static void test_told_apart(void **state)
+TEST(test_told_apart)
 {
     struct cluster *cluster = BEGIN(.workers = 1, .window = 2, OWN,
                                     .node.watchdog_ms = 1000);
     struct cluster_closure *closures[3];
 
-    (void)state;
     NEEDS_LONG_TURNS(cluster);
     open_at(cluster->chief);
     call_many(cluster, "hang", 1, closures);
@@ -379,12 +367,11 @@ static void say_recalled(struct cluster *cluster, uint32_t node, uint64_t closur
 }
 
 /* What is not where it is said to come from stays where it is. */
-static void test_forged_words(void **state)
+TEST(test_forged_words)
 {
     struct cluster *cluster = BEGIN(.workers = 2, .window = 1, OWN);
     struct cluster_closure *closures[3];
 
-    (void)state;
     open_at(cluster->chief);
     call_many(cluster, "slow", 3, closures);
     run_until(cluster, 300);
@@ -432,33 +419,12 @@ static unsigned lose_between(uint64_t at_ms, bool chief)
     return done;
 }
 
-static void test_lost_between(void **state)
+TEST(test_lost_between)
 {
-    (void)state;
     for (uint64_t at_ms = 175; at_ms <= 260; at_ms += 5) {
         assert_int_equal(lose_between(at_ms, false), 8);
         assert_int_equal(lose_between(at_ms, true), 8);
     }
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_slow_function_after_a_quick_one),
-        cmocka_unit_test(test_function_that_becomes_slow),
-        cmocka_unit_test(test_worker_that_joins_gets_its_part),
-        cmocka_unit_test(test_behind_a_hanging_one),
-        cmocka_unit_test(test_behind_a_hanging_one_in_a_fixed_window),
-        cmocka_unit_test(test_threads_that_are_left),
-        cmocka_unit_test(test_behind_one_that_takes_longer),
-        cmocka_unit_test(test_urgent_one_is_next),
-        cmocka_unit_test(test_pinned_one_is_next),
-        cmocka_unit_test(test_cancelled_behind_a_hanging_one),
-        cmocka_unit_test(test_given_back_is_no_attempt),
-        cmocka_unit_test(test_told_apart),
-        cmocka_unit_test(test_forged_words),
-        cmocka_unit_test(test_lost_between),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_PROGRAM()

@@ -43,14 +43,13 @@ static void expect_said(struct cluster *cluster, const char *words)
 
 /* Six of 100 ms for the only gpu take 600 ms, although two workers have nothing to do;
  * what is for any type is done meanwhile. */
-static void test_closure_runs_on_its_type_alone(void **state)
+TEST(test_closure_runs_on_its_type_alone)
 {
     struct cluster *cluster = BEGIN(.workers = 2, .gpus = 1);
     struct cluster_closure *gpu[6];
     struct cluster_closure *any[6];
     uint64_t began_ms = now(cluster);
 
-    (void)state;
     set_work_ms(cluster, 100);
     open_at(cluster->chief);
     schedule_of_type(cluster->chief, "gpu", 6, gpu);
@@ -65,13 +64,12 @@ static void test_closure_runs_on_its_type_alone(void **state)
 }
 
 /* An index is one of the closure's type: that of type "worker" without one. */
-static void test_index_is_of_the_type(void **state)
+TEST(test_index_is_of_the_type)
 {
     struct cluster *cluster = BEGIN(.workers = 2, .gpus = 2);
     struct cluster_task *chief = cluster->chief;
     struct cluster_closure *closures[24];
 
-    (void)state;
     open_at(chief);
     for (unsigned i = 0; i < 24; i += 4) {
         unsigned index = i / 4 % 2 + 1;
@@ -91,7 +89,7 @@ static void test_index_is_of_the_type(void **state)
 
 /* Of two that are as urgent each queue has its turn; a more urgent one goes first, in
  * whichever queue it is. */
-static void test_priorities_hold_between_queues(void **state)
+TEST(test_priorities_hold_between_queues)
 {
     struct cluster *cluster = MAKE(.gpus = 1, .window = 1);
     struct cluster_task *chief = cluster->chief;
@@ -103,7 +101,6 @@ static void test_priorities_hold_between_queues(void **state)
     };
     static const unsigned order[6] = {4, 5, 0, 2, 1, 3};
 
-    (void)state;
     begin_without(cluster, NULL);
     set_work_ms(cluster, 100);
     open_at(chief);
@@ -122,13 +119,12 @@ static void test_priorities_hold_between_queues(void **state)
 
 /* ---- Nobody of the type ---- */
 
-static void test_nobody_of_the_type_is_told(void **state)
+TEST(test_nobody_of_the_type_is_told)
 {
     struct cluster *cluster =
         MAKE(.workers = 1, .gpus = 1, .node.watchdog_ms = 1000);
     struct cluster_closure *closure;
 
-    (void)state;
     begin_without(cluster, cluster->gpus[0]);
     open_at(cluster->chief);
     closure = of_type(cluster->chief, "gpu");
@@ -144,13 +140,12 @@ static void test_nobody_of_the_type_is_told(void **state)
 }
 
 /* The type runs no closures: that is the closure's error, and work goes on. */
-static void test_unknown_type_is_an_error(void **state)
+TEST(test_unknown_type_is_an_error)
 {
     struct cluster *cluster = BEGIN(.workers = 1, .gpus = 1);
     struct cluster_closure *closure;
     mu_error error;
 
-    (void)state;
     open_at(cluster->chief);
     closure = call_with(cluster->chief, "weigh", 1, ASK(.worker_type = "tpu"));
     error = raised(cluster->chief);
@@ -175,13 +170,12 @@ static struct cluster *begin_with_types(struct cluster *cluster, const char *typ
 }
 
 /* Workers are no workers when the option says so; an index without a type means one. */
-static void test_workers_that_are_not_listed_run_nothing(void **state)
+TEST(test_workers_that_are_not_listed_run_nothing)
 {
     struct cluster *cluster = MAKE(.workers = 2, .gpus = 1);
     struct cluster_closure *closures[8];
     mu_error error;
 
-    (void)state;
     begin_with_types(cluster, "gpu", "gpu");
     expect_said(cluster, "/job:worker/task:1 runs no closures: option worker_types is "
                 "\"gpu\", without its type");
@@ -200,13 +194,12 @@ static void test_workers_that_are_not_listed_run_nothing(void **state)
 }
 
 /* The chief decides; both sides say so, once for each link. */
-static void test_task_that_the_chief_does_not_list_is_refused(void **state)
+TEST(test_task_that_the_chief_does_not_list_is_refused)
 {
     struct cluster *cluster = MAKE(.workers = 1, .gpus = 1);
     struct cluster_closure *closures[4];
     const char *trace;
 
-    (void)state;
     begin_with_types(cluster, "worker", "worker,gpu");
     run_until(cluster, 1000);
     trace = sim_trace(cluster->sim);
@@ -225,12 +218,11 @@ static void test_task_that_the_chief_does_not_list_is_refused(void **state)
 
 /* The one that was there has all of them; the one that joins gets its half, and the idle
  * worker nothing. */
-static void test_sent_closures_move_to_a_task_of_the_type(void **state)
+TEST(test_sent_closures_move_to_a_task_of_the_type)
 {
     struct cluster *cluster = MAKE(.workers = 1, .gpus = 2, .adaptive = true);
     struct cluster_closure *closures[20];
 
-    (void)state;
     begin_without(cluster, cluster->gpus[1]);
     NEEDS_LONG_TURNS(cluster);
     open_at(cluster->chief);
@@ -246,12 +238,11 @@ static void test_sent_closures_move_to_a_task_of_the_type(void **state)
     end(cluster);
 }
 
-static void test_lost_task_of_the_type(void **state)
+TEST(test_lost_task_of_the_type)
 {
     struct cluster *cluster = BEGIN(.workers = 2, .gpus = 2);
     struct cluster_closure *closures[10];
 
-    (void)state;
     set_work_ms(cluster, 100);
     open_at(cluster->chief);
     schedule_of_type(cluster->chief, "gpu", 10, closures);
@@ -263,14 +254,13 @@ static void test_lost_task_of_the_type(void **state)
     end(cluster);
 }
 
-static void test_drained_task_of_the_type(void **state)
+TEST(test_drained_task_of_the_type)
 {
     struct cluster *cluster = BEGIN(.workers = 1, .gpus = 1);
     struct cluster_closure *closure;
     struct cluster_call *leaves;
     struct cluster_call *drain;
 
-    (void)state;
     open_at(cluster->chief);
     leaves = cluster_job(cluster->gpus[0], MU__JOB_WAIT, 0, NULL, -1);
     drain = cluster_drain_task(cluster->chief, "gpu", 0, -1);
@@ -291,14 +281,13 @@ static void test_drained_task_of_the_type(void **state)
 }
 
 /* A straggler's backup runs on another task of its type, however idle others are. */
-static void test_backup_is_of_the_type(void **state)
+TEST(test_backup_is_of_the_type)
 {
     struct cluster *cluster =
         BEGIN(.workers = 4, .gpus = 2, .node.backup_percent = 200);
     struct cluster_closure *closures[6];
     struct cluster_closure *slow;
 
-    (void)state;
     open_at(cluster->chief);
     schedule_of_type(cluster->chief, "gpu", 6, closures);
     assert_int_equal(join(cluster->chief), 0);
@@ -314,12 +303,11 @@ static void test_backup_is_of_the_type(void **state)
 
 /* What a journal has for a type is neither lost nor run elsewhere under a chief that does
  * not list the type: that one does not begin. */
-static void test_journal_keeps_the_type(void **state)
+TEST(test_journal_keeps_the_type)
 {
     struct cluster *cluster = MAKE(.workers = 1, .gpus = 1);
     struct sim_storage *storage = sim_storage_new("journal", 1);
 
-    (void)state;
     cluster->chief->journal = (struct cluster_journal){.storage = &storage->base};
     begin_without(cluster, cluster->gpus[0]);
     open_at(cluster->chief);
@@ -343,22 +331,4 @@ static void test_journal_keeps_the_type(void **state)
     sim_storage_free(storage);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_closure_runs_on_its_type_alone),
-        cmocka_unit_test(test_index_is_of_the_type),
-        cmocka_unit_test(test_priorities_hold_between_queues),
-        cmocka_unit_test(test_nobody_of_the_type_is_told),
-        cmocka_unit_test(test_unknown_type_is_an_error),
-        cmocka_unit_test(test_workers_that_are_not_listed_run_nothing),
-        cmocka_unit_test(test_task_that_the_chief_does_not_list_is_refused),
-        cmocka_unit_test(test_sent_closures_move_to_a_task_of_the_type),
-        cmocka_unit_test(test_lost_task_of_the_type),
-        cmocka_unit_test(test_drained_task_of_the_type),
-        cmocka_unit_test(test_backup_is_of_the_type),
-        cmocka_unit_test(test_journal_keeps_the_type),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_PROGRAM()

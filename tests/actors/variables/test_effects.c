@@ -1,20 +1,13 @@
 /* What runs write to the servers, applied once: the actors of workers and parameter
  * servers as they are, on several kernels. */
 #include "tests/support/effects_net.h"
-
-#include <setjmp.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdlib.h>
-
-#include <cmocka.h>
+#include "tests/support/test.h"
 
 /* ---- Ordinary life ---- */
 
 /* A small write is one message, and one that answers. */
-static void test_small(void **state)
+TEST_ON(test_small, struct fixture *f, set_up, tear_down)
 {
-    struct fixture *f = *state;
     struct var_request v;
     struct writes *writes;
 
@@ -33,9 +26,8 @@ static void test_small(void **state)
 }
 
 /* Plain writes are applied as often as they come. */
-static void test_plain_is_repeated(void **state)
+TEST_ON(test_plain_is_repeated, struct fixture *f, set_up, tear_down)
 {
-    struct fixture *f = *state;
     struct var_request v;
 
     open_variable(f->workers[0], &v, 4, 2);
@@ -48,9 +40,8 @@ static void test_plain_is_repeated(void **state)
     assert_all(f->workers[1], &v, 3);
 }
 
-static void test_order(void **state)
+TEST_ON(test_order, struct fixture *f, set_up, tear_down)
 {
-    struct fixture *f = *state;
     struct writes *writes = run_of(0, 0);
     struct var_request v;
 
@@ -66,9 +57,8 @@ static void test_order(void **state)
 }
 
 /* Several shards of several pieces. What is under way is bounded. */
-static void test_large(void **state)
+TEST_ON(test_large, struct fixture *f, set_up, tear_down)
 {
-    struct fixture *f = *state;
     struct writes *writes;
     struct var_request v;
 
@@ -84,9 +74,8 @@ static void test_large(void **state)
 }
 
 /* A small run does not wait for the large ones before it. */
-static void test_fair(void **state)
+TEST_ON(test_fair, struct fixture *f, set_up, tear_down)
 {
-    struct fixture *f = *state;
     struct writes *large[6];
     struct writes *small = run_of(0, 0);
     struct var_request v;
@@ -112,9 +101,8 @@ static void test_fair(void **state)
 }
 
 /* A link without room is tried again. */
-static void test_full_link(void **state)
+TEST_ON(test_full_link, struct fixture *f, set_up, tear_down)
 {
-    struct fixture *f = *state;
     struct writes *writes;
     struct var_request v;
 
@@ -130,10 +118,9 @@ static void test_full_link(void **state)
 }
 
 /* More than windows and slots hold at first, all at once. */
-static void test_many(void **state)
+TEST_ON(test_many, struct fixture *f, set_up, tear_down)
 {
     enum { MANY = 40000 };
-    struct fixture *f = *state;
     struct writes **writes = calloc(MANY, sizeof(struct writes *));
     struct var_request v;
 
@@ -151,9 +138,8 @@ static void test_many(void **state)
 
 /* ---- Once ---- */
 
-static void test_once(void **state)
+TEST_ON(test_once, struct fixture *f, set_up, tear_down)
 {
-    struct fixture *f = *state;
     struct writes *a;
     struct writes *b;
     struct var_request v;
@@ -180,9 +166,8 @@ static void test_once(void **state)
     assert_int_equal(effects_of(f->servers[0]).staged_bytes, 0);
 }
 
-static void test_finished_with(void **state)
+TEST_ON(test_finished_with, struct fixture *f, set_up, tear_down)
 {
-    struct fixture *f = *state;
     struct writes *writes = run_of(7, 20);
     struct var_request v;
 
@@ -204,9 +189,8 @@ static void test_finished_with(void **state)
 }
 
 /* A server that knows no supervisor yet is asked again. */
-static void test_no_fence(void **state)
+TEST_ON(test_no_fence, struct fixture *f, set_up, tear_down)
 {
-    struct fixture *f = *state;
     struct writes *writes;
     struct var_request v;
 
@@ -228,9 +212,8 @@ static void test_no_fence(void **state)
                  "and has refused it for 2.0 s");
 }
 
-static void test_former_supervisor(void **state)
+TEST_ON(test_former_supervisor, struct fixture *f, set_up, tear_down)
 {
-    struct fixture *f = *state;
     struct writes *writes;
     struct var_request v;
 
@@ -254,9 +237,8 @@ static void test_former_supervisor(void **state)
 }
 
 /* In the middle of a batch. The run of the one server takes nothing of the other back. */
-static void test_fenced_midway(void **state)
+TEST_ON(test_fenced_midway, struct fixture *f, set_up, tear_down)
 {
-    struct fixture *f = *state;
     struct writes *writes;
     struct writes *plain;
     struct var_request v;
@@ -275,9 +257,8 @@ static void test_fenced_midway(void **state)
 }
 
 /* Only a chief fences, and what it said lasts when it is gone. */
-static void test_who_fences(void **state)
+TEST_ON(test_who_fences, struct fixture *f, set_up, tear_down)
 {
-    struct fixture *f = *state;
     struct writes *writes;
     struct var_request v;
 
@@ -297,14 +278,13 @@ static void test_who_fences(void **state)
 
 /* ---- A run's writes ---- */
 
-static void test_bound_of_run(void **state)
+TEST(test_bound_of_run)
 {
     struct mu__effects effects = {.first = NULL};
     char *data = calloc(1, MU__EFFECTS_BYTES_MAX);
     struct mu__effect *last;
     uint64_t bytes;
 
-    (void)state;
     assert_non_null(data);
     assert_int_equal(mu__effects_add(&effects,
                                      &(struct mu__effect){
@@ -329,24 +309,4 @@ static void test_bound_of_run(void **state)
     free(data);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        WITH_FIXTURE(test_small),
-        WITH_FIXTURE(test_plain_is_repeated),
-        WITH_FIXTURE(test_order),
-        WITH_FIXTURE(test_large),
-        WITH_FIXTURE(test_fair),
-        WITH_FIXTURE(test_full_link),
-        WITH_FIXTURE(test_many),
-        WITH_FIXTURE(test_once),
-        WITH_FIXTURE(test_finished_with),
-        WITH_FIXTURE(test_no_fence),
-        WITH_FIXTURE(test_former_supervisor),
-        WITH_FIXTURE(test_fenced_midway),
-        WITH_FIXTURE(test_who_fences),
-        cmocka_unit_test(test_bound_of_run),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_PROGRAM()

@@ -1,18 +1,11 @@
 /* Writes of runs whose servers are lost, refuse, or answer anything. */
 #include "tests/support/effects_net.h"
-
-#include <setjmp.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdlib.h>
-
-#include <cmocka.h>
+#include "tests/support/test.h"
 
 /* ---- Servers that are lost ---- */
 
-static void test_lost_answer(void **state)
+TEST_ON(test_lost_answer, struct fixture *f, set_up, tear_down)
 {
-    struct fixture *f = *state;
     struct writes *writes;
     struct writes *plain;
     struct var_request v;
@@ -36,7 +29,7 @@ static void test_lost_answer(void **state)
 }
 
 /* Cut before the last piece: nothing was applied, so plain writes are sent again too. */
-static void test_cut_midway(void **state)
+TEST_WITH(test_cut_midway, set_up, tear_down)
 {
     for (uint64_t effect = 0; effect < 2; effect++) {
         struct fixture *f = *state;
@@ -60,9 +53,8 @@ static void test_cut_midway(void **state)
 }
 
 /* A server that comes back without the variable. */
-static void test_restart(void **state)
+TEST_ON(test_restart, struct fixture *f, set_up, tear_down)
 {
-    struct fixture *f = *state;
     struct writes *writes;
     struct var_request v;
 
@@ -84,9 +76,8 @@ static void test_restart(void **state)
                  "it");
 }
 
-static void test_missing(void **state)
+TEST_ON(test_missing, struct fixture *f, set_up, tear_down)
 {
-    struct fixture *f = *state;
     struct writes *writes = run_of(7, 1);
     struct var_request v;
 
@@ -113,9 +104,8 @@ static void test_missing(void **state)
 }
 
 /* One server refuses what it gets while the other has a part of what it is to get. */
-static void test_abandoned(void **state)
+TEST_ON(test_abandoned, struct fixture *f, set_up, tear_down)
 {
-    struct fixture *f = *state;
     struct writes *writes = run_of(7, 1);
     struct writes *next;
     struct var_request v;
@@ -139,9 +129,8 @@ static void test_abandoned(void **state)
 
 /* A run that failed leaves nothing behind on the servers that had not all of it, and
  * holds up nobody. */
-static void test_orphans(void **state)
+TEST_ON(test_orphans, struct fixture *f, set_up, tear_down)
 {
-    struct fixture *f = *state;
     struct writes *writes = run_of(7, 1);
     struct writes *next;
     struct var_request v;
@@ -190,9 +179,8 @@ static const struct bad {
     {MU__WRITE_ADD, 8, 1, -MU_ENOTFOUND},
 };
 
-static void test_bad_writes(void **state)
+TEST_ON(test_bad_writes, struct fixture *f, set_up, tear_down)
 {
-    struct fixture *f = *state;
     const int64_t data[5] = {1, 1, 1, 1, 1};
     struct writes *writes;
     struct var_request v;
@@ -222,9 +210,8 @@ static void test_bad_writes(void **state)
 }
 
 /* What was refused takes no room of what follows. */
-static void test_refused_leave_room(void **state)
+TEST_ON(test_refused_leave_room, struct fixture *f, set_up, tear_down)
 {
-    struct fixture *f = *state;
     struct writes *writes[12];
     struct var_request v;
 
@@ -240,9 +227,8 @@ static void test_refused_leave_room(void **state)
 }
 
 /* Far ahead of what is finished with. */
-static void test_too_far(void **state)
+TEST_ON(test_too_far, struct fixture *f, set_up, tear_down)
 {
-    struct fixture *f = *state;
     struct writes *writes;
     struct var_request v;
 
@@ -284,10 +270,9 @@ static void stage_some(struct fixture *f, const struct var_request *v)
 }
 
 /* Whatever a peer says: the server lives, answers, and lets nobody else's batch go. */
-static void test_any_fields(void **state)
+TEST_ON(test_any_fields, struct fixture *f, set_up, tear_down)
 {
     static const uint8_t data[64];
-    struct fixture *f = *state;
     struct sim_random random = sim_stream(5, 5);
     struct writes *writes;
     struct var_request v;
@@ -332,9 +317,8 @@ static void test_any_fields(void **state)
 }
 
 /* One node cannot fill a server with pieces. */
-static void test_staged_bound(void **state)
+TEST_ON(test_staged_bound, struct fixture *f, set_up, tear_down)
 {
-    struct fixture *f = *state;
     uint8_t *data = calloc(1, MU__PIECE_BYTES_MAX);
     struct mu__effect_write write = {
         .token = 1, .operation = MU__WRITE_ADD,
@@ -370,10 +354,9 @@ static void deliver_answer(struct net_process *server, struct net_process *worke
     net_deliver(worker, msg);
 }
 
-static void test_any_answers(void **state)
+TEST_ON(test_any_answers, struct fixture *f, set_up, tear_down)
 {
     const uint64_t token = 3;   /* of the batch: an open and its ZERO came before */
-    struct fixture *f = *state;
     struct sim_random random = sim_stream(6, 6);
     struct writes *writes;
     struct var_request v;
@@ -436,9 +419,8 @@ static void check_chaos(struct fixture *f, uint64_t count)
     assert_all(f->workers[0], &v, EFFECTS);
 }
 
-static void test_chaos(void **state)
+TEST(test_chaos)
 {
-    (void)state;
     for (uint64_t seed = 1; seed <= 20; seed++) {
         void *f = NULL;
 
@@ -449,23 +431,4 @@ static void test_chaos(void **state)
     }
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        WITH_FIXTURE(test_lost_answer),
-        WITH_FIXTURE(test_cut_midway),
-        WITH_FIXTURE(test_restart),
-        WITH_FIXTURE(test_missing),
-        WITH_FIXTURE(test_abandoned),
-        WITH_FIXTURE(test_orphans),
-        WITH_FIXTURE(test_bad_writes),
-        WITH_FIXTURE(test_refused_leave_room),
-        WITH_FIXTURE(test_too_far),
-        WITH_FIXTURE(test_any_fields),
-        WITH_FIXTURE(test_staged_bound),
-        WITH_FIXTURE(test_any_answers),
-        cmocka_unit_test(test_chaos),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_PROGRAM()

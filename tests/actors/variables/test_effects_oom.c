@@ -9,15 +9,7 @@
 #include "actors/worker/function_run.h"
 #include "tests/support/bare_world.h"
 #include "tests/support/fault.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
+#include "tests/support/test.h"
 
 /* ---- The world: nothing leaves it, time stands still ---- */
 
@@ -128,12 +120,11 @@ static void set_up_server(struct world *w, uint64_t *ret_id)
 }
 
 /* All of a batch or nothing; and what was not applied is not noted. */
-static void test_server(void **state)
+TEST(test_server)
 {
     static const uint32_t operations[] = {MU__WRITE_ADD, MU__WRITE_MOMENTUM};
     bool failed = true;
 
-    (void)state;
     for (long n = 0; failed; n++) {
         struct world w;
         uint64_t id;
@@ -211,20 +202,11 @@ static void check_run(long n)
     mu__effects_clear(&run.effects);
 }
 
-static void test_worker(void **state)
+TEST(test_worker)
 {
-    (void)state;
     for (long n = 0; n < 40; n++)
         check_run(n);
     assert_false(was_sent);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_server),
-        cmocka_unit_test(test_worker),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_PROGRAM()

@@ -2,15 +2,8 @@
  * `server_lost_ms`, then all of them say at once that it is unavailable. */
 #include "actors/variables/effects.h"
 #include "actors/worker/function_run.h"
+#include "tests/support/test.h"
 #include "tests/support/var_net.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
 
 enum { SERVERS = 3, LOST_MS = 4000, WAIT_MS = 9000 };
 
@@ -126,9 +119,9 @@ enum { ROWS = sizeof rows / sizeof rows[0] };
 
 /* Every kind of call: those that wait end when the server is lost, not before; those that
  * come later end at once, and say for how long it is away by then. */
-static void test_every_call_says_that_the_server_is_lost(void **state)
+TEST_ON(test_every_call_says_that_the_server_is_lost, struct fixture *f,
+        set_up, tear_down)
 {
-    struct fixture *f = *state;
     struct var_request calls[ROWS];
     char words[160];
 
@@ -161,9 +154,8 @@ static void test_every_call_says_that_the_server_is_lost(void **state)
 }
 
 /* A timeout before that ends the wait; the server is unavailable all the same. */
-static void test_a_shorter_timeout_counts(void **state)
+TEST_ON(test_a_shorter_timeout_counts, struct fixture *f, set_up, tear_down)
 {
-    struct fixture *f = *state;
     struct var_request r;
 
     open_spread(f, &r);
@@ -176,9 +168,8 @@ static void test_a_shorter_timeout_counts(void **state)
 }
 
 /* The link alone breaks: back in time, nobody notices; back later, calls work again. */
-static void test_who_comes_back_is_there(void **state)
+TEST_ON(test_who_comes_back_is_there, struct fixture *f, set_up, tear_down)
 {
-    struct fixture *f = *state;
     struct var_request r;
 
     open_spread(f, &r);
@@ -204,9 +195,8 @@ static void test_who_comes_back_is_there(void **state)
 }
 
 /* Tasks start in any order. */
-static void test_who_was_never_there_is_waited_for(void **state)
+TEST_ON(test_who_was_never_there_is_waited_for, struct fixture *f, set_up, tear_down)
 {
-    struct fixture *f = *state;
     struct var_request r = var_request_of(&f->net, "w", spread);
 
     net_crash(f->worker);
@@ -223,9 +213,8 @@ static void test_who_was_never_there_is_waited_for(void **state)
 }
 
 /* What needs other servers goes on. */
-static void test_others_are_not_concerned(void **state)
+TEST_ON(test_others_are_not_concerned, struct fixture *f, set_up, tear_down)
 {
-    struct fixture *f = *state;
     struct var_request r = var_opened(f->worker, "w", var_four, NULL);
 
     net_crash(f->servers[1]);
@@ -270,9 +259,8 @@ static void assert_failed(struct writes *writes, const char *words)
     free(writes);
 }
 
-static void test_writes_of_runs_fail_with_the_server(void **state)
+TEST_ON(test_writes_of_runs_fail_with_the_server, struct fixture *f, set_up, tear_down)
 {
-    struct fixture *f = *state;
     struct var_request r;
     struct writes *writes;
 
@@ -291,9 +279,9 @@ static void test_writes_of_runs_fail_with_the_server(void **state)
 }
 
 /* One that is there and does not answer has the time that writes wait for. */
-static void test_writes_of_runs_wait_for_a_silent_server(void **state)
+TEST_ON(test_writes_of_runs_wait_for_a_silent_server, struct fixture *f,
+        set_up, tear_down)
 {
-    struct fixture *f = *state;
     struct var_request r;
     struct writes *writes;
 
@@ -307,19 +295,4 @@ static void test_writes_of_runs_wait_for_a_silent_server(void **state)
                           "answered for 9.0 s");
 }
 
-#define WITH(test) cmocka_unit_test_setup_teardown(test, set_up, tear_down)
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        WITH(test_every_call_says_that_the_server_is_lost),
-        WITH(test_a_shorter_timeout_counts),
-        WITH(test_who_comes_back_is_there),
-        WITH(test_who_was_never_there_is_waited_for),
-        WITH(test_others_are_not_concerned),
-        WITH(test_writes_of_runs_fail_with_the_server),
-        WITH(test_writes_of_runs_wait_for_a_silent_server),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_PROGRAM()

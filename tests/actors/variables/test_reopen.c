@@ -1,14 +1,7 @@
 /* Handles that outlive their servers: what was opened on a server that was restarted is
  * found again by its name, once somebody has restored it. */
+#include "tests/support/test.h"
 #include "tests/support/var_net.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
 
 /* Six numbers, two on each of the three servers; "w" has its home on server 0. */
 static const struct mu__shape spread = {MU_F32, 1, {6}, 3};
@@ -36,9 +29,9 @@ static int read_code(struct var_net *f, struct var_request *r)
 
 /* ---- What is there again ---- */
 
-static void test_a_handle_goes_on_after_a_restore(void **state)
+TEST_ON(test_a_handle_goes_on_after_a_restore, struct var_net *f,
+        var_set_up, var_tear_down)
 {
-    struct var_net *f = *state;
     struct var_request r = var_opened(f->alice, "w", spread, former);
     uint64_t ids[3];
 
@@ -66,11 +59,11 @@ static void test_a_handle_goes_on_after_a_restore(void **state)
 }
 
 /* One that was opened for its content alone does not. */
-static void test_a_handle_of_the_same_content_does_not(void **state)
+TEST_ON(test_a_handle_of_the_same_content_does_not, struct var_net *f,
+        var_set_up, var_tear_down)
 {
     static const int operations[] = {MU__VARIABLE_READ, MU__VARIABLE_ASSIGN,
                                      MU__VARIABLE_ADD, MU__VARIABLE_APPLY};
-    struct var_net *f = *state;
     struct var_request r = var_opened(f->alice, "w", spread, former);
     float buffer[6] = {0};
 
@@ -100,9 +93,8 @@ static const struct row {
 };
 
 /* Writes too, each of them once. */
-static void test_writes_go_on_after_a_restore(void **state)
+TEST_ON(test_writes_go_on_after_a_restore, struct var_net *f, var_set_up, var_tear_down)
 {
-    struct var_net *f = *state;
     struct var_request handles[3];
     struct var_request version;
 
@@ -126,9 +118,8 @@ static void test_writes_go_on_after_a_restore(void **state)
 }
 
 /* Several pieces for each shard. */
-static void test_large_ones_go_on(void **state)
+TEST_ON(test_large_ones_go_on, struct var_net *f, var_set_up, var_tear_down)
 {
-    struct var_net *f = *state;
     float *one = var_numbers(VAR_LARGE_COUNT, 1);
     float *two = var_numbers(VAR_LARGE_COUNT, 2);
     struct var_request reads = var_opened(f->alice, "w", var_large, one);
@@ -156,9 +147,8 @@ static void test_large_ones_go_on(void **state)
 }
 
 /* While it is being restored, a call waits for that. */
-static void test_who_restores_is_waited_for(void **state)
+TEST_ON(test_who_restores_is_waited_for, struct var_net *f, var_set_up, var_tear_down)
 {
-    struct var_net *f = *state;
     float *content = var_numbers(VAR_LARGE_COUNT, 4);
     struct var_request r = var_opened(f->alice, "w", var_large, NULL);
     struct var_request creator = var_asked(f->bob, var_large, MU_VARIABLE_RECREATE,
@@ -177,9 +167,9 @@ static void test_who_restores_is_waited_for(void **state)
 
 /* ---- What is not there, or is another one ---- */
 
-static void test_another_shape_is_another_variable(void **state)
+TEST_ON(test_another_shape_is_another_variable, struct var_net *f,
+        var_set_up, var_tear_down)
 {
-    struct var_net *f = *state;
     const struct mu__shape other = {MU_F32, 1, {5}, 3};
     struct var_request r = var_opened(f->alice, "w", spread, former);
 
@@ -196,9 +186,8 @@ static void test_another_shape_is_another_variable(void **state)
 }
 
 /* An add that a former shard has taken is not made good by another on the new ones. */
-static void test_an_add_in_two_lives_is_told(void **state)
+TEST_ON(test_an_add_in_two_lives_is_told, struct var_net *f, var_set_up, var_tear_down)
 {
-    struct var_net *f = *state;
     struct var_request r = var_opened(f->alice, "w", spread, former);
 
     var_aim(&r);
@@ -220,9 +209,9 @@ static void test_an_add_in_two_lives_is_told(void **state)
 }
 
 /* The operation's own limit ends it while it looks. */
-static void test_the_limit_counts_while_it_looks(void **state)
+TEST_ON(test_the_limit_counts_while_it_looks, struct var_net *f,
+        var_set_up, var_tear_down)
 {
-    struct var_net *f = *state;
     struct var_request r = var_opened(f->alice, "w", spread, former);
     float buffer[6];
 
@@ -246,18 +235,4 @@ static void test_the_limit_counts_while_it_looks(void **state)
     var_assert_reads(f->alice, &r, restored);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        WITH_VAR_NET(test_a_handle_goes_on_after_a_restore),
-        WITH_VAR_NET(test_a_handle_of_the_same_content_does_not),
-        WITH_VAR_NET(test_writes_go_on_after_a_restore),
-        WITH_VAR_NET(test_large_ones_go_on),
-        WITH_VAR_NET(test_who_restores_is_waited_for),
-        WITH_VAR_NET(test_another_shape_is_another_variable),
-        WITH_VAR_NET(test_an_add_in_two_lives_is_told),
-        WITH_VAR_NET(test_the_limit_counts_while_it_looks),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_PROGRAM()

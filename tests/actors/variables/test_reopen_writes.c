@@ -2,15 +2,8 @@
 #include "actors/variables/effects.h"
 #include "actors/variables/opened_variable.h"
 #include "actors/worker/function_run.h"
+#include "tests/support/test.h"
 #include "tests/support/var_net.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
 
 enum { SERVERS = 2, TIMEOUT_MS = 2000 };
 
@@ -188,11 +181,10 @@ static void restart_servers(struct fixture *f)
     net_settle(&f->net);
 }
 
-static void test_writes_find_what_was_restored(void **state)
+TEST_ON(test_writes_find_what_was_restored, struct fixture *f, set_up, tear_down)
 {
     static const int64_t once[4] = {11, 21, 31, 41};
     static const int64_t twice[4] = {12, 22, 32, 42};
-    struct fixture *f = *state;
 
     restart_servers(f);
     restore(f, spread, restored);
@@ -207,10 +199,8 @@ static void test_writes_find_what_was_restored(void **state)
 }
 
 /* A handle for its content alone: what was restored is not written to. */
-static void test_writes_to_the_same_content_alone(void **state)
+TEST_ON(test_writes_to_the_same_content_alone, struct fixture *f, set_up, tear_down)
 {
-    struct fixture *f = *state;
-
     f->opened->is_same = true;
     assert_fine(add_one(f));
     restart_servers(f);
@@ -224,10 +214,8 @@ static void test_writes_to_the_same_content_alone(void **state)
     assert_content(f, restored);
 }
 
-static void test_writes_to_what_was_not_restored(void **state)
+TEST_ON(test_writes_to_what_was_not_restored, struct fixture *f, set_up, tear_down)
 {
-    struct fixture *f = *state;
-
     net_restart(f->servers[0]);
     net_settle(&f->net);
     assert_failed(add_one(f), -MU_ENOTFOUND,
@@ -238,10 +226,9 @@ static void test_writes_to_what_was_not_restored(void **state)
     assert_fine(add_one(f));
 }
 
-static void test_writes_to_another_shape(void **state)
+TEST_ON(test_writes_to_another_shape, struct fixture *f, set_up, tear_down)
 {
     static const int64_t longer[6] = {1, 1, 1, 1, 1, 1};
-    struct fixture *f = *state;
 
     restart_servers(f);
     restore(f, (struct mu__shape){MU_I64, 1, {6}, SERVERS}, longer);
@@ -252,10 +239,9 @@ static void test_writes_to_another_shape(void **state)
 
 /* Somebody restores it and does not come to an end: the limit of the run's writes counts,
  * and what is found after that is of no use to anybody. */
-static void test_the_limit_counts_while_it_looks(void **state)
+TEST_ON(test_the_limit_counts_while_it_looks, struct fixture *f, set_up, tear_down)
 {
     static const int64_t once[4] = {11, 21, 31, 41};
-    struct fixture *f = *state;
     struct var_request creator = request_of(f, spread, MU_VARIABLE_RECREATE, restored);
     struct writes *writes;
 
@@ -284,17 +270,4 @@ static void test_the_limit_counts_while_it_looks(void **state)
     assert_content(f, once);
 }
 
-#define WITH(test) cmocka_unit_test_setup_teardown(test, set_up, tear_down)
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        WITH(test_writes_find_what_was_restored),
-        WITH(test_writes_to_the_same_content_alone),
-        WITH(test_writes_to_what_was_not_restored),
-        WITH(test_writes_to_another_shape),
-        WITH(test_the_limit_counts_while_it_looks),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_PROGRAM()

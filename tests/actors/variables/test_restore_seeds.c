@@ -9,15 +9,9 @@
 #include "tests/sim/cluster.h"
 #include "tests/sim/random.h"
 #include "tests/support/seeds.h"
+#include "tests/support/test.h"
 
 #include <inttypes.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
 
 enum {
     SEEDS = 300,
@@ -301,11 +295,10 @@ static const struct seeds seeds = {
     .run = run_one,
 };
 
-static void test_handles_outlive_servers(void **state)
+TEST(test_handles_outlive_servers)
 {
     struct sum sum = {0};
 
-    (void)state;
     seeds_expect_well(&seeds, &sum);
     print_message("%" PRIu64 " adds acknowledged; restored %" PRIu64 " times, %" PRIu64
                   " calls found other shards\n", sum.acknowledged, sum.restored,
@@ -314,11 +307,4 @@ static void test_handles_outlive_servers(void **state)
     assert_true(sum.reopened > 0);
 }
 
-int main(int argc, char **argv)
-{
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_handles_outlive_servers)};
-
-    if (!seeds_arguments(&seeds, argc, argv))
-        return 2;
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+SEEDS_PROGRAM(seeds)

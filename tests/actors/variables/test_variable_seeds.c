@@ -8,15 +8,9 @@
 #include "tests/sim/cluster.h"
 #include "tests/sim/random.h"
 #include "tests/support/seeds.h"
+#include "tests/support/test.h"
 
 #include <inttypes.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
 
 enum {
     SEEDS = 300,
@@ -253,22 +247,14 @@ static const struct seeds seeds = {
     .run = run_one,
 };
 
-static void test_sums(void **state)
+TEST(test_sums)
 {
     struct sum sum = {0};
 
-    (void)state;
     seeds_expect_well(&seeds, &sum);
     print_message("%" PRIu64 " adds acknowledged, %" PRIu64 " unknown\n",
                   sum.acknowledged, sum.unknown);
     assert_true(sum.acknowledged > 0);
 }
 
-int main(int argc, char **argv)
-{
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_sums)};
-
-    if (!seeds_arguments(&seeds, argc, argv))
-        return 2;
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+SEEDS_PROGRAM(seeds)

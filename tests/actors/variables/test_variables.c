@@ -1,14 +1,7 @@
 /* Programs and parameter servers: what calls bring, while servers are slow, missing or
  * lost in the middle, and what bounds them. */
+#include "tests/support/test.h"
 #include "tests/support/var_net.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
 
 /* ---- Ordinary life ---- */
 
@@ -47,9 +40,8 @@ static void check_shape(struct var_net *f, struct mu__shape shape)
     free(second);
 }
 
-static void test_shapes(void **state)
+TEST(test_shapes)
 {
-    (void)state;
     for (size_t i = 0; i < sizeof shapes / sizeof shapes[0]; i++) {
         void *f;
 
@@ -59,9 +51,8 @@ static void test_shapes(void **state)
     }
 }
 
-static void test_zeros_and_gradients(void **state)
+TEST_ON(test_zeros_and_gradients, struct var_net *f, var_set_up, var_tear_down)
 {
-    struct var_net *f = *state;
     struct var_request r = var_opened(f->alice, "w", var_four, NULL);
     const float gradient[4] = {1, 2, 3, 4};
 
@@ -78,9 +69,8 @@ static void test_zeros_and_gradients(void **state)
 }
 
 /* Whoever comes second waits until the first has written every piece. */
-static void test_second_waits(void **state)
+TEST_ON(test_second_waits, struct var_net *f, var_set_up, var_tear_down)
 {
-    struct var_net *f = *state;
     float *content = var_numbers(VAR_LARGE_COUNT, 3);
     struct var_request a = var_request_of(&f->net, "w", var_large);
     struct var_request b = var_request_of(&f->net, "w", var_large);
@@ -101,9 +91,8 @@ static void test_second_waits(void **state)
     free(content);
 }
 
-static void test_mismatch(void **state)
+TEST_ON(test_mismatch, struct var_net *f, var_set_up, var_tear_down)
 {
-    struct var_net *f = *state;
     struct var_request r =
         var_request_of(&f->net, "w", (struct mu__shape){MU_F32, 1, {5}, 1});
 
@@ -118,9 +107,8 @@ static void test_mismatch(void **state)
 }
 
 /* The program runs on the server's node itself: no frames, but mailboxes. */
-static void test_on_the_same_node(void **state)
+TEST_ON(test_on_the_same_node, struct var_net *f, var_set_up, var_tear_down)
 {
-    struct var_net *f = *state;
     struct net_process *p = net_add(&f->net, "worker", 2, NULL);
     float *content = var_numbers(VAR_LARGE_COUNT, 1);
     float *other = var_numbers(VAR_LARGE_COUNT, 2);
@@ -146,9 +134,8 @@ static void test_on_the_same_node(void **state)
 
 /* ---- Servers that are missing or slow ---- */
 
-static void test_missing_server_is_named(void **state)
+TEST_ON(test_missing_server_is_named, struct var_net *f, var_set_up, var_tear_down)
 {
-    struct var_net *f = *state;
     struct var_request r = var_request_of(&f->net, "w", var_large);
 
     var_aim(&r);
@@ -162,9 +149,8 @@ static void test_missing_server_is_named(void **state)
     assert_string_equal(r.call.call.error.task, "/job:ps/task:1");
 }
 
-static void test_missing_servers_are_all_named(void **state)
+TEST_ON(test_missing_servers_are_all_named, struct var_net *f, var_set_up, var_tear_down)
 {
-    struct var_net *f = *state;
     struct var_request r = var_request_of(&f->net, "w", var_large);
 
     var_aim(&r);
@@ -178,9 +164,8 @@ static void test_missing_servers_are_all_named(void **state)
                         "reached for 1.2 s (connection lost)");
 }
 
-static void test_slow_server_is_named(void **state)
+TEST_ON(test_slow_server_is_named, struct var_net *f, var_set_up, var_tear_down)
 {
-    struct var_net *f = *state;
     struct var_request r = var_opened(f->alice, "w", var_large, NULL);
     float *data = var_numbers(VAR_LARGE_COUNT, 0);
 
@@ -194,9 +179,8 @@ static void test_slow_server_is_named(void **state)
     free(data);
 }
 
-static void test_late_server_is_waited_for(void **state)
+TEST_ON(test_late_server_is_waited_for, struct var_net *f, var_set_up, var_tear_down)
 {
-    struct var_net *f = *state;
     struct var_request r = var_request_of(&f->net, "w", var_large);
 
     var_aim(&r);
@@ -211,9 +195,8 @@ static void test_late_server_is_waited_for(void **state)
 }
 
 /* A link that has no room is tried again soon. */
-static void test_full_link(void **state)
+TEST_ON(test_full_link, struct var_net *f, var_set_up, var_tear_down)
 {
-    struct var_net *f = *state;
     struct var_request r = var_request_of(&f->net, "w", var_large);
 
     var_aim(&r);
@@ -230,14 +213,13 @@ static void test_full_link(void **state)
 /* ---- Servers that are lost in the middle ---- */
 
 /* Cut anywhere in a read or an assign: it goes on when the server is back. */
-static void test_repeated_after_a_cut(void **state)
+TEST(test_repeated_after_a_cut)
 {
     static const int operations[] = {MU__VARIABLE_READ, MU__VARIABLE_ASSIGN,
                                      MU__VARIABLE_VERSION};
     float *content = var_numbers(VAR_LARGE_COUNT, 1);
     float *data = var_numbers(VAR_LARGE_COUNT, 0);
 
-    (void)state;
     for (size_t o = 0; o < sizeof operations / sizeof operations[0]; o++)
         for (int events = 0; events < (o < 2 ? 12 : 4); events++) {
             void *fixture;
@@ -307,13 +289,12 @@ static bool check_open_is_repeated(const float *content, int server, int events,
 }
 
 /* Opening goes on too, whether the server comes back with or without its memory. */
-static void test_open_is_repeated(void **state)
+TEST(test_open_is_repeated)
 {
     float *content = var_numbers(VAR_LARGE_COUNT, 1);
     int moments = 0;
     int late = 0;
 
-    (void)state;
     for (int server = 0; server < 3; server++)
         for (int events = 0; check_open_is_repeated(content, server, events, &late);
              events++)
@@ -324,12 +305,11 @@ static void test_open_is_repeated(void **state)
 }
 
 /* A server that comes back empty is not asked for zeros. */
-static void test_restarted_server(void **state)
+TEST_ON(test_restarted_server, struct var_net *f, var_set_up, var_tear_down)
 {
     static const int operations[] = {MU__VARIABLE_READ, MU__VARIABLE_VERSION,
                                      MU__VARIABLE_ASSIGN, MU__VARIABLE_ADD,
                                      MU__VARIABLE_APPLY};
-    struct var_net *f = *state;
     struct var_request r = var_opened(f->alice, "w", var_four, NULL);
     float data[4] = {0};
 
@@ -348,9 +328,8 @@ static void test_restarted_server(void **state)
 }
 
 /* Sent and not answered: nobody knows, so nothing is repeated. */
-static void test_unknown_outcome(void **state)
+TEST_ON(test_unknown_outcome, struct var_net *f, var_set_up, var_tear_down)
 {
-    struct var_net *f = *state;
     struct var_request r = var_opened(f->alice, "w", var_four, NULL);
 
     var_aim(&r);
@@ -369,9 +348,8 @@ static void test_unknown_outcome(void **state)
 }
 
 /* A server that comes anew before its loss was told has forgotten what it was asked. */
-static void test_new_link_without_loss(void **state)
+TEST_ON(test_new_link_without_loss, struct var_net *f, var_set_up, var_tear_down)
 {
-    struct var_net *f = *state;
     float *content = var_numbers(VAR_LARGE_COUNT, 1);
     float *data = var_numbers(VAR_LARGE_COUNT, 0);
     struct var_request r = var_opened(f->alice, "w", var_large, content);
@@ -390,9 +368,8 @@ static void test_new_link_without_loss(void **state)
 }
 
 /* Nothing was sent yet: the add waits for the server and is done once. */
-static void test_unsent_add_waits(void **state)
+TEST_ON(test_unsent_add_waits, struct var_net *f, var_set_up, var_tear_down)
 {
-    struct var_net *f = *state;
     struct var_request r = var_opened(f->alice, "w", var_four, NULL);
 
     var_aim(&r);
@@ -410,9 +387,8 @@ static void test_unsent_add_waits(void **state)
 /* ---- Bounds, and the end ---- */
 
 /* Reads and writes have a window of data under way, and no more. */
-static void test_window(void **state)
+TEST_ON(test_window, struct var_net *f, var_set_up, var_tear_down)
 {
-    struct var_net *f = *state;
     const struct mu__shape shape = {MU_F32, 2, {16, MU__PIECE_BYTES_MAX / 4}, 1};
     float *data = var_numbers(16 * (MU__PIECE_BYTES_MAX / 4), 1);
     struct var_request r = var_opened(f->alice, "w", shape, data);
@@ -430,13 +406,12 @@ static void test_window(void **state)
 }
 
 /* Ten shards on one server are not all staged at once: the server would refuse. */
-static void test_staged_at_once(void **state)
+TEST_ON(test_staged_at_once, struct var_net *f, var_set_up, var_tear_down)
 {
     static const struct mu__store_limits limits = {
         .bytes_max = 1 << 30, .variables_max = 100, .waiting_max = 100,
         .transfers_node_max = MU__STAGED_MAX};
     const struct mu__shape shape = {MU_F32, 2, {10, MU__PIECE_BYTES_MAX / 4 + 1}, 10};
-    struct var_net *f = *state;
     float *data = var_numbers((size_t)mu__shape_bytes(&shape) / sizeof(float), 1);
     struct var_request r = {.call = {.name = "w", .servers_count = 1}, .shape = shape};
 
@@ -452,10 +427,9 @@ static void test_staged_at_once(void **state)
 }
 
 /* Calls to one server fill the table of all: one to another server is not forgotten. */
-static void test_full_table_blocks_nobody(void **state)
+TEST_ON(test_full_table_blocks_nobody, struct var_net *f, var_set_up, var_tear_down)
 {
     enum { COUNT = MU__FLIGHTS_MAX * 2 };
-    struct var_net *f = *state;
     struct var_request *r = calloc(COUNT, sizeof *r);
     struct var_request w = var_opened(f->alice, "w", var_four, NULL);
     struct var_request x = var_opened(f->alice, "x", var_four, NULL);
@@ -477,10 +451,9 @@ static void test_full_table_blocks_nobody(void **state)
 }
 
 /* A thousand small calls at once, and a large one: all are done. */
-static void test_many_at_once(void **state)
+TEST_ON(test_many_at_once, struct var_net *f, var_set_up, var_tear_down)
 {
     enum { COUNT = 3000 };
-    struct var_net *f = *state;
     struct var_request *r = calloc(COUNT, sizeof *r);
     float *content = var_numbers(VAR_LARGE_COUNT, 1);
     struct var_request big = var_opened(f->alice, "b", var_large, content);
@@ -506,9 +479,8 @@ static void test_many_at_once(void **state)
     free(r);
 }
 
-static void test_closing_completes_calls(void **state)
+TEST_ON(test_closing_completes_calls, struct var_net *f, var_set_up, var_tear_down)
 {
-    struct var_net *f = *state;
     struct var_request r = var_request_of(&f->net, "w", var_large);
 
     var_aim(&r);
@@ -520,31 +492,4 @@ static void test_closing_completes_calls(void **state)
                         "variable w: open: the node is being closed");
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_shapes),
-        WITH_VAR_NET(test_zeros_and_gradients),
-        WITH_VAR_NET(test_second_waits),
-        WITH_VAR_NET(test_mismatch),
-        WITH_VAR_NET(test_on_the_same_node),
-        WITH_VAR_NET(test_missing_server_is_named),
-        WITH_VAR_NET(test_missing_servers_are_all_named),
-        WITH_VAR_NET(test_slow_server_is_named),
-        WITH_VAR_NET(test_late_server_is_waited_for),
-        WITH_VAR_NET(test_full_link),
-        cmocka_unit_test(test_repeated_after_a_cut),
-        cmocka_unit_test(test_open_is_repeated),
-        WITH_VAR_NET(test_restarted_server),
-        WITH_VAR_NET(test_unknown_outcome),
-        WITH_VAR_NET(test_new_link_without_loss),
-        WITH_VAR_NET(test_unsent_add_waits),
-        WITH_VAR_NET(test_window),
-        WITH_VAR_NET(test_staged_at_once),
-        WITH_VAR_NET(test_full_table_blocks_nobody),
-        WITH_VAR_NET(test_many_at_once),
-        WITH_VAR_NET(test_closing_completes_calls),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_PROGRAM()

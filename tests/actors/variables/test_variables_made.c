@@ -1,26 +1,18 @@
 /* Who makes a variable: creators that are lost or give up, those who wait for them, and
  * shards that are lost and made anew. */
+#include "tests/support/test.h"
 #include "tests/support/var_net.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
 
 /* ---- Creators that are lost or give up ---- */
 
 /* The variable is as a whole what the one or the other has written. */
-static void test_creator_dies(void **state)
+TEST(test_creator_dies)
 {
     float *content = var_numbers(VAR_LARGE_COUNT, 1);
     float *other = var_numbers(VAR_LARGE_COUNT, 2);
     float *data = var_numbers(VAR_LARGE_COUNT, 0);
     bool in_time = true;
 
-    (void)state;
     for (int events = 0; in_time; events++) {
         void *fixture;
         struct var_net *f;
@@ -57,9 +49,8 @@ static void test_creator_dies(void **state)
 
 /* The creator cannot finish on server 1, and gives up at its limit. What it made and did
  * not fill is free for the next, although the link had no room to say so at first. */
-static void test_creator_gives_up(void **state)
+TEST_ON(test_creator_gives_up, struct var_net *f, var_set_up, var_tear_down)
 {
-    struct var_net *f = *state;
     float *content = var_numbers(VAR_LARGE_COUNT, 1);
     struct var_request a = var_request_of(&f->net, "w", var_large);
     struct var_request b = var_request_of(&f->net, "w", var_large);
@@ -88,9 +79,8 @@ static void test_creator_gives_up(void **state)
 
 /* More opens give up than may wait at once: each gives its place back. The creator's
  * server hears nothing from it meanwhile. */
-static void test_waiting_opens_give_up(void **state)
+TEST_ON(test_waiting_opens_give_up, struct var_net *f, var_set_up, var_tear_down)
 {
-    struct var_net *f = *state;
     struct var_request a = var_request_of(&f->net, "w", var_four);
 
     var_aim(&a);
@@ -113,9 +103,8 @@ static void test_waiting_opens_give_up(void **state)
 }
 
 /* Made the creator after it gave up: it hands that on. */
-static void test_creator_hears_too_late(void **state)
+TEST_ON(test_creator_hears_too_late, struct var_net *f, var_set_up, var_tear_down)
 {
-    struct var_net *f = *state;
     struct var_request a = var_request_of(&f->net, "w", var_four);
 
     var_aim(&a);
@@ -129,9 +118,8 @@ static void test_creator_hears_too_late(void **state)
 }
 
 /* What was given up is not told for ever to a server that is gone. */
-static void test_nothing_is_owed_to_the_lost(void **state)
+TEST_ON(test_nothing_is_owed_to_the_lost, struct var_net *f, var_set_up, var_tear_down)
 {
-    struct var_net *f = *state;
     struct var_request a = var_request_of(&f->net, "w", var_large);
     struct mu__kernel_counters counters;
 
@@ -152,9 +140,8 @@ static void test_nothing_is_owed_to_the_lost(void **state)
 
 /* ---- Who does not create, and shards that are lost ---- */
 
-static void test_existing_waits_for_its_creator(void **state)
+TEST_ON(test_existing_waits_for_its_creator, struct var_net *f, var_set_up, var_tear_down)
 {
-    struct var_net *f = *state;
     float *content = var_numbers(VAR_LARGE_COUNT, 3);
     struct var_request b = var_asked(f->bob, var_large, MU_VARIABLE_EXISTING, NULL);
     struct var_request a = var_asked(f->alice, var_large, 0, content);
@@ -173,12 +160,11 @@ static void test_existing_waits_for_its_creator(void **state)
 }
 
 /* Each one that gives up gives its place back, here and on the server. */
-static void test_existing_gives_up(void **state)
+TEST_ON(test_existing_gives_up, struct var_net *f, var_set_up, var_tear_down)
 {
     static const struct mu__store_limits limits = {
         .bytes_max = 1 << 30, .variables_max = 1, .waiting_max = 2,
         .transfers_node_max = 1};
-    struct var_net *f = *state;
 
     net_crash(f->servers[0]);
     f->servers[0]->arg = &limits;
@@ -198,10 +184,10 @@ static void test_existing_gives_up(void **state)
 }
 
 /* More wait than may at once: the creator on their node finds room all the same. */
-static void test_existing_leave_room_for_the_creator(void **state)
+TEST_ON(test_existing_leave_room_for_the_creator, struct var_net *f,
+        var_set_up, var_tear_down)
 {
     enum { COUNT = MU__OPENS_MAX + 10 };
-    struct var_net *f = *state;
     struct var_request *waiting = calloc(COUNT, sizeof *waiting);
 
     assert_non_null(waiting);
@@ -219,9 +205,8 @@ static void test_existing_leave_room_for_the_creator(void **state)
 }
 
 /* A server that says nothing is not taken for one that says no. */
-static void test_existing_and_a_slow_server(void **state)
+TEST_ON(test_existing_and_a_slow_server, struct var_net *f, var_set_up, var_tear_down)
 {
-    struct var_net *f = *state;
     struct var_request r = var_asked(f->bob, var_four, MU_VARIABLE_EXISTING, NULL);
 
     var_aim(&r);
@@ -232,9 +217,8 @@ static void test_existing_and_a_slow_server(void **state)
                      "for 0.3 s");
 }
 
-static void test_existing_and_another_shape(void **state)
+TEST_ON(test_existing_and_another_shape, struct var_net *f, var_set_up, var_tear_down)
 {
-    struct var_net *f = *state;
     struct var_request r = var_asked(f->bob, var_large, MU_VARIABLE_EXISTING, NULL);
 
     var_aim(&r);
@@ -247,9 +231,8 @@ static void test_existing_and_another_shape(void **state)
 }
 
 /* The creator gives up: who does not create goes on waiting, and says for what. */
-static void test_existing_outlives_a_creator(void **state)
+TEST_ON(test_existing_outlives_a_creator, struct var_net *f, var_set_up, var_tear_down)
 {
-    struct var_net *f = *state;
     struct var_request a = var_asked(f->alice, var_four, 0, var_ones);
     struct var_request b = var_asked(f->bob, var_four, MU_VARIABLE_EXISTING, NULL);
     struct var_request c = b;
@@ -276,7 +259,7 @@ static void test_existing_outlives_a_creator(void **state)
 
 /* Whichever server comes back empty, opening says so and leaves all as it was, until
  * somebody is asked to create the variable anew; handles from before find nothing. */
-static void test_lost_shards(void **state)
+TEST(test_lost_shards)
 {
     static const char *const lost[] = {
         "variable \"w\" lost its shards on /job:ps/task:0 in a restart; others have "
@@ -293,7 +276,6 @@ static void test_lost_shards(void **state)
     float *other = var_numbers(VAR_LARGE_COUNT, 2);
     float *data = var_numbers(VAR_LARGE_COUNT, 0);
 
-    (void)state;
     for (int server = 0; server < 3; server++) {
         struct var_request old;
         struct var_request r;
@@ -346,12 +328,11 @@ static void test_lost_shards(void **state)
 
 /* All is made anew while an open, which has found shard 0, is cut off from another one's
  * server: it does not end up with shards of both. */
-static void test_made_anew_during_an_open(void **state)
+TEST(test_made_anew_during_an_open)
 {
     static const unsigned flags[] = {0, MU_VARIABLE_EXISTING, MU_VARIABLE_RECREATE};
     const struct mu__shape shape = {MU_F32, 1, {3}, 3};
 
-    (void)state;
     for (size_t i = 0; i < 3; i++) {
         struct var_request a;
         struct var_request b;
@@ -384,9 +365,8 @@ static void test_made_anew_during_an_open(void **state)
 /* A server takes an open for dead, and gives its creation to another one, which makes all
  * of the variable. The open hears no end of a connection: it finds shards of others,
  * which tell of no loss. */
-static void test_creation_that_was_given_away(void **state)
+TEST_ON(test_creation_that_was_given_away, struct var_net *f, var_set_up, var_tear_down)
 {
-    struct var_net *f = *state;
     const struct mu__shape shape = {MU_F32, 1, {3}, 3};
     struct var_request r = var_asked(f->bob, shape, 0, NULL);
 
@@ -409,9 +389,8 @@ static void test_creation_that_was_given_away(void **state)
 }
 
 /* Two of three are named; and when all have lost it, it is simply created. */
-static void test_more_are_lost(void **state)
+TEST_ON(test_more_are_lost, struct var_net *f, var_set_up, var_tear_down)
 {
-    struct var_net *f = *state;
     const struct mu__shape shape = {MU_F32, 1, {6}, 6};     /* two on each server */
     const float content[6] = {1, 2, 3, 4, 5, 6};
     struct var_request r = var_asked(f->alice, shape, 0, content);
@@ -436,10 +415,9 @@ static void test_more_are_lost(void **state)
 
 /* More shards are lost than the tables of the program have room for, and one waits for
  * them: others read meanwhile. */
-static void test_many_are_lost(void **state)
+TEST_ON(test_many_are_lost, struct var_net *f, var_set_up, var_tear_down)
 {
     enum { SHARDS = 2 * MU__FLIGHTS_MAX };
-    struct var_net *f = *state;
     const struct mu__shape shape = {MU_F32, 1, {SHARDS}, SHARDS};
     struct var_request x = var_opened(f->alice, "x", var_four, var_ones);
     struct var_request a = var_asked(f->bob, shape, 0, NULL);
@@ -473,13 +451,12 @@ static void test_many_are_lost(void **state)
 }
 
 /* Two create it anew at once: one does, and both have its content. */
-static void test_two_recreate(void **state)
+TEST(test_two_recreate)
 {
     float *contents[2] = {var_numbers(VAR_LARGE_COUNT, 1),
                           var_numbers(VAR_LARGE_COUNT, 2)};
     float *data = var_numbers(VAR_LARGE_COUNT, 0);
 
-    (void)state;
     for (int i = 0; i < 3 * 40; i++) {
         struct var_request a;
         struct var_request b;
@@ -513,27 +490,4 @@ static void test_two_recreate(void **state)
     free(data);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_creator_dies),
-        WITH_VAR_NET(test_creator_gives_up),
-        WITH_VAR_NET(test_waiting_opens_give_up),
-        WITH_VAR_NET(test_creator_hears_too_late),
-        WITH_VAR_NET(test_nothing_is_owed_to_the_lost),
-        WITH_VAR_NET(test_existing_waits_for_its_creator),
-        WITH_VAR_NET(test_existing_gives_up),
-        WITH_VAR_NET(test_existing_leave_room_for_the_creator),
-        WITH_VAR_NET(test_existing_and_a_slow_server),
-        WITH_VAR_NET(test_existing_and_another_shape),
-        WITH_VAR_NET(test_existing_outlives_a_creator),
-        cmocka_unit_test(test_lost_shards),
-        cmocka_unit_test(test_made_anew_during_an_open),
-        WITH_VAR_NET(test_creation_that_was_given_away),
-        WITH_VAR_NET(test_more_are_lost),
-        WITH_VAR_NET(test_many_are_lost),
-        cmocka_unit_test(test_two_recreate),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_PROGRAM()

@@ -1,14 +1,7 @@
 /* Many adds and many opens while servers and programs are cut off, lost and restarted,
  * all of which follows from a seed. */
+#include "tests/support/test.h"
 #include "tests/support/var_net.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
 
 /* ---- Many runs ---- */
 
@@ -89,13 +82,12 @@ static uint64_t run_storm(uint64_t seed, float *ret_failed)
     return s.digest;
 }
 
-static void test_storm(void **state)
+TEST(test_storm)
 {
     uint64_t differ = 0;
     uint64_t before = 0;
     float failed = 0;
 
-    (void)state;
     for (uint64_t seed = 1; seed <= 100; seed++) {
         uint64_t digest = run_storm(seed, &failed);
 
@@ -284,12 +276,11 @@ static void run_opening_storm(uint64_t seed, struct opening_storm *s)
     assert_int_equal(var_tear_down(&fixture), 0);
 }
 
-static void test_opening_storm(void **state)
+TEST(test_opening_storm)
 {
     unsigned succeeded = 0;
     unsigned lost = 0;
 
-    (void)state;
     for (uint64_t seed = 1; seed <= 300; seed++) {
         struct opening_storm first = {.number = 0};
         struct opening_storm again = {.number = 0};
@@ -306,12 +297,4 @@ static void test_opening_storm(void **state)
     assert_true(lost > 100);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_storm),
-        cmocka_unit_test(test_opening_storm),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_PROGRAM()

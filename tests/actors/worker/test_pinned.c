@@ -1,13 +1,6 @@
 /* What a worker keeps: states, notes, waiting, bytes. */
 #include "actors/worker/pinned.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdlib.h>
-
-#include <cmocka.h>
+#include "tests/support/test.h"
 
 enum { CHIEF = 7, OTHER = 8 };
 
@@ -39,11 +32,10 @@ static int64_t int_of(const struct mu__pinned *kept, uint32_t owner, uint64_t nu
 }
 
 /* The same number of two chiefs is two things. */
-static void test_owners_are_apart(void **state)
+TEST(test_owners_are_apart)
 {
     struct mu__pinned kept = {0};
 
-    (void)state;
     keep_int(&kept, CHIEF, 1, 11, 100);
     keep_int(&kept, OTHER, 1, 22, 1000);
     assert_int_equal(int_of(&kept, CHIEF, 1), 11);
@@ -60,11 +52,10 @@ static void test_owners_are_apart(void **state)
     assert_int_equal(kept.bytes, 0);
 }
 
-static void test_many(void **state)
+TEST(test_many)
 {
     struct mu__pinned kept = {0};
 
-    (void)state;
     for (uint64_t i = 1; i <= 5000; i++)
         keep_int(&kept, CHIEF, i << 32, (int64_t)i, 8);
     for (uint64_t i = 2; i <= 5000; i += 2)
@@ -76,14 +67,13 @@ static void test_many(void **state)
 }
 
 /* From each state to each other: what was there is freed, the bytes are right. */
-static void test_states(void **state)
+TEST(test_states)
 {
     static const mu_error error = {.code = -MU_EINVALID, .message = "bad"};
     struct mu__pinned kept = {0};
     struct mu__pinned_item *item = expect_item(&kept, 5);
     int builder;
 
-    (void)state;
     for (int i = 0; i < 16; i++) {
         int to = i % 4 ^ i / 4;     /* all pairs come up */
 
@@ -109,13 +99,12 @@ static void test_states(void **state)
 }
 
 /* In the order of coming; one that is only expected goes with the last who waits. */
-static void test_waiting(void **state)
+TEST(test_waiting)
 {
     struct mu__pinned kept = {0};
     struct mu__pinned_item *item = expect_item(&kept, 1);
     struct mu__pinned_wait waits[4] = {0};
 
-    (void)state;
     for (size_t i = 0; i < 4; i++)
         mu__pinned_wait(item, &waits[i]);
     mu__pinned_unwait(&kept, &waits[1]);
@@ -140,14 +129,13 @@ static void test_waiting(void **state)
 }
 
 /* What somebody waits for is expected again. */
-static void test_drop_while_waited_for(void **state)
+TEST(test_drop_while_waited_for)
 {
     struct mu__pinned kept = {0};
     struct mu__pinned_item *item = expect_item(&kept, 1);
     struct mu__pinned_wait wait;
     int builder;
 
-    (void)state;
     mu__pinned_build(&kept, item, &builder);
     mu__pinned_wait(item, &wait);
     mu__pinned_drop(&kept, CHIEF, 1);
@@ -164,11 +152,10 @@ static void test_drop_while_waited_for(void **state)
 
 /* Only drops of what is not there are noted; a note is good for one time; who expects the
  * number again takes it back; old ones make room. */
-static void test_notes(void **state)
+TEST(test_notes)
 {
     struct mu__pinned kept = {0};
 
-    (void)state;
     keep_int(&kept, CHIEF, 1, 1, 1);
     mu__pinned_drop(&kept, CHIEF, 1);
     assert_false(mu__pinned_take_note(&kept, CHIEF, 1));
@@ -191,13 +178,12 @@ static void test_notes(void **state)
 }
 
 /* Who has the content keeps it when the item goes. */
-static void test_content_is_shared(void **state)
+TEST(test_content_is_shared)
 {
     struct mu__pinned kept = {0};
     mu_value *held;
     int64_t n = 0;
 
-    (void)state;
     keep_int(&kept, CHIEF, 1, 42, 9);
     held = mu_value_ref(mu__pinned_find(&kept, CHIEF, 1)->value);
     mu__pinned_done(&kept);
@@ -206,17 +192,4 @@ static void test_content_is_shared(void **state)
     mu_value_free(held);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_owners_are_apart),
-        cmocka_unit_test(test_many),
-        cmocka_unit_test(test_states),
-        cmocka_unit_test(test_waiting),
-        cmocka_unit_test(test_drop_while_waited_for),
-        cmocka_unit_test(test_notes),
-        cmocka_unit_test(test_content_is_shared),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_PROGRAM()

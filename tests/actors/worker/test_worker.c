@@ -88,10 +88,8 @@ static int set_up(void **state)
 
 /* ---- Plain runs ---- */
 
-static void test_plain(void **state)
+TEST_ON(test_plain, struct fixture *f, set_up, lone_tear_down)
 {
-    struct fixture *f = *state;
-
     RUN(f, 9, "echo", mu_value_int(5));
     expect_silence(f);
     work(f);
@@ -109,10 +107,8 @@ static void test_plain(void **state)
 }
 
 /* "echo:x" is an "echo" whose errors have the whole name. */
-static void test_name_with_a_colon(void **state)
+TEST_ON(test_name_with_a_colon, struct fixture *f, set_up, lone_tear_down)
 {
-    struct fixture *f = *state;
-
     RUN(f, 9, "echo:this", mu_value_int(5));
     work(f);
     expect_result(f, 9, mu_value_int(5));
@@ -129,10 +125,8 @@ static void test_name_with_a_colon(void **state)
     assert_int_equal(f->calls, 3);
 }
 
-static void test_errors(void **state)
+TEST_ON(test_errors, struct fixture *f, set_up, lone_tear_down)
 {
-    struct fixture *f = *state;
-
     for (size_t i = 0; i < sizeof error_rows / sizeof error_rows[0]; i++) {
         const struct error_row *row = &error_rows[i];
         struct mu__msg *msg;
@@ -171,9 +165,8 @@ static void expect_begun(struct fixture *f, uint64_t closure, uint32_t for_ms)
 
 /* The chief hears of a run that takes long, also when the system was slow to wake the
  * thread that runs it. */
-static void test_begun_late(void **state)
+TEST_ON(test_begun_late, struct fixture *f, set_up, lone_tear_down)
 {
-    struct fixture *f = *state;
     struct mu__work *first;
 
     pass_time(f, 1000);
@@ -214,9 +207,8 @@ static void handle_lines(struct fixture *f)
 }
 
 /* The log gets each line while the function runs; the error gets the last ones. */
-static void test_lines(void **state)
+TEST_ON(test_lines, struct fixture *f, set_up, lone_tear_down)
 {
-    struct fixture *f = *state;
     struct mu__msg *msg;
     struct mu__result *body;
 
@@ -233,9 +225,8 @@ static void test_lines(void **state)
 }
 
 /* More than the loop takes: some are left out, and that is said. */
-static void test_too_many_lines(void **state)
+TEST_ON(test_too_many_lines, struct fixture *f, set_up, lone_tear_down)
 {
-    struct fixture *f = *state;
     struct mu__msg *msg;
     struct mu__result *body;
     char first[64];
@@ -266,9 +257,8 @@ static void test_too_many_lines(void **state)
 /* ---- Cancelling ---- */
 
 /* What a thread has taken runs; what it has not is answered at once, without a call. */
-static void test_cancel(void **state)
+TEST_ON(test_cancel, struct fixture *f, set_up, lone_tear_down)
 {
-    struct fixture *f = *state;
     struct mu__work *one;
 
     RUN(f, 1, "echo", mu_value_int(1));
@@ -285,9 +275,8 @@ static void test_cancel(void **state)
     assert_int_equal(f->calls, 1);
 }
 
-static void test_cancel_what_is_kept(void **state)
+TEST_ON(test_cancel_what_is_kept, struct fixture *f, set_up, lone_tear_down)
 {
-    struct fixture *f = *state;
     struct mu__work *one;
 
     RUN(f, 1, "echo", mu_value_int(1), MU__CLOSURE_KEEP);
@@ -308,9 +297,8 @@ static void test_cancel_what_is_kept(void **state)
 
 /* The chief had it from another worker and sends it here, while a run that nobody waits
  * for still makes it: what was sent counts, whatever becomes of the run. */
-static void test_input_while_building(void **state)
+TEST_ON(test_input_while_building, struct fixture *f, set_up, lone_tear_down)
 {
-    struct fixture *f = *state;
     struct mu__work *one;
 
     RUN(f, 1, "echo", mu_value_int(1), MU__CLOSURE_KEEP);
@@ -326,10 +314,8 @@ static void test_input_while_building(void **state)
 
 /* ---- Effects ---- */
 
-static void test_effects(void **state)
+TEST_ON(test_effects, struct fixture *f, set_up, lone_tear_down)
 {
-    struct fixture *f = *state;
-
     RUN(f, 1, "write");
     work(f);
     expect_silence(f);
@@ -357,9 +343,8 @@ static void test_effects(void **state)
 
 /* Not those of a function that failed, or that nobody wants; without a variables actor
  * they are an error. */
-static void test_effects_that_are_not_sent(void **state)
+TEST_ON(test_effects_that_are_not_sent, struct fixture *f, set_up, lone_tear_down)
 {
-    struct fixture *f = *state;
     struct mu__work *one;
 
     RUN(f, 1, "write_and_fail");
@@ -409,9 +394,8 @@ static struct mu__work *begin_everything(struct fixture *f)
 }
 
 /* A lost chief gets no answers, and nothing of its is kept or called. */
-static void test_chief_lost(void **state)
+TEST_ON(test_chief_lost, struct fixture *f, set_up, lone_tear_down)
 {
-    struct fixture *f = *state;
     struct mu__work *begun = begin_everything(f);
     unsigned calls = f->calls;
 
@@ -430,9 +414,8 @@ static void test_chief_lost(void **state)
 }
 
 /* A node that leaves: what runs comes back, what waits is gone, nothing begins. */
-static void test_leave(void **state)
+TEST_ON(test_leave, struct fixture *f, set_up, lone_tear_down)
 {
-    struct fixture *f = *state;
     struct mu__work *begun = begin_everything(f);
     unsigned calls = f->calls;
     char running[64];
@@ -451,19 +434,16 @@ static void test_leave(void **state)
 }
 
 /* tear_down frees everything, wherever it is. */
-static void test_end_in_the_middle(void **state)
+TEST_ON(test_end_in_the_middle, struct fixture *f, set_up, lone_tear_down)
 {
-    struct fixture *f = *state;
-
     (void)begin_everything(f);
     assert_non_null(f->works.first);
     assert_int_equal(f->sent_count, 1);
 }
 
 /* The worker ends with runs that wait and one that the variables actor has. */
-static void test_end_of_the_actor(void **state)
+TEST_ON(test_end_of_the_actor, struct fixture *f, set_up, lone_tear_down)
 {
-    struct fixture *f = *state;
     char running[64];
 
     end_work(f, begin_everything(f));
@@ -479,28 +459,4 @@ static void test_end_of_the_actor(void **state)
     assert_int_equal(f->drops, 2);
 }
 
-#define WORKER_TEST(test) \
-    cmocka_unit_test_setup_teardown(test, set_up, lone_tear_down)
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        WORKER_TEST(test_plain),
-        WORKER_TEST(test_name_with_a_colon),
-        WORKER_TEST(test_errors),
-        WORKER_TEST(test_begun_late),
-        WORKER_TEST(test_lines),
-        WORKER_TEST(test_too_many_lines),
-        WORKER_TEST(test_cancel),
-        WORKER_TEST(test_cancel_what_is_kept),
-        WORKER_TEST(test_input_while_building),
-        WORKER_TEST(test_effects),
-        WORKER_TEST(test_effects_that_are_not_sent),
-        WORKER_TEST(test_chief_lost),
-        WORKER_TEST(test_leave),
-        WORKER_TEST(test_end_in_the_middle),
-        WORKER_TEST(test_end_of_the_actor),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_PROGRAM()

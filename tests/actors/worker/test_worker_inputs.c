@@ -10,10 +10,8 @@
 /* ---- Inputs ---- */
 
 /* The input may come before the run or behind it; both places get the same thing. */
-static void test_input_before_and_after(void **state)
+TEST_ON(test_input_before_and_after, struct fixture *f, lone_set_up, lone_tear_down)
 {
-    struct fixture *f = *state;
-
     for (int before = 0; before < 2; before++) {
         uint64_t number = 50 + (uint64_t)before;
 
@@ -33,10 +31,8 @@ static void test_input_before_and_after(void **state)
 
 /* All of them must be there; one that comes twice is the first. The whole argument may be
  * a reference. */
-static void test_several_inputs(void **state)
+TEST_ON(test_several_inputs, struct fixture *f, lone_set_up, lone_tear_down)
 {
-    struct fixture *f = *state;
-
     RUN(f, 1, "echo", nested(ref(8), ref(7)), .inputs = {8, 7, 8});
     RUN(f, 2, "quick", ref(8), .inputs = {8});
     give_input(f, 7, mu_value_int(70));
@@ -50,10 +46,8 @@ static void test_several_inputs(void **state)
 }
 
 /* Runs whose input fails are answered at once, also those that wait for another one. */
-static void test_failed_input(void **state)
+TEST_ON(test_failed_input, struct fixture *f, lone_set_up, lone_tear_down)
 {
-    struct fixture *f = *state;
-
     RUN(f, 1, "echo", nested(ref(6), ref(ITEM(7))), .inputs = {6, ITEM(7)});
     TELL(f, MU__INPUT, input, .input = ITEM(7), .code = MU_ENOTFOUND,
          .message = mu__view_str("no item for this worker"));
@@ -72,11 +66,10 @@ static void test_failed_input(void **state)
 }
 
 /* An error that went through several hands says it once. */
-static void test_errors_are_not_nested(void **state)
+TEST_ON(test_errors_are_not_nested, struct fixture *f, lone_set_up, lone_tear_down)
 {
     static const char words[] =
         "per-worker value 1, made by function \"fail\", failed: bad data";
-    struct fixture *f = *state;
 
     RUN(f, ITEM(1), "fail", .flags = MU__CLOSURE_BUILD);
     RUN(f, ITEM(2), "echo", ref(ITEM(1)), MU__CLOSURE_BUILD, {ITEM(1)});
@@ -96,10 +89,9 @@ static void test_errors_are_not_nested(void **state)
                  "/job:worker/task:3, which knows 9 (is its plugin loaded there?)");
 }
 
-static void test_senseless_inputs(void **state)
+TEST_ON(test_senseless_inputs, struct fixture *f, lone_set_up, lone_tear_down)
 {
     static const char words[] = "the list of inputs is malformed";
-    struct fixture *f = *state;
 
     RUN(f, 1, "quick", ref(5), 0, {5, 6}, 12);
     expect_error(f, 1, MU_EINVALID, MU_ERROR_OTHER, words);
@@ -122,10 +114,9 @@ static void test_senseless_inputs(void **state)
 
 /* A long line of inline runs, each of which makes the input of the next, is no depth, and
  * no depth either when the first fails. */
-static void test_long_line(void **state)
+TEST_ON(test_long_line, struct fixture *f, lone_set_up, lone_tear_down)
 {
     enum { LENGTH = 20000 };
-    struct fixture *f = *state;
 
     for (int fails = 0; fails < 2; fails++) {
         uint32_t flags = fails ? MU__CLOSURE_BUILD : MU__CLOSURE_KEEP;
@@ -148,10 +139,8 @@ static void test_long_line(void **state)
 
 /* ---- Results that stay ---- */
 
-static void test_keep(void **state)
+TEST_ON(test_keep, struct fixture *f, lone_set_up, lone_tear_down)
 {
-    struct fixture *f = *state;
-
     RUN(f, 1, "echo", mu_value_string("abc"), MU__CLOSURE_KEEP);
     expect_not_there(f, 1);
     work(f);
@@ -174,10 +163,8 @@ static void test_keep(void **state)
 }
 
 /* Nothing is kept of an error, but who waits goes on waiting. */
-static void test_keep_error(void **state)
+TEST_ON(test_keep_error, struct fixture *f, lone_set_up, lone_tear_down)
 {
-    struct fixture *f = *state;
-
     RUN(f, 1, "fail", NULL, MU__CLOSURE_KEEP);
     RUN(f, 2, "quick", ref(1), 0, {1});
     work(f);
@@ -190,10 +177,8 @@ static void test_keep_error(void **state)
 }
 
 /* What comes of a value that was dropped while it was made is dropped. */
-static void test_drop_while_building(void **state)
+TEST_ON(test_drop_while_building, struct fixture *f, lone_set_up, lone_tear_down)
 {
-    struct fixture *f = *state;
-
     RUN(f, ITEM(1), "make", NULL, MU__CLOSURE_BUILD);
     drop_item(f, ITEM(1));
     work(f);
@@ -214,9 +199,8 @@ static void test_drop_while_building(void **state)
 }
 
 /* The later attempt counts, whichever ends first. */
-static void test_begun_anew(void **state)
+TEST_ON(test_begun_anew, struct fixture *f, lone_set_up, lone_tear_down)
 {
-    struct fixture *f = *state;
     struct mu__work *one;
     struct mu__work *two;
 
@@ -242,10 +226,8 @@ static mu_value *large(void)
 
 /* Large messages may be overtaken: an INPUT that comes behind its DROP is not kept. A
  * small one is a new one, as is one that a run asks for. */
-static void test_drop_overtakes(void **state)
+TEST_ON(test_drop_overtakes, struct fixture *f, lone_set_up, lone_tear_down)
 {
-    struct fixture *f = *state;
-
     drop_item(f, 1);
     give_input(f, 1, large());
     expect_not_there(f, 1);
@@ -264,9 +246,8 @@ static void test_drop_overtakes(void **state)
 }
 
 /* At its bound a chief's input fails, with words; what it drops makes room again. */
-static void test_inputs_bound(void **state)
+TEST_ON(test_inputs_bound, struct fixture *f, lone_set_up, lone_tear_down)
 {
-    struct fixture *f = *state;
     const struct worker *worker = worker_of(f);
     uint64_t number = 1;
     uint64_t one;
@@ -292,9 +273,8 @@ static void test_inputs_bound(void **state)
 
 /* However many inputs come, also without content, and the errors that refuse them: what
  * is kept is bounded, and one line says it. */
-static void test_flood_of_inputs(void **state)
+TEST_ON(test_flood_of_inputs, struct fixture *f, lone_set_up, lone_tear_down)
 {
-    struct fixture *f = *state;
     const struct worker *worker = worker_of(f);
 
     for (uint64_t i = 1; i < 20000; i++)
@@ -309,9 +289,8 @@ static void test_flood_of_inputs(void **state)
 
 /* Runs that wait have a bound, too; who ends makes room, and one alone is never
  * refused. */
-static void test_runs_bound(void **state)
+TEST_ON(test_runs_bound, struct fixture *f, lone_set_up, lone_tear_down)
 {
-    struct fixture *f = *state;
     const struct worker *worker = worker_of(f);
     char words[256];
     uint64_t one;
@@ -337,9 +316,8 @@ static void test_runs_bound(void **state)
 
 /* ---- Objects ---- */
 
-static void test_objects(void **state)
+TEST_ON(test_objects, struct fixture *f, lone_set_up, lone_tear_down)
 {
-    struct fixture *f = *state;
     struct mu__work *one;
 
     RUN(f, ITEM(1), "make", NULL, MU__CLOSURE_BUILD);
@@ -368,12 +346,11 @@ static void test_objects(void **state)
 }
 
 /* An object stays where it is: results that hold one are kept, or an error. */
-static void test_objects_do_not_travel(void **state)
+TEST_ON(test_objects_do_not_travel, struct fixture *f, lone_set_up, lone_tear_down)
 {
     static const char words[] =
         "the result is an object or holds one, which cannot be sent: expected a function "
         "of a per-worker value, or a closure whose result is kept on its worker";
-    struct fixture *f = *state;
 
     RUN(f, 1, "make");
     work(f);
@@ -417,10 +394,8 @@ static int set_up_large(void **state)
 }
 
 /* The error says how large it is, and how large it may be. */
-static void test_result_beyond_the_bound(void **state)
+TEST_ON(test_result_beyond_the_bound, struct fixture *f, set_up_large, lone_tear_down)
 {
-    struct fixture *f = *state;
-
     RUN(f, 1, "large");
     work(f);
     expect_error(f, 1, MU_EEXHAUSTED, MU_ERROR_FUNCTION,
@@ -429,9 +404,8 @@ static void test_result_beyond_the_bound(void **state)
 }
 
 /* One that was kept is found to be too large when it is fetched. */
-static void test_kept_result_beyond_the_bound(void **state)
+TEST_ON(test_kept_result_beyond_the_bound, struct fixture *f, lone_set_up, lone_tear_down)
 {
-    struct fixture *f = *state;
     struct worker *worker = worker_of(f);
     struct mu__pinned_item *item;
     uint64_t bytes;
@@ -447,32 +421,4 @@ static void test_kept_result_beyond_the_bound(void **state)
     item->bytes = bytes;
 }
 
-#define WORKER_TEST(test) \
-    cmocka_unit_test_setup_teardown(test, lone_set_up, lone_tear_down)
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        WORKER_TEST(test_input_before_and_after),
-        WORKER_TEST(test_several_inputs),
-        WORKER_TEST(test_failed_input),
-        WORKER_TEST(test_errors_are_not_nested),
-        WORKER_TEST(test_senseless_inputs),
-        WORKER_TEST(test_long_line),
-        WORKER_TEST(test_keep),
-        WORKER_TEST(test_keep_error),
-        WORKER_TEST(test_drop_while_building),
-        WORKER_TEST(test_begun_anew),
-        WORKER_TEST(test_drop_overtakes),
-        WORKER_TEST(test_inputs_bound),
-        WORKER_TEST(test_flood_of_inputs),
-        WORKER_TEST(test_runs_bound),
-        WORKER_TEST(test_objects),
-        WORKER_TEST(test_objects_do_not_travel),
-        cmocka_unit_test_setup_teardown(test_result_beyond_the_bound, set_up_large,
-                                        lone_tear_down),
-        WORKER_TEST(test_kept_result_beyond_the_bound),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_PROGRAM()

@@ -5,13 +5,7 @@
 #ifndef MU_TESTS_DIGITS_FIXTURE_H
 #define MU_TESTS_DIGITS_FIXTURE_H
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdio.h>
-#include <stdlib.h>
-
-#include <cmocka.h>
+#include "tests/support/test.h"
 
 #include "examples/digits/digits_data.h"
 #include "examples/digits/digits_model.h"

@@ -15,14 +15,13 @@
 #define GOOD_ROW Z64 "7\n"
 
 /* The rows that the publisher counts per class, and the first image. */
-static void test_file_is_the_published_one(void **state)
+TEST(test_file_is_the_published_one)
 {
     static const unsigned published[DIGITS_CLASSES] = {178, 182, 177, 183, 181,
                                                        182, 181, 179, 174, 180};
     unsigned counts[DIGITS_CLASSES] = {0};
     float greys = 0.0f;
 
-    (void)state;
     for (size_t row = 0; row < DIGITS_ROWS; row++)
         counts[data->labels[row]]++;
     assert_memory_equal(counts, published, sizeof counts);
@@ -99,11 +98,10 @@ static const struct bad_row {
     {"nothing", 0, 0, "", "f.csv:1: the file ends after 0 rows, expected 1797"},
 };
 
-static void test_bad_text_is_named(void **state)
+TEST(test_bad_text_is_named)
 {
     struct digits_data *const untouched = data;
 
-    (void)state;
     for (size_t i = 0; i < sizeof bad_rows / sizeof bad_rows[0]; i++) {
         const struct bad_row *row = &bad_rows[i];
         char *text = make_text(row->rows, row->line, row->text);
@@ -123,7 +121,7 @@ static void test_bad_text_is_named(void **state)
 
 /* Any one byte may be any other: the text is parsed or refused in words, whatever it
  * is. A copy of exact size lets the sanitizer see a step past the end. */
-static void test_any_byte_may_be_wrong(void **state)
+TEST(test_any_byte_may_be_wrong)
 {
     struct digits_random random = {7};
     char *text = make_text(DIGITS_ROWS, 0, "");
@@ -131,7 +129,6 @@ static void test_any_byte_may_be_wrong(void **state)
     char *exact = malloc(size);
     unsigned refused = 0;
 
-    (void)state;
     assert_non_null(exact);
     for (unsigned i = 0; i < 300; i++) {
         size_t cut = i % 3 == 0 ? (size_t)digits_random_below(&random, size) + 1 : size;
@@ -164,9 +161,8 @@ static const struct bad_file {
     {"/dev/zero", -EFBIG, "/dev/zero: more than 1048576 bytes, "},
 };
 
-static void test_bad_files_are_named(void **state)
+TEST(test_bad_files_are_named)
 {
-    (void)state;
     for (size_t i = 0; i < sizeof bad_files / sizeof bad_files[0]; i++) {
         struct digits_data *loaded = NULL;
         struct digits_error error = {""};
@@ -181,7 +177,7 @@ static void test_bad_files_are_named(void **state)
 }
 
 /* A path that is given wins over the environment, which wins over the places known. */
-static void test_file_is_found(void **state)
+TEST(test_file_is_found)
 {
     char here[4096];
     char before[DIGITS_PATH_BYTES];
@@ -189,7 +185,6 @@ static void test_file_is_found(void **state)
     char *named = getenv("MUSTER_DIGITS_DATA");
     struct digits_error error = {""};
 
-    (void)state;
     (void)snprintf(before, sizeof before, "%s", named != NULL ? named : "");
     assert_non_null(getcwd(here, sizeof here));
 
@@ -208,13 +203,12 @@ static void test_file_is_found(void **state)
     assert_int_equal(setenv("MUSTER_DIGITS_DATA", before, 1), 0);
 }
 
-static void test_path_too_long_is_refused(void **state)
+TEST(test_path_too_long_is_refused)
 {
     char longest[DIGITS_PATH_BYTES + 1];
     char path[DIGITS_PATH_BYTES] = "untouched";
     struct digits_error error = {""};
 
-    (void)state;
     memset(longest, 'x', sizeof longest);
     longest[DIGITS_PATH_BYTES] = '\0';
     assert_int_equal(digits_data_find(longest, &error, path), -ENAMETOOLONG);
@@ -227,13 +221,12 @@ static void test_path_too_long_is_refused(void **state)
     assert_string_equal(path, longest);
 }
 
-static void test_random_numbers_are_even(void **state)
+TEST(test_random_numbers_are_even)
 {
     struct digits_random random = {1};
     unsigned counts[10] = {0};
     float sum = 0.0f;
 
-    (void)state;
     assert_int_equal(digits_random_below(&random, 1), 0);
     for (unsigned i = 0; i < 10000; i++) {
         uint64_t drawn = digits_random_below(&random, 10);
@@ -249,9 +242,8 @@ static void test_random_numbers_are_even(void **state)
     assert_true(fabsf(sum) < 300.0f);
 }
 
-static void test_split_is_disjoint_and_complete(void **state)
+TEST(test_split_is_disjoint_and_complete)
 {
-    (void)state;
     for (uint64_t seed = 0; seed < 50; seed++) {
         unsigned char seen[DIGITS_ROWS] = {0};
         struct digits_split split;
@@ -266,14 +258,13 @@ static void test_split_is_disjoint_and_complete(void **state)
 }
 
 /* The same seed gives the same split everywhere: the numbers are written here. */
-static void test_split_is_decided_by_its_seed(void **state)
+TEST(test_split_is_decided_by_its_seed)
 {
     static const uint32_t first[] = {1331, 239, 1152, 1110, 326, 814};
     static const uint32_t first_train[] = {1226, 1438, 764, 589, 1697, 641};
     struct digits_split one;
     struct digits_split two;
 
-    (void)state;
     digits_split_make(SPLIT_SEED, &one);
     digits_split_make(SPLIT_SEED, &two);
     assert_memory_equal(&one, &two, sizeof one);
@@ -284,13 +275,12 @@ static void test_split_is_decided_by_its_seed(void **state)
     assert_memory_not_equal(&one, &two, sizeof one);
 }
 
-static void test_batches_deal_each_row_once_an_epoch(void **state)
+TEST(test_batches_deal_each_row_once_an_epoch)
 {
     const uint64_t steps = DIGITS_TRAIN_ROWS / BATCH;
     unsigned char held[DIGITS_ROWS] = {0};
     struct digits_split split;
 
-    (void)state;
     digits_split_make(SPLIT_SEED, &split);
     for (size_t i = 0; i < DIGITS_HELD_ROWS; i++)
         held[split.held[i]] = 1;
@@ -308,7 +298,7 @@ static void test_batches_deal_each_row_once_an_epoch(void **state)
     }
 }
 
-static void test_batches_are_decided_by_seed_and_step(void **state)
+TEST(test_batches_are_decided_by_seed_and_step)
 {
     const uint64_t steps = DIGITS_TRAIN_ROWS / BATCH;
     const struct {
@@ -323,7 +313,6 @@ static void test_batches_are_decided_by_seed_and_step(void **state)
     uint32_t base[BATCH];
     uint32_t rows[BATCH];
 
-    (void)state;
     digits_split_make(SPLIT_SEED, &split);
     assert_int_equal(digits_batch(&split, 5, 0, BATCH, base), 0);
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
@@ -337,21 +326,4 @@ static void test_batches_are_decided_by_seed_and_step(void **state)
     assert_memory_equal(rows, base, sizeof base);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_file_is_the_published_one),
-        cmocka_unit_test(test_bad_text_is_named),
-        cmocka_unit_test(test_any_byte_may_be_wrong),
-        cmocka_unit_test(test_bad_files_are_named),
-        cmocka_unit_test(test_file_is_found),
-        cmocka_unit_test(test_path_too_long_is_refused),
-        cmocka_unit_test(test_random_numbers_are_even),
-        cmocka_unit_test(test_split_is_disjoint_and_complete),
-        cmocka_unit_test(test_split_is_decided_by_its_seed),
-        cmocka_unit_test(test_batches_deal_each_row_once_an_epoch),
-        cmocka_unit_test(test_batches_are_decided_by_seed_and_step),
-    };
-
-    return cmocka_run_group_tests(tests, load_data, free_data);
-}
+TEST_PROGRAM_WITH(load_data, free_data)

@@ -11,7 +11,7 @@
 static const float rate = 0.03f;
 static const float momentum = 0.5f;
 
-static void test_tensors_fill_the_flat_array(void **state)
+TEST(test_tensors_fill_the_flat_array)
 {
     static const char *const names[DIGITS_TENSORS] = {"W1", "b1", "W2", "b2"};
     const size_t bad_hidden[] = {0, DIGITS_HIDDEN_MAX + 1, SIZE_MAX};
@@ -19,7 +19,6 @@ static void test_tensors_fill_the_flat_array(void **state)
     size_t end = 0;
     float one = 1.0f;
 
-    (void)state;
     for (size_t i = 0; i < DIGITS_TENSORS; i++) {
         assert_int_equal(digits_model_tensor(64, i, &tensor), 0);
         assert_string_equal(tensor.name, names[i]);
@@ -48,7 +47,7 @@ static float *new_floats(size_t count)
     return floats;
 }
 
-static void test_first_parameters_are_decided_by_their_seed(void **state)
+TEST(test_first_parameters_are_decided_by_their_seed)
 {
     const size_t size = digits_model_size(HIDDEN);
     float *one = new_floats(size);
@@ -56,7 +55,6 @@ static void test_first_parameters_are_decided_by_their_seed(void **state)
     struct digits_model model = digits_model_view(HIDDEN, one);
     const float limit = sqrtf(6.0f / 64.0f);
 
-    (void)state;
     assert_int_equal(digits_model_init(HIDDEN, 3, one), 0);
     assert_int_equal(digits_model_init(HIDDEN, 3, two), 0);
     assert_memory_equal(one, two, size * sizeof *one);
@@ -152,19 +150,18 @@ static void check_gradient(size_t hidden, struct digits_rows rows)
     free(flat);
 }
 
-static void test_gradient_is_the_slope_of_the_loss(void **state)
+TEST(test_gradient_is_the_slope_of_the_loss)
 {
     static const uint32_t index[] = {0, 1, 7, 7, 500, 1234, 1796};
     static const size_t hiddens[] = {1, 5, 8, 19};
 
-    (void)state;
     for (size_t i = 0; i < sizeof hiddens / sizeof hiddens[0]; i++) {
         check_gradient(hiddens[i], (struct digits_rows){index, 1});
         check_gradient(hiddens[i], (struct digits_rows){index, 7});
     }
 }
 
-static void test_bad_batches_are_refused(void **state)
+TEST(test_bad_batches_are_refused)
 {
     static const uint32_t good[] = {0, DIGITS_ROWS - 1};
     static const uint32_t bad[] = {0, DIGITS_ROWS};
@@ -182,7 +179,6 @@ static void test_bad_batches_are_refused(void **state)
     };
     float flat[256] = {0.0f};
 
-    (void)state;
     assert_true(digits_model_size(2) <= sizeof flat / sizeof flat[0]);
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         struct digits_model model = digits_model_view(2, flat);
@@ -205,7 +201,7 @@ static void test_bad_batches_are_refused(void **state)
 
 /* Parameters of 0 guess class 0 with a tenth each; a bias decides all; and logits far
  * beyond what expf() can hold still give a finite loss. */
-static void test_score_knows_simple_models(void **state)
+TEST(test_score_knows_simple_models)
 {
     static const uint32_t index[] = {0, 10, 20, 1};     /* 0, 0, 0, 1 */
     const struct digits_rows rows = {index, 4};
@@ -215,7 +211,6 @@ static void test_score_knows_simple_models(void **state)
     struct digits_score score;
     double loss;
 
-    (void)state;
     assert_int_equal(digits_model_score(&model, data, rows, &score), 0);
     assert_true(fabs(score.loss - log(10.0)) < 1e-6);
     assert_true(fabs(score.accuracy - 0.75) < 1e-12);
@@ -342,27 +337,23 @@ static void check_training(const char *what, enum staleness staleness, double wa
                   worst, sum / (double)count, (unsigned long long)count);
 }
 
-static void test_training_reaches_its_accuracy(void **state)
+TEST(test_training_reaches_its_accuracy)
 {
-    (void)state;
     check_training("fresh gradients", FRESH, 0.97);
 }
 
-static void test_training_stands_oldest_gradients(void **state)
+TEST(test_training_stands_oldest_gradients)
 {
-    (void)state;
     check_training("gradients 24 steps old", OLDEST, 0.96);
 }
 
-static void test_training_stands_mixed_gradients(void **state)
+TEST(test_training_stands_mixed_gradients)
 {
-    (void)state;
     check_training("gradients 0 to 24 steps old", MIXED, 0.96);
 }
 
-static void test_training_is_decided_by_its_seed(void **state)
+TEST(test_training_is_decided_by_its_seed)
 {
-    (void)state;
     for (enum staleness s = FRESH; s <= MIXED; s++) {
         double loss = train(1, s, 60).loss;
 
@@ -371,19 +362,4 @@ static void test_training_is_decided_by_its_seed(void **state)
     }
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_tensors_fill_the_flat_array),
-        cmocka_unit_test(test_first_parameters_are_decided_by_their_seed),
-        cmocka_unit_test(test_gradient_is_the_slope_of_the_loss),
-        cmocka_unit_test(test_bad_batches_are_refused),
-        cmocka_unit_test(test_score_knows_simple_models),
-        cmocka_unit_test(test_training_reaches_its_accuracy),
-        cmocka_unit_test(test_training_stands_oldest_gradients),
-        cmocka_unit_test(test_training_stands_mixed_gradients),
-        cmocka_unit_test(test_training_is_decided_by_its_seed),
-    };
-
-    return cmocka_run_group_tests(tests, load_data, free_data);
-}
+TEST_PROGRAM_WITH(load_data, free_data)

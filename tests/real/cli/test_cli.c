@@ -114,9 +114,8 @@ static const struct refusal {
     {{"preempt"}, NULL, {"expected REASON;"}},
 };
 
-static void test_refusals(void **state)
+TEST(test_refusals)
 {
-    (void)state;
     for (size_t i = 0; i < sizeof refusals / sizeof refusals[0]; i++) {
         const struct refusal *r = &refusals[i];
         const char *const variables[] = {r->variable, NULL};
@@ -131,11 +130,10 @@ static void test_refusals(void **state)
     }
 }
 
-static void test_line_wins_over_variable(void **state)
+TEST(test_line_wins_over_variable)
 {
     static const char *const variables[] = {"MUSTER_OUTPUT=json", NULL};
 
-    (void)state;
     cli_start(&cli, variables, "version", NULL);
     cli_expect_code(&cli, 0);
     assert_int_equal(cli.text[0], '{');
@@ -155,13 +153,12 @@ static int take_port(int *ret_port)
     return fd;
 }
 
-static void test_port_in_use(void **state)
+TEST(test_port_in_use)
 {
     char cluster[64];
     int port;
     int fd = take_port(&port);
 
-    (void)state;
     (void)snprintf(cluster, sizeof cluster, "{\"worker\": [\"127.0.0.1:%d\"]}", port);
     cli_start(&cli, NULL, "node", "--cluster", cluster, "--task", "worker:0", NULL);
     cli_expect_code(&cli, 3);
@@ -171,9 +168,8 @@ static void test_port_in_use(void **state)
 
 #define ANYWHERE "{\"worker\": [\"127.0.0.1:0\"]}"
 
-static void test_plugin_that_does_not_load(void **state)
+TEST(test_plugin_that_does_not_load)
 {
-    (void)state;
     cli_start(&cli, NULL, "node", "--cluster", ANYWHERE, "--task", "worker:0", "--plugin",
               "./nothing.so", NULL);
     cli_expect_code(&cli, 2);
@@ -188,14 +184,13 @@ static void test_plugin_that_does_not_load(void **state)
 }
 
 /* TF_CONFIG's task gives way to the flag's, and SIGTERM ends a node in good order. */
-static void test_task_flag_and_sigterm(void **state)
+TEST(test_task_flag_and_sigterm)
 {
     static const char *const variables[] = {
         "TF_CONFIG={\"cluster\": {\"worker\": [\"127.0.0.1:0\"], \"ps\": "
         "[\"127.0.0.1:0\"]}, \"task\": {\"type\": \"worker\", \"index\": 0}}",
         "MUSTER_TYPE=worker", NULL};
 
-    (void)state;
     cli_start(&cli, variables, "node", "--task", "ps:0", NULL);
     (void)cli_expect(&cli, NULL, "/job:ps/task:0 node: is up at tcp://127.0.0.1:");
     cli_kill(&cli, SIGTERM);
@@ -227,14 +222,12 @@ static int check_json_lines(char *text)
     return count;
 }
 
-static void test_json_log(void **state)
+TEST(test_json_log)
 {
-    (void)state;
     cli_start(&cli, NULL, "node", "--cluster", ANYWHERE, "--task", "worker:0",
               "--log-format", "json", "--log-level", "debug", NULL);
     (void)cli_expect(&cli, NULL, "is up at");
-    cli_kill(&cli, SIGINT);
-    cli_expect_code(&cli, 128 + SIGINT);
+    cli_stop(&cli);
     assert_true(check_json_lines(cli.text) >= 2);
     cli_start(&cli, NULL, "node", "--log-format", "json", NULL);
     cli_expect_code(&cli, 2);
@@ -242,30 +235,27 @@ static void test_json_log(void **state)
 }
 
 /* Each line for people has the date, and the hour with its zone. */
-static void test_text_log(void **state)
+TEST(test_text_log)
 {
     static const char *const variables[] = {"TZ=XYZ-02:30", NULL};
     char level[8];
     int parts[7];
 
-    (void)state;
     cli_start(&cli, variables, "node", "--cluster", ANYWHERE, "--task", "worker:0", NULL);
     (void)cli_expect(&cli, NULL, "is up at");
-    cli_kill(&cli, SIGINT);
-    cli_expect_code(&cli, 128 + SIGINT);
+    cli_stop(&cli);
     for (char *line = strtok(cli.text, "\n"); line != NULL; line = strtok(NULL, "\n"))
         if (sscanf(line, "%4d-%2d-%2d %2d:%2d:%2d.%3d+0230 %7s", &parts[0], &parts[1],
                    &parts[2], &parts[3], &parts[4], &parts[5], &parts[6], level) != 8)
             fail_msg("no date, hour and zone: %s", line);
 }
 
-static void test_log_file(void **state)
+TEST(test_log_file)
 {
     char folder[64];
     char path[96];
     char text[4096];
 
-    (void)state;
     cli_folder(folder, sizeof folder);
     (void)snprintf(path, sizeof path, "%s/log", folder);
     for (int i = 0; i < 2; i++) {
@@ -281,13 +271,12 @@ static void test_log_file(void **state)
 
 /* ---- asking for the status ---- */
 
-static void test_status_without_a_chief(void **state)
+TEST(test_status_without_a_chief)
 {
     uint64_t began_ms = cli_now_ms();
     char address[64];
     int port;
 
-    (void)state;
     (void)close(take_port(&port));
     (void)snprintf(address, sizeof address, "tcp://127.0.0.1:%d", port);
     cli_start(&cli, NULL, "status", "--address", address, "--timeout-ms", "300", NULL);
@@ -299,7 +288,7 @@ static void test_status_without_a_chief(void **state)
 
 /* Tens of thousands of workers of which none is there: at once, and of the missing the
  * first are named. */
-static void test_status_of_many_that_are_missing(void **state)
+TEST(test_status_of_many_that_are_missing)
 {
     enum { WORKERS = 50000 };
     static char spec[WORKERS * 24];
@@ -311,7 +300,6 @@ static void test_status_of_many_that_are_missing(void **state)
     size_t used;
     int port;
 
-    (void)state;
     cli_folder(folder, sizeof folder);
     (void)snprintf(path, sizeof path, "%s/cluster.json", folder);
     (void)close(take_port(&port));
@@ -340,7 +328,7 @@ static void test_status_of_many_that_are_missing(void **state)
 
 /* A pipe that nobody writes to is waited for as long as was said, and one that somebody
  * writes to is read. */
-static void test_cluster_in_a_pipe(void **state)
+TEST(test_cluster_in_a_pipe)
 {
     static const char spec[] = "{\"worker\": [\"a.example:1\"]}";
     uint64_t began_ms = cli_now_ms();
@@ -348,7 +336,6 @@ static void test_cluster_in_a_pipe(void **state)
     char path[96];
     int fd;
 
-    (void)state;
     cli_folder(folder, sizeof folder);
     (void)snprintf(path, sizeof path, "%s/cluster", folder);
     assert_int_equal(mkfifo(path, 0600), 0);
@@ -370,21 +357,4 @@ static void test_cluster_in_a_pipe(void **state)
     assert_int_equal(rmdir(folder), 0);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_refusals),
-        cmocka_unit_test(test_line_wins_over_variable),
-        cmocka_unit_test(test_port_in_use),
-        cmocka_unit_test(test_plugin_that_does_not_load),
-        cmocka_unit_test(test_task_flag_and_sigterm),
-        cmocka_unit_test(test_json_log),
-        cmocka_unit_test(test_text_log),
-        cmocka_unit_test(test_log_file),
-        cmocka_unit_test(test_status_without_a_chief),
-        cmocka_unit_test(test_status_of_many_that_are_missing),
-        cmocka_unit_test(test_cluster_in_a_pipe),
-    };
-
-    return cmocka_run_group_tests_name("cli", tests, NULL, NULL);
-}
+TEST_PROGRAM()

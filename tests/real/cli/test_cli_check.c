@@ -127,13 +127,12 @@ static cJSON *check_json(const char *cluster, int code)
 
 /* ---- tests ---- */
 
-static void test_all_is_well(void **state)
+TEST_WITH(test_all_is_well, NULL, end_nodes)
 {
     char cluster[CLUSTER_BYTES];
     int ports[3];
     cJSON *root;
 
-    (void)state;
     free_ports(3, ports);
     (void)snprintf(cluster, sizeof cluster,
                    "{\"chief\": [\"127.0.0.1:%d\"], \"worker\": [\"127.0.0.1:%d\"], "
@@ -170,7 +169,7 @@ static void test_all_is_well(void **state)
 }
 
 /* A line for each thing that may be at an address. */
-static void test_what_is_at_an_address(void **state)
+TEST_WITH(test_what_is_at_an_address, NULL, end_nodes)
 {
     char cluster[CLUSTER_BYTES];
     char words[160];
@@ -180,7 +179,6 @@ static void test_what_is_at_an_address(void **state)
     pid_t server = other_server("220 hello\r\n", &other);
     pid_t web = other_server("HTTP/1.1 400 Bad Request\r\n\r\n", &http);
 
-    (void)state;
     mute_fd = mute_port(&mute);
     silent_fd = silent_port(&silent, fillers, 8);
     free_ports(1, &refused);
@@ -220,13 +218,12 @@ static void test_what_is_at_an_address(void **state)
 }
 
 /* In a network of its own, where no name server can be asked. */
-static void test_name_that_does_not_resolve(void **state)
+TEST(test_name_that_does_not_resolve)
 {
     int ends[2];
     int status = 0;
     pid_t pid;
 
-    (void)state;
     assert_int_equal(pipe(ends), 0);
     pid = fork();
     assert_true(pid >= 0);
@@ -255,14 +252,13 @@ static void test_name_that_does_not_resolve(void **state)
 }
 
 /* Long lists are short, and JSON has all of them. */
-static void test_many_tasks(void **state)
+TEST(test_many_tasks)
 {
     enum { MANY = 1000, ROW = 32 };
     char *cluster = malloc((MANY + 2) * ROW);
     size_t used = 0;
     cJSON *root;
 
-    (void)state;
     assert_non_null(cluster);
     used += (size_t)snprintf(cluster, ROW, "{\"worker\": [");
     for (int i = 0; i < MANY; i++)
@@ -287,7 +283,7 @@ static void test_many_tasks(void **state)
 }
 
 /* Tasks make themselves known one by one: those who have are tried, the others named. */
-static void test_who_is_missing(void **state)
+TEST(test_who_is_missing)
 {
     char folder[64];
     char path[96];
@@ -296,7 +292,6 @@ static void test_who_is_missing(void **state)
     FILE *file;
     int port;
 
-    (void)state;
     free_ports(1, &port);
     cli_folder(folder, sizeof folder);
     (void)snprintf(path, sizeof path, "%s/chief-0", folder);
@@ -327,14 +322,13 @@ static void test_who_is_missing(void **state)
 }
 
 /* A node that waits for the others listens, and greets nobody yet. */
-static void test_a_node_that_waits_for_others(void **state)
+TEST(test_a_node_that_waits_for_others)
 {
     char folder[64];
     char path[96];
     char variable[96];
     const char *const variables[] = {variable, "MUSTER_TASKS=chief=1,worker=1", NULL};
 
-    (void)state;
     cli_folder(folder, sizeof folder);
     (void)snprintf(path, sizeof path, "%s/worker-0", folder);
     (void)snprintf(variable, sizeof variable, "MUSTER_CLUSTER_DIRECTORY=%s", folder);
@@ -351,14 +345,13 @@ static void test_a_node_that_waits_for_others(void **state)
 }
 
 /* Two addresses are the wrong way round: who is there is said. */
-static void test_wrong_task(void **state)
+TEST_WITH(test_wrong_task, NULL, end_nodes)
 {
     char cluster[CLUSTER_BYTES];
     char wrong[CLUSTER_BYTES];
     char words[160];
     int ports[2];
 
-    (void)state;
     free_ports(2, ports);
     (void)snprintf(cluster, sizeof cluster,
                    "{\"worker\": [\"127.0.0.1:%d\", \"127.0.0.1:%d\"]}", ports[0],
@@ -378,12 +371,11 @@ static void test_wrong_task(void **state)
     expect_words(words);
 }
 
-static void test_another_cluster(void **state)
+TEST_WITH(test_another_cluster, NULL, end_nodes)
 {
     char cluster[CLUSTER_BYTES];
     int port;
 
-    (void)state;
     free_ports(1, &port);
     (void)snprintf(cluster, sizeof cluster, "{\"worker\": [\"127.0.0.1:%d\"]}", port);
     start_node(cluster, "worker:0", "--cluster-name", "other");
@@ -400,7 +392,7 @@ static void test_another_cluster(void **state)
 
 /* The worker has another idea of where the server is. Both answer, and do not find each
  * other. */
-static void test_who_cannot_reach_whom(void **state)
+TEST_WITH(test_who_cannot_reach_whom, NULL, end_nodes)
 {
     char cluster[CLUSTER_BYTES];
     char own[CLUSTER_BYTES];
@@ -409,7 +401,6 @@ static void test_who_cannot_reach_whom(void **state)
     cJSON *root;
     const cJSON *pair;
 
-    (void)state;
     free_ports(4, ports);
     (void)snprintf(cluster, sizeof cluster,
                    "{\"chief\": [\"127.0.0.1:%d\"], \"worker\": [\"127.0.0.1:%d\"], "
@@ -443,12 +434,11 @@ static void test_who_cannot_reach_whom(void **state)
 }
 
 /* All that is wrong at once, and what is right is tried all the same. */
-static void test_wrong_configuration(void **state)
+TEST_WITH(test_wrong_configuration, NULL, end_nodes)
 {
     char cluster[CLUSTER_BYTES];
     int ports[2];
 
-    (void)state;
     free_ports(2, ports);
     (void)snprintf(cluster, sizeof cluster,
                    "{\"wroker\": [\"127.0.0.1:%d\"], \"worker\": [\"127.0.0.1:%d\", 7, "
@@ -482,9 +472,8 @@ static const struct refusal {
     {{NULL}, NULL, "there is no cluster: expected --cluster"},
 };
 
-static void test_refusals(void **state)
+TEST(test_refusals)
 {
-    (void)state;
     for (size_t i = 0; i < sizeof refusals / sizeof refusals[0]; i++) {
         const char *const *a = refusals[i].arguments;
         const char *const variables[] = {refusals[i].variable, NULL};
@@ -495,21 +484,4 @@ static void test_refusals(void **state)
     }
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_teardown(test_all_is_well, end_nodes),
-        cmocka_unit_test_teardown(test_what_is_at_an_address, end_nodes),
-        cmocka_unit_test(test_name_that_does_not_resolve),
-        cmocka_unit_test(test_many_tasks),
-        cmocka_unit_test(test_who_is_missing),
-        cmocka_unit_test(test_a_node_that_waits_for_others),
-        cmocka_unit_test_teardown(test_wrong_task, end_nodes),
-        cmocka_unit_test_teardown(test_another_cluster, end_nodes),
-        cmocka_unit_test_teardown(test_who_cannot_reach_whom, end_nodes),
-        cmocka_unit_test_teardown(test_wrong_configuration, end_nodes),
-        cmocka_unit_test(test_refusals),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, end_nodes);
-}
+TEST_PROGRAM_WITH(NULL, end_nodes)

@@ -55,9 +55,8 @@ static const struct {
     {"local", "1", "strategy=parameter_server", {"chief/0 | one call for all: 500500"}},
 };
 
-static void test_modes(void **state)
+TEST(test_modes)
 {
-    (void)state;
     for (size_t i = 0; i < sizeof modes / sizeof modes[0]; i++) {
         start(modes[i].mode, modes[i].chief, modes[i].strategy, "numbers=1000");
         cli_expect_code(&run, 0);
@@ -68,9 +67,8 @@ static void test_modes(void **state)
     }
 }
 
-static void test_evaluator(void **state)
+TEST(test_evaluator)
 {
-    (void)state;
     cli_start(&run, NULL, "run", "--workers", "1", "--ps", "1", "--evaluator", "1",
               "--plugin", plugin, NULL);
     cli_expect_code(&run, 0);
@@ -80,9 +78,8 @@ static void test_evaluator(void **state)
 }
 
 /* Without a cluster there is nothing to be said but the plugin. */
-static void test_local_node(void **state)
+TEST(test_local_node)
 {
-    (void)state;
     cli_start(&run, NULL, "node", "--mode", "local", "--plugin", plugin, "--set",
               "numbers=4", NULL);
     cli_expect_code(&run, 0);
@@ -90,7 +87,7 @@ static void test_local_node(void **state)
 }
 
 /* Tasks that find each other in a folder: nobody has said an address. */
-static void test_resolver(void **state)
+TEST(test_resolver)
 {
     static const char *const types[] = {"worker", "ps", "chief"};
     struct cli nodes[3];
@@ -98,7 +95,6 @@ static void test_resolver(void **state)
     char variable[96];
     const char *variables[] = {variable, "MUSTER_TASKS=chief=1,worker=1,ps=1", NULL};
 
-    (void)state;
     cli_folder(folder, sizeof folder);
     (void)snprintf(variable, sizeof variable, "MUSTER_CLUSTER_DIRECTORY=%s", folder);
     for (int i = 0; i < 3; i++)
@@ -117,16 +113,15 @@ static void test_resolver(void **state)
     assert_int_equal(rmdir(folder), 0);
 }
 
-static void test_unknown_mode(void **state)
+TEST(test_unknown_mode)
 {
-    (void)state;
     cli_start(&run, NULL, "node", "--mode", "moon", "--plugin", plugin, NULL);
     cli_expect_code(&run, 2);
     expect_sum("--mode: expected one of independent|standalone|local|client-worker, got "
                "\"moon\"");
 }
 
-static void test_bad_tf_config(void **state)
+TEST(test_bad_tf_config)
 {
     static const char *const variables[] = {
         "TF_CONFIG={\"cluster\":{\"chief\":[\"127.0.0.1:0\"]},\"task\":{\"type\":"
@@ -134,7 +129,6 @@ static void test_bad_tf_config(void **state)
         NULL,
     };
 
-    (void)state;
     cli_start(&run, variables, "node", "--plugin", plugin, NULL);
     cli_expect_code(&run, 2);
     expect_sum("TF_CONFIG: task.type: ");
@@ -142,9 +136,8 @@ static void test_bad_tf_config(void **state)
 
 /* ---- failures ---- */
 
-static void test_worker_fails(void **state)
+TEST(test_worker_fails)
 {
-    (void)state;
     start("independent", "1", "fails=/job:worker/task:1", "timeout_ms=30000");
     cli_expect_code(&run, 1);
     expect_sum("chief/0 ended with exit code 1");
@@ -156,11 +149,10 @@ static void test_worker_fails(void **state)
 
 /* Killed in the middle, and not started again: the others do not wait for it, however
  * long they said. */
-static void test_worker_is_killed(void **state)
+TEST(test_worker_is_killed)
 {
     pid_t pid;
 
-    (void)state;
     cli_start(&run, NULL, "run", "--workers", "2", "--ps", "1", "--plugin", plugin,
               "--set", "steps=1000", "--set", "pause_ms=20", "--set", "timeout_ms=600000",
               NULL);
@@ -175,11 +167,10 @@ static void test_worker_is_killed(void **state)
 }
 
 /* With fate sharing they do not wait at all. */
-static void test_worker_is_killed_and_missed(void **state)
+TEST(test_worker_is_killed_and_missed)
 {
     pid_t pid;
 
-    (void)state;
     cli_start(&run, NULL, "run", "--workers", "2", "--ps", "1", "--plugin", plugin,
               "--set", "steps=1000", "--set", "pause_ms=20", "--recoverable", "ps",
               NULL);
@@ -192,19 +183,17 @@ static void test_worker_is_killed_and_missed(void **state)
 }
 
 /* A client that is stopped: its threads do not wait for each other any more. */
-static void test_stopped(void **state)
+TEST(test_stopped)
 {
     static const char *const stopped[] = {"client-worker", "independent", "standalone"};
 
-    (void)state;
     for (size_t i = 0; i < sizeof stopped / sizeof stopped[0]; i++) {
         cli_start(&run, NULL, "run", "--mode", stopped[i], "--workers", "2", "--ps", "1",
                   "--plugin", plugin, "--set", "steps=10000", "--set", "pause_ms=20",
                   NULL);
         (void)cli_expect(&run, NULL, "/job:worker/task:1 begins");
         (void)cli_expect(&run, NULL, "/job:chief/task:0 begins");
-        cli_kill(&run, SIGINT);
-        cli_expect_code(&run, 128 + SIGINT);
+        cli_stop(&run);
         if (strstr(run.text, "did not end") != NULL) {
             cli_show(&run);
             fail_msg("%s: somebody did not end", stopped[i]);
@@ -212,20 +201,4 @@ static void test_stopped(void **state)
     }
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_modes),
-        cmocka_unit_test(test_evaluator),
-        cmocka_unit_test(test_local_node),
-        cmocka_unit_test(test_resolver),
-        cmocka_unit_test(test_unknown_mode),
-        cmocka_unit_test(test_bad_tf_config),
-        cmocka_unit_test(test_worker_fails),
-        cmocka_unit_test(test_worker_is_killed),
-        cmocka_unit_test(test_worker_is_killed_and_missed),
-        cmocka_unit_test(test_stopped),
-    };
-
-    return cmocka_run_group_tests(tests, setup, NULL);
-}
+TEST_PROGRAM_WITH(setup, NULL)

@@ -1,11 +1,7 @@
 /* `muster run` knows that it will not start a process again: what waits for that task
  * fails with the reason, and the run ends. All waits of the plugin are without a
  * timeout. */
-#include "tests/real/cli.h"
-
-static struct cli run;
-static char folder[64];
-static char plugin[96];
+#include "tests/real/plugin.h"
 
 static const char plugin_text[] =
     "#include <muster.h>\n"
@@ -85,20 +81,6 @@ static const char plugin_text[] =
     "    return mu_node_register_program(node, \"chief\", schedule, NULL);\n"
     "}\n";
 
-static int compile(void **state)
-{
-    (void)state;
-    cli_folder(folder, sizeof folder);
-    return cli_compile(folder, plugin_text, plugin, sizeof plugin);
-}
-
-static int clean(void **state)
-{
-    (void)state;
-    (void)unlink(plugin);
-    return rmdir(folder);
-}
-
 /* The run ends with the code, and its last line has the reason. */
 static void expect_end(int code, const char *reason)
 {
@@ -131,9 +113,8 @@ static const struct {
      "/job:worker/task:0 was killed by signal 9 (Killed), and is not started again"},
 };
 
-static void test_independent(void **state)
+TEST(test_independent)
 {
-    (void)state;
     for (size_t i = 0; i < sizeof independents / sizeof independents[0]; i++) {
         cli_start(&run, NULL, "run", "--mode", "independent", "--chief",
                   independents[i].chief, "--workers", "3", "--ps", "1", "--plugin",
@@ -144,9 +125,8 @@ static void test_independent(void **state)
 }
 
 /* Given up after so many restarts, which is the same. */
-static void test_given_up(void **state)
+TEST(test_given_up)
 {
-    (void)state;
     cli_start(&run, NULL, "run", "--mode", "independent", "--workers", "2", "--ps", "0",
               "--plugin", plugin, "--set", "do=meet", "--set", "dies=/job:worker/task:1",
               "--set", "meets=1", "--restart", "on-failure", "--restart-max", "1",
@@ -155,17 +135,15 @@ static void test_given_up(void **state)
     (void)cli_expect(&run, NULL, "given up after 1 restarts in a row");
 }
 
-static void test_closures_without_workers(void **state)
+TEST(test_closures_without_workers)
 {
-    (void)state;
     cli_start(&run, NULL, "run", "--workers", "2", "--ps", "0", "--plugin", plugin,
               "--set", "do=schedule", "--log-level", "warn", "--color", "never", NULL);
     expect_end(1, "no worker is left: /job:worker/task:");
 }
 
-static void test_barrier_of_a_program(void **state)
+TEST(test_barrier_of_a_program)
 {
-    (void)state;
     cli_start(&run, NULL, "run", "--workers", "2", "--ps", "0", "--plugin", plugin,
               "--set", "do=barrier", "--log-level", "warn", "--color", "never", NULL);
     expect_end(1, "/job:worker/task:1 was killed by signal 9 (Killed), and is not "
@@ -173,14 +151,13 @@ static void test_barrier_of_a_program(void **state)
 }
 
 /* The host of the service is started again after that end: it hears of it, too. */
-static void test_host_that_comes_later(void **state)
+TEST(test_host_that_comes_later)
 {
     char gate[96];
     char setting[112];
     const char *from;
     pid_t host;
 
-    (void)state;
     (void)snprintf(gate, sizeof gate, "%s/gate", folder);
     (void)snprintf(setting, sizeof setting, "gate=%s", gate);
     cli_start(&run, NULL, "run", "--workers", "2", "--ps", "1", "--service-hosts", "ps:0",
@@ -206,7 +183,7 @@ static uint64_t processor_ms(clockid_t clock)
 
 /* That of another version gives its tasks a pipe. When it has ended, they do not look at
  * that again and again. */
-static void test_parent_with_a_pipe(void **state)
+TEST(test_parent_with_a_pipe)
 {
     const struct timespec second = {.tv_sec = 1};
     char variable[64];
@@ -215,7 +192,6 @@ static void test_parent_with_a_pipe(void **state)
     uint64_t used_ms;
     int ends[2];
 
-    (void)state;
     assert_int_equal(pipe(ends), 0);
     assert_int_equal(fcntl(ends[0], F_SETFD, FD_CLOEXEC), 0);
     (void)snprintf(variable, sizeof variable, "MUSTER_PARENT_FD=%d:%d", ends[1],
@@ -234,9 +210,8 @@ static void test_parent_with_a_pipe(void **state)
 }
 
 /* A task that reaches neither the chief nor a host of the service ends by itself. */
-static void test_orphan(void **state)
+TEST(test_orphan)
 {
-    (void)state;
     cli_start(&run, NULL, "node", "--cluster",
               "{\"chief\":[\"127.0.0.1:1\"],\"worker\":[\"127.0.0.1:0\"]}", "--task",
               "worker:0", "--orphan-ms", "500", "--log-level", "warn", NULL);
@@ -245,17 +220,4 @@ static void test_orphan(void **state)
                                  "been no link to /job:chief/task:0 at ");
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_independent),
-        cmocka_unit_test(test_given_up),
-        cmocka_unit_test(test_closures_without_workers),
-        cmocka_unit_test(test_barrier_of_a_program),
-        cmocka_unit_test(test_host_that_comes_later),
-        cmocka_unit_test(test_parent_with_a_pipe),
-        cmocka_unit_test(test_orphan),
-    };
-
-    return cmocka_run_group_tests_name("cli ended tasks", tests, compile, clean);
-}
+PLUGIN_PROGRAM(plugin_text)

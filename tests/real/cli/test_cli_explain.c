@@ -149,7 +149,6 @@ static int clean(void **state)
 /* `more`: a setting for the chief's program. */
 static void start(const char *workers, const char *more, const char *grace_ms)
 {
-    const char *at;
     char setting[128];
 
     (void)unlink(go);
@@ -157,14 +156,7 @@ static void start(const char *workers, const char *more, const char *grace_ms)
     cli_start(&run, NULL, "run", "--plugin", plugin, "--set", setting, "--set", more,
               "--workers", workers, "--ps", "0", "--window", "1", "--measure", "1",
               "--grace-ms", grace_ms, "--color", "never", NULL);
-    at = cli_expect(&run, NULL, "/job:chief/task:0 node: is up at tcp://");
-    (void)snprintf(address, sizeof address, "tcp://%.*s", (int)strcspn(at, "\n"), at);
-}
-
-static void stop_run(void)
-{
-    cli_kill(&run, SIGINT);
-    cli_expect_code(&run, 128 + SIGINT);
+    cli_expect_up(&run, NULL, "chief/task:0", address, sizeof address);
 }
 
 static void expect_words(const char *const *words)
@@ -225,9 +217,8 @@ static void check_status(void)
     expect_words(words);
 }
 
-static void test_explain(void **state)
+TEST(test_explain)
 {
-    (void)state;
     start("1", "more=1", "10000");
     (void)cli_expect(&run, NULL, "one begins");
     expect_explained("1234", "It waits for /job:worker/task:9, which is missing.");
@@ -239,14 +230,13 @@ static void test_explain(void **state)
     cli_start(&asked, NULL, "explain", "4242", "--address", address, NULL);
     cli_expect_code(&asked, 1);
     (void)cli_expect(&asked, NULL, "knows no closure with the number or name 4242");
-    stop_run();
+    cli_stop(&run);
 }
 
-static void test_no_chief(void **state)
+TEST(test_no_chief)
 {
     static const char *const verbs[][2] = {{"explain", "one"}, {"drain", "worker:0"}};
 
-    (void)state;
     for (size_t i = 0; i < 2; i++) {
         cli_start(&asked, NULL, verbs[i][0], verbs[i][1], "--address",
                   "tcp://127.0.0.1:1", "--timeout-ms", "100", NULL);
@@ -268,11 +258,10 @@ static void drain_fails(const char *worker, int code, const char *words)
 }
 
 /* Those who gave up waiting do not keep others from it. */
-static void test_drain(void **state)
+TEST(test_drain)
 {
     const char *from = NULL;
 
-    (void)state;
     start("1", "stay=1", "10000");
     (void)cli_expect(&run, NULL, "one begins");
     drain_fails("worker:7", 1, "there is no /job:worker/task:7 that takes closures");
@@ -299,15 +288,14 @@ static void test_drain(void **state)
     cli_expect_code(&asked, 0);
     (void)cli_expect(&asked, NULL, "workers lost 0");
     assert_null(strstr(asked.text, "worker/task:0"));
-    stop_run();
+    cli_stop(&run);
 }
 
 /* ---- a worker that is told to end ---- */
 
 /* What it has is finished, and ran once. */
-static void test_signal_drains(void **state)
+TEST(test_signal_drains)
 {
-    (void)state;
     start("1", "stay=1", "600000");
     (void)cli_expect(&run, NULL, "one begins");
     assert_int_equal(kill(cli_task_pid(&run, NULL, "worker/0"), SIGTERM), 0);
@@ -316,17 +304,16 @@ static void test_signal_drains(void **state)
     (void)cli_expect(&run, NULL, "/job:worker/task:0 node: has finished what it had");
     (void)cli_expect(&run, NULL, "worker/0 ended with exit code 143");
     (void)cli_expect(&run, NULL, "one came of run 1");
-    stop_run();
+    cli_stop(&run);
 }
 
 /* In half of the grace it does not finish: then its functions are told to stop, and
  * another worker runs what they did not do. */
-static void test_signal_tells_functions(void **state)
+TEST(test_signal_tells_functions)
 {
     const char *from;
     const char *task;
 
-    (void)state;
     start("2", "stay=1", "300");
     from = cli_expect(&run, NULL, "one begins");
     task = strstr(run.text, "worker/0 | one begins") != NULL ? "worker/0" : "worker/1";
@@ -338,14 +325,13 @@ static void test_signal_tells_functions(void **state)
     (void)cli_expect(&run, from, "one begins");
     cli_write_file(go, "");
     (void)cli_expect(&run, NULL, "one came of run 2");
-    stop_run();
+    cli_stop(&run);
 }
 
-static void test_second_signal(void **state)
+TEST(test_second_signal)
 {
     pid_t pid;
 
-    (void)state;
     start("1", "stay=1", "600000");
     (void)cli_expect(&run, NULL, "one begins");
     pid = cli_task_pid(&run, NULL, "worker/0");
@@ -354,13 +340,12 @@ static void test_second_signal(void **state)
     assert_int_equal(kill(pid, SIGTERM), 0);
     (void)cli_expect(&run, NULL, "again: ends at once");
     (void)cli_expect(&run, NULL, "worker/0 ended with exit code 143");
-    stop_run();
+    cli_stop(&run);
 }
 
 /* Without a chief there is nothing to finish, and nothing to wait for. */
-static void test_signal_without_chief(void **state)
+TEST(test_signal_without_chief)
 {
-    (void)state;
     cli_start(&run, NULL, "node", "--cluster",
               "{\"worker\": [\"127.0.0.1:0\"], \"chief\": [\"127.0.0.1:1\"]}", "--task",
               "worker:0", "--grace-ms", "3600000", NULL);
@@ -400,7 +385,7 @@ static void start_tasks(struct cli *chief, const char *grace_ms, char journal[96
 /* A worker that finishes what it has ends with 0, so that a service manager does not take
  * its end for a failure; one whose function had to be told to stop ends with the signal's
  * code. So does the chief, whose program did not end its job. */
-static void test_code_of_signal(void **state)
+TEST(test_code_of_signal)
 {
     static const struct {
         const char *grace_ms;
@@ -411,7 +396,6 @@ static void test_code_of_signal(void **state)
     char cluster[256];
     char journal[96];
 
-    (void)state;
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         start_tasks(&chief, rows[i].grace_ms, journal, cluster);
         cli_kill(&run, SIGTERM);
@@ -430,13 +414,12 @@ static void test_code_of_signal(void **state)
 
 /* A named closure with a per-worker value: after the restart its program brings the new
  * one, and the closure is not run without it. */
-static void test_restart_with_inputs(void **state)
+TEST(test_restart_with_inputs)
 {
     static struct cli chief;
     char cluster[256];
     char journal[96];
 
-    (void)state;
     start_tasks(&chief, "5000", journal, cluster);
     cli_kill(&chief, SIGKILL);
     cli_expect_code(&chief, 128 + SIGKILL);
@@ -449,19 +432,4 @@ static void test_restart_with_inputs(void **state)
     (void)unlink(journal);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_explain),
-        cmocka_unit_test(test_no_chief),
-        cmocka_unit_test(test_drain),
-        cmocka_unit_test(test_signal_drains),
-        cmocka_unit_test(test_signal_tells_functions),
-        cmocka_unit_test(test_second_signal),
-        cmocka_unit_test(test_signal_without_chief),
-        cmocka_unit_test(test_code_of_signal),
-        cmocka_unit_test(test_restart_with_inputs),
-    };
-
-    return cmocka_run_group_tests_name("cli explain", tests, compile, clean);
-}
+TEST_PROGRAM_WITH(compile, clean)

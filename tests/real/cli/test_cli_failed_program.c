@@ -1,10 +1,6 @@
 /* Why a program has failed: said by its task, told to the others, and said once more at
  * the end of `muster run`. */
-#include "tests/real/cli.h"
-
-static struct cli run;
-static char folder[64];
-static char plugin[96];
+#include "tests/real/plugin.h"
 
 static const char plugin_text[] =
     "#include <muster.h>\n"
@@ -50,20 +46,6 @@ static const char plugin_text[] =
     "    return mu_node_register_program(node, type, program, NULL);\n"
     "}\n";
 
-static int compile(void **state)
-{
-    (void)state;
-    cli_folder(folder, sizeof folder);
-    return cli_compile(folder, plugin_text, plugin, sizeof plugin);
-}
-
-static int clean(void **state)
-{
-    (void)state;
-    (void)unlink(plugin);
-    return rmdir(folder);
-}
-
 static size_t count_of(const char *needle)
 {
     const char *text = run.text;
@@ -96,9 +78,8 @@ static void run_chief(const char *what, const char *level)
 
 /* Nothing else is said, by twenty workers, servers and a program that waits for the job,
  * however much is not to be said. */
-static void test_reason_is_said_by_its_task_and_at_the_end(void **state)
+TEST(test_reason_is_said_by_its_task_and_at_the_end)
 {
-    (void)state;
     cli_start(&run, NULL, "run", "--plugin", plugin, "--set", "do=words", "--set",
               "type=chief", "--workers", "20", "--ps", "2", "--evaluator", "1",
               "--log-level", "error", "--color", "never", NULL);
@@ -110,9 +91,8 @@ static void test_reason_is_said_by_its_task_and_at_the_end(void **state)
     expect_count("muster: ended with exit code 1 after ", 1);
 }
 
-static void test_others_say_at_info_why_the_job_has_failed(void **state)
+TEST(test_others_say_at_info_why_the_job_has_failed)
 {
-    (void)state;
     run_chief("words", "info");
     expect_count("/job:worker/task:0 node: the job has failed: the program of "
                  "/job:chief/task:0 ended with EPRECONDITION: missed by 17\n", 1);
@@ -120,44 +100,39 @@ static void test_others_say_at_info_why_the_job_has_failed(void **state)
 }
 
 /* They may end before the chief does, which is no trouble of theirs. */
-static void test_end_of_others_is_no_warning(void **state)
+TEST(test_end_of_others_is_no_warning)
 {
-    (void)state;
     run_chief("words", "warn");
     expect_count("chief/0 ended with exit code 1\n", 1);
     expect_count("\n", 4 + count_of("this host was paused"));
     expect_count("all workers have ended", 0);
 }
 
-static void test_error_of_a_call_keeps_its_task(void **state)
+TEST(test_error_of_a_call_keeps_its_task)
 {
-    (void)state;
     run_chief("error", "error");
     expect_count("the program of /job:chief/task:0 ended with EDATALOSS: "
                  "/job:ps/task:7: rows are gone\n", 1);
 }
 
 /* Who says nothing, and returns what a call came to. */
-static void test_last_call_with_the_code_is_the_reason(void **state)
+TEST(test_last_call_with_the_code_is_the_reason)
 {
-    (void)state;
     run_chief("call", "error");
     expect_count("the program of /job:chief/task:0 ended with ENOTFOUND: ", 2);
     expect_count("no/such/key", 2);
 }
 
-static void test_call_with_another_code_is_no_reason(void **state)
+TEST(test_call_with_another_code_is_no_reason)
 {
-    (void)state;
     run_chief("other", "error");
     expect_count("the program of /job:chief/task:0 ended with EDATALOSS (-15)\n", 2);
     expect_count("no/such/key", 0);
 }
 
 /* Without a chief it is the first task that has failed. */
-static void test_reason_of_a_worker_is_said_at_the_end(void **state)
+TEST(test_reason_of_a_worker_is_said_at_the_end)
 {
-    (void)state;
     cli_start(&run, NULL, "run", "--plugin", plugin, "--set", "do=words", "--set",
               "type=worker", "--workers", "2", "--ps", "0", "--chief", "0",
               "--log-level", "error", "--color", "never", NULL);
@@ -168,17 +143,4 @@ static void test_reason_of_a_worker_is_said_at_the_end(void **state)
                  "17\n", 1);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_reason_is_said_by_its_task_and_at_the_end),
-        cmocka_unit_test(test_others_say_at_info_why_the_job_has_failed),
-        cmocka_unit_test(test_end_of_others_is_no_warning),
-        cmocka_unit_test(test_error_of_a_call_keeps_its_task),
-        cmocka_unit_test(test_last_call_with_the_code_is_the_reason),
-        cmocka_unit_test(test_call_with_another_code_is_no_reason),
-        cmocka_unit_test(test_reason_of_a_worker_is_said_at_the_end),
-    };
-
-    return cmocka_run_group_tests_name("cli failed program", tests, compile, clean);
-}
+PLUGIN_PROGRAM(plugin_text)

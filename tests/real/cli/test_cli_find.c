@@ -55,11 +55,10 @@ static void begin(const char *task)
     assert_int_equal(count_files(), before + 1);
 }
 
-static void test_interrupted(void **state)
+TEST_WITH(test_interrupted, make_folder, remove_folder)
 {
     static const int numbers[] = {SIGINT, SIGTERM};
 
-    (void)state;
     for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++) {
         begin("chief:0");
         cli_kill(&cli, numbers[i]);
@@ -71,34 +70,29 @@ static void test_interrupted(void **state)
 }
 
 /* What is taken back is its own alone. */
-static void test_another_stays(void **state)
+TEST_WITH(test_another_stays, make_folder, remove_folder)
 {
     static struct cli other;
 
-    (void)state;
     begin("chief:0");
     other = cli;
     begin("worker:1");
-    cli_kill(&cli, SIGINT);
-    cli_expect_code(&cli, 128 + SIGINT);
+    cli_stop(&cli);
     assert_int_equal(count_files(), 1);
-    cli_kill(&other, SIGINT);
-    cli_expect_code(&other, 128 + SIGINT);
+    cli_stop(&other);
     assert_int_equal(count_files(), 0);
 }
 
 /* The folder is away while it ends: nothing of it is there to be taken back, and what
  * comes again with the folder runs out. */
-static void test_folder_is_away(void **state)
+TEST_WITH(test_folder_is_away, make_folder, remove_folder)
 {
     char moved[96];
 
-    (void)state;
     begin("chief:0");
     (void)snprintf(moved, sizeof moved, "%s.moved", folder);
     assert_int_equal(rename(folder, moved), 0);
-    cli_kill(&cli, SIGINT);
-    cli_expect_code(&cli, 128 + SIGINT);
+    cli_stop(&cli);
     assert_int_equal(rename(moved, folder), 0);
     assert_int_equal(count_files(), 1);
     assert_null(strstr(cli.text, "ends at once"));
@@ -115,31 +109,19 @@ static int listen_mute(int *ret_port)
 }
 
 /* It is being told for the first time: whether others know it by now nobody can say. */
-static void test_not_answered(void **state)
+TEST(test_not_answered)
 {
     int port;
     struct pollfd readable = {.fd = listen_mute(&port), .events = POLLIN};
     char endpoints[64];
 
-    (void)state;
     (void)snprintf(endpoints, sizeof endpoints, "endpoints=http://127.0.0.1:%d", port);
     cli_start(&cli, NULL, "node", "--resolver", "etcd", "--resolver-set", endpoints,
               "--resolver-set", tasks, "--task", "chief:0", NULL);
     assert_int_equal(poll(&readable, 1, CLI_SOON_MS), 1);
-    cli_kill(&cli, SIGINT);
-    cli_expect_code(&cli, 128 + SIGINT);
+    cli_stop(&cli);
     (void)cli_expect(&cli, NULL, "the last announcement is not withdrawn");
     (void)close(readable.fd);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(test_interrupted, make_folder, remove_folder),
-        cmocka_unit_test_setup_teardown(test_another_stays, make_folder, remove_folder),
-        cmocka_unit_test_setup_teardown(test_folder_is_away, make_folder, remove_folder),
-        cmocka_unit_test(test_not_answered),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_PROGRAM()

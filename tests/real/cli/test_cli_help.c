@@ -14,12 +14,11 @@ static const char *const verbs[] = {
 
 enum { VERBS_COUNT = sizeof verbs / sizeof verbs[0] };
 
-static void test_version(void **state)
+TEST(test_version)
 {
     char expected[64];
     cJSON *root;
 
-    (void)state;
     (void)snprintf(expected, sizeof expected, "muster %d.%d.%d\n", MU_VERSION_MAJOR,
                    MU_VERSION_MINOR, MU_VERSION_PATCH);
     cli_start(&cli, NULL, "version", NULL);
@@ -52,7 +51,7 @@ static void run_in_shell(const char *arguments, char *out, size_t size)
 }
 
 /* Not printed is not done, and said; the code of a failure stays. */
-static void test_output_that_cannot_be_written(void **state)
+TEST(test_output_that_cannot_be_written)
 {
     static const struct {
         const char *arguments;
@@ -67,7 +66,6 @@ static void test_output_that_cannot_be_written(void **state)
         {"check --cluster '" ALONE "'", 4},
     };
 
-    (void)state;
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         char arguments[128];
         char expected[128];
@@ -85,7 +83,7 @@ static void test_output_that_cannot_be_written(void **state)
 }
 
 /* Whoever has closed them gets nothing, and nothing else gets it. */
-static void test_closed_standard_files(void **state)
+TEST(test_closed_standard_files)
 {
     static const struct {
         const char *arguments;
@@ -99,7 +97,6 @@ static void test_closed_standard_files(void **state)
         {"node <&- >&- 2>&-", "2\n"},
     };
 
-    (void)state;
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         char text[512];
 
@@ -108,9 +105,8 @@ static void test_closed_standard_files(void **state)
     }
 }
 
-static void test_help_lists_the_verbs(void **state)
+TEST(test_help_lists_the_verbs)
 {
-    (void)state;
     cli_start(&cli, NULL, "help", NULL);
     cli_expect_code(&cli, 0);
     for (size_t i = 0; i < VERBS_COUNT; i++) {
@@ -125,11 +121,10 @@ static void test_help_lists_the_verbs(void **state)
 }
 
 /* One screen: a line for each verb, and where to read on. The examples are apart. */
-static void test_help_is_short_and_examples_are_apart(void **state)
+TEST(test_help_is_short_and_examples_are_apart)
 {
     size_t lines = 0;
 
-    (void)state;
     cli_start(&cli, NULL, NULL);
     cli_expect_code(&cli, 2);
     for (const char *at = cli.text; (at = strchr(at, '\n')) != NULL; at++)
@@ -196,12 +191,11 @@ static void expect_help_of(const char *verb)
 }
 
 /* Every flag stands in the help of every verb that has it, with its variable. */
-static void test_help_of_verbs_has_their_flags(void **state)
+TEST(test_help_of_verbs_has_their_flags)
 {
     static char table[CLI_TEXT_BYTES];
     int seen = 0;
 
-    (void)state;
     cli_start(&cli, NULL, "help", "flags", NULL);
     cli_expect_code(&cli, 0);
     memcpy(table, cli.text, cli.size + 1);
@@ -230,13 +224,12 @@ static void test_help_of_verbs_has_their_flags(void **state)
 }
 
 /* The manual has the tables that the program prints. */
-static void test_manual_is_up_to_date(void **state)
+TEST(test_manual_is_up_to_date)
 {
     static const char *const topics[] = {"flags", "exit-codes"};
     static char manual[65536];
     char path[1024];
 
-    (void)state;
     (void)snprintf(path, sizeof path, "%s/docs/manual/muster.md",
                    cli_variable("MUSTER_SOURCE"));
     cli_read_file(path, manual, sizeof manual);
@@ -272,14 +265,13 @@ static void expect_command(const char *page, const char *command)
     }
 }
 
-static void test_commands_of_the_pages(void **state)
+TEST(test_commands_of_the_pages)
 {
     static const char *const pages[] = {"kubernetes", "kubeflow", "dns"};
     static const char mark[] = "command: [muster, ";
     static char page[65536];
     int seen = 0;
 
-    (void)state;
     for (size_t i = 0; i < 3; i++) {
         char path[1024];
 
@@ -296,13 +288,12 @@ static void test_commands_of_the_pages(void **state)
 }
 
 /* What the examples set are settings of the resolver that they name. */
-static void test_examples_set_what_there_is(void **state)
+TEST(test_examples_set_what_there_is)
 {
     static const char mark[] = " --resolver ";
     static char help[CLI_TEXT_BYTES];
     int seen = 0;
 
-    (void)state;
     cli_start(&cli, NULL, "resolve", "--list", NULL);
     cli_expect_code(&cli, 0);
     memcpy(help, cli.text, cli.size + 1);
@@ -328,19 +319,4 @@ static void test_examples_set_what_there_is(void **state)
     assert_int_equal(seen, 2);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_version),
-        cmocka_unit_test(test_output_that_cannot_be_written),
-        cmocka_unit_test(test_closed_standard_files),
-        cmocka_unit_test(test_help_lists_the_verbs),
-        cmocka_unit_test(test_help_is_short_and_examples_are_apart),
-        cmocka_unit_test(test_help_of_verbs_has_their_flags),
-        cmocka_unit_test(test_manual_is_up_to_date),
-        cmocka_unit_test(test_commands_of_the_pages),
-        cmocka_unit_test(test_examples_set_what_there_is),
-    };
-
-    return cmocka_run_group_tests_name("cli_help", tests, NULL, NULL);
-}
+TEST_PROGRAM()

@@ -33,20 +33,11 @@ static int remove_folder(void **state)
 static void start(void)
 {
     char store[128];
-    const char *at;
 
     (void)snprintf(store, sizeof store, "journal:%s", path);
     cli_start(&run, NULL, "run", "--workers", "1", "--ps", "0", "--color", "never",
               "--store", store, NULL);
-    at = cli_expect(&run, NULL, "/job:chief/task:0 node: is up at tcp://");
-    (void)cli_expect(&run, at, "\n");
-    (void)snprintf(address, sizeof address, "tcp://%.*s", (int)strcspn(at, "\n"), at);
-}
-
-static void stop(void)
-{
-    cli_kill(&run, SIGINT);
-    cli_expect_code(&run, 128 + SIGINT);
+    cli_expect_up(&run, NULL, "chief/task:0", address, sizeof address);
 }
 
 #define KV(...) cli_start(&asked, NULL, "kv", __VA_ARGS__, "--address", address, NULL)
@@ -90,7 +81,7 @@ static void write_whole(const uint8_t *data, size_t size)
 /* One bit in the middle of twenty keys: no key is lost silently. The node refuses the
  * file and leaves it as it is; what is repaired has nineteen keys or all, and a copy of
  * what was there. */
-static void test_flipped_bit(void **state)
+TEST_WITH(test_flipped_bit, make_folder, remove_folder)
 {
     static uint8_t before[FILE_MAX];
     static uint8_t after[FILE_MAX];
@@ -99,7 +90,6 @@ static void test_flipped_bit(void **state)
     size_t size;
     int found = 0;
 
-    (void)state;
     start();
     for (int i = 0; i < KEYS; i++) {
         char key[16];
@@ -108,7 +98,7 @@ static void test_flipped_bit(void **state)
         expect_kv(0, "put", key, "value");
     }
     expect_journal(3, "in use by another process", "repair", path);
-    stop();
+    cli_stop(&run);
     expect_journal(0, "nothing is damaged", "check", path);
     size = read_whole(path, before);
     before[size / 2] ^= 0x10;
@@ -148,17 +138,16 @@ static void test_flipped_bit(void **state)
         found += strstr(asked.text, "value") != NULL;
     }
     assert_in_range(found, KEYS - 1, KEYS);
-    stop();
+    cli_stop(&run);
 }
 
 /* Any other file: refused, with the reason, and not touched. */
-static void test_foreign_file(void **state)
+TEST_WITH(test_foreign_file, make_folder, remove_folder)
 {
     static const char text[] = "somebody's notes, which are no journal";
     static uint8_t after[FILE_MAX];
     char store[128];
 
-    (void)state;
     write_whole((const uint8_t *)text, sizeof text);
     (void)snprintf(store, sizeof store, "journal:%s", path);
     for (int i = 0; i < 2; i++) {
@@ -176,14 +165,13 @@ static void test_foreign_file(void **state)
 
 /* The journal of closures and the store of the service are both journals: neither is
  * taken for the other one, which would be written anew without what is in it. */
-static void test_file_of_another_use(void **state)
+TEST_WITH(test_file_of_another_use, make_folder, remove_folder)
 {
     static uint8_t before[FILE_MAX];
     static uint8_t after[FILE_MAX];
     char value[128];
     size_t size;
 
-    (void)state;
     for (int i = 0; i < 2; i++) {
         (void)unlink(path);
         (void)snprintf(value, sizeof value, "%s%s", i == 0 ? "" : "journal:", path);
@@ -209,9 +197,8 @@ static void test_file_of_another_use(void **state)
     }
 }
 
-static void test_what_is_no_file(void **state)
+TEST_WITH(test_what_is_no_file, make_folder, remove_folder)
 {
-    (void)state;
     expect_journal(1, "No such file", "check", path);
     expect_journal(1, "No such file", "repair", path);
     assert_int_equal(mkfifo(path, S_IRUSR | S_IWUSR), 0);
@@ -224,13 +211,12 @@ static void test_what_is_no_file(void **state)
 
 /* A file system of three megabytes: changes are refused at once, the rest goes on, and
  * deletions make room for changes. */
-static void test_full_disk(void **state)
+TEST_WITH(test_full_disk, make_folder, remove_folder)
 {
     static char value[60000];
     char key[16];
     int keys = 0;
 
-    (void)state;
     if (mount("none", folder, "tmpfs", 0, "size=3m") != 0)
         skip();
     memset(value, 'x', sizeof value - 1);
@@ -252,22 +238,9 @@ static void test_full_disk(void **state)
         KV("put", "more", value);
         cli_wait(&asked);
     } while (strstr(asked.text, "the store is full: ") != NULL);
-    stop();
+    cli_stop(&run);
     expect_journal(0, "nothing is damaged", "check", path);
     assert_int_equal(umount(folder), 0);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(test_flipped_bit, make_folder, remove_folder),
-        cmocka_unit_test_setup_teardown(test_foreign_file, make_folder, remove_folder),
-        cmocka_unit_test_setup_teardown(test_file_of_another_use, make_folder,
-                                        remove_folder),
-        cmocka_unit_test_setup_teardown(test_what_is_no_file, make_folder,
-                                        remove_folder),
-        cmocka_unit_test_setup_teardown(test_full_disk, make_folder, remove_folder),
-    };
-
-    return cmocka_run_group_tests_name("cli_journal", tests, NULL, NULL);
-}
+TEST_PROGRAM()

@@ -27,23 +27,12 @@ static void begin(const char *const *more)
               flags[7], NULL);
 }
 
-static void find_address(const char *from, const char *task)
-{
-    char needle[64];
-    const char *at;
-
-    (void)snprintf(needle, sizeof needle, "/job:%s node: is up at tcp://", task);
-    at = cli_expect(&run, from, needle);
-    (void)cli_expect(&run, at, "\n");
-    (void)snprintf(address, sizeof address, "tcp://%.*s", (int)strcspn(at, "\n"), at);
-}
-
 static int start_cluster(void **state)
 {
     (void)state;
     cli_folder(folder, sizeof folder);
     begin(NULL);
-    find_address(NULL, "chief/task:0");
+    cli_expect_up(&run, NULL, "chief/task:0", address, sizeof address);
     return 0;
 }
 
@@ -52,8 +41,7 @@ static int stop_cluster(void **state)
     char command[128];
 
     (void)state;
-    cli_kill(&run, SIGINT);
-    cli_expect_code(&run, 128 + SIGINT);
+    cli_stop(&run);
     (void)snprintf(command, sizeof command, "rm -r '%s'", folder);
     return system(command);
 }
@@ -106,11 +94,10 @@ static void take_input(const char *name, const void *data, size_t size)
 
 /* ---- keys ---- */
 
-static void test_put_get_rm(void **state)
+LISTED_TEST(test_put_get_rm)
 {
     char revision[32];
 
-    (void)state;
     put("/a//b/", "one", revision);
     expect_text(0, "one", "get", "a/b");
     put("a/c", "", revision);
@@ -126,12 +113,11 @@ static void test_put_get_rm(void **state)
     expect_words(1, "a/b", "get", "a/b");
 }
 
-static void test_conditions(void **state)
+LISTED_TEST(test_conditions)
 {
     char first[32];
     char second[32];
 
-    (void)state;
     put("x", "1", first);
     expect_words(6, "is there already", "put", "x", "2", "--if-absent");
     expect_text(0, "1", "get", "x");
@@ -159,11 +145,10 @@ static void test_conditions(void **state)
     expect_words(1, "x", "get", "x");
 }
 
-static void test_incr(void **state)
+LISTED_TEST(test_incr)
 {
     char revision[32];
 
-    (void)state;
     expect_text(0, "1\n", "incr", "n");
     expect_text(0, "11\n", "incr", "n", "10");
     expect_text(0, "-9\n", "incr", "n", "-20");
@@ -175,13 +160,12 @@ static void test_incr(void **state)
     expect_text(0, "9223372036854775807", "get", "big");
 }
 
-static void test_ls(void **state)
+LISTED_TEST(test_ls)
 {
     char revision[32];
     char line[96];
     cJSON *root;
 
-    (void)state;
     put("l/b", "12345", revision);
     (void)snprintf(line, sizeof line, " %s  l/b\n", revision);
     put("l/a/x", "1", revision);
@@ -203,13 +187,12 @@ static void test_ls(void **state)
 }
 
 /* A key that ends with a slash is all below it, for all that look. */
-static void test_get_below(void **state)
+LISTED_TEST(test_get_below)
 {
     static const char bytes[] = {'a', '\\', '\t', '\n', (char)0xff, '\0', 'z'};
     char revision[32];
     cJSON *root;
 
-    (void)state;
     put("g", "itself", revision);
     put("g/b", "two words", revision);
     put("g/a/x", "", revision);
@@ -243,13 +226,12 @@ static void test_get_below(void **state)
         expect_words(code, words, "txn");                                             \
     } while (0)
 
-static void test_txn(void **state)
+LISTED_TEST(test_txn)
 {
     char revision[32];
     char words[64];
     cJSON *root;
 
-    (void)state;
     put("t/owner", "a", revision);
     put("t/old/x", "1", revision);
     expect_txn(0, " 5\n", "# moves\n\nif t/owner value a\nif t/new absent\n"
@@ -272,9 +254,8 @@ static void test_txn(void **state)
     cJSON_Delete(root);
 }
 
-static void test_txn_that_is_wrong(void **state)
+LISTED_TEST(test_txn_that_is_wrong)
 {
-    (void)state;
     expect_txn(2, "neither comparisons nor changes", "\n# nothing\n");
     expect_txn(2, "line 2 of standard input: expected if, put, incr or rm",
                "put a 1\nset b 2\n");
@@ -297,11 +278,10 @@ static void test_txn_that_is_wrong(void **state)
     expect_words(1, "t-count", "get", "t-count");
 }
 
-static void test_json_of_the_others(void **state)
+LISTED_TEST(test_json_of_the_others)
 {
     cJSON *root;
 
-    (void)state;
     KV(&asked, "put", "j", "text", "-o", "json");
     cli_expect_code(&asked, 0);
     root = cli_json(asked.text);
@@ -327,12 +307,11 @@ static void test_json_of_the_others(void **state)
 
 /* ---- bytes ---- */
 
-static void test_bytes_are_kept(void **state)
+LISTED_TEST(test_bytes_are_kept)
 {
     static const char bytes[] = {'a', '\0', '\n', (char)0xff, '\0'};
     cJSON *root;
 
-    (void)state;
     take_input("bytes", bytes, sizeof bytes);
     KV(&asked, "put", "bytes", "-");
     cli_expect_code(&asked, 0);
@@ -348,11 +327,10 @@ static void test_bytes_are_kept(void **state)
     cJSON_Delete(root);
 }
 
-static void test_the_largest_value(void **state)
+LISTED_TEST(test_the_largest_value)
 {
     char *bytes = calloc(1, VALUE_MAX + 1);
 
-    (void)state;
     assert_non_null(bytes);
     take_input("largest", bytes, VALUE_MAX);
     KV(&asked, "put", "largest", "-");
@@ -366,11 +344,10 @@ static void test_the_largest_value(void **state)
 
 /* ---- waiting ---- */
 
-static void test_get_waits(void **state)
+LISTED_TEST(test_get_waits)
 {
     char revision[32];
 
-    (void)state;
     KV(&other, "get", "later", "--wait");
     expect_words(4, "later", "get", "later", "--wait", "--timeout-ms", "300");
     put("later", "at last", revision);
@@ -378,12 +355,11 @@ static void test_get_waits(void **state)
     assert_string_equal(other.text, "at last");
 }
 
-static void test_watch_prints_changes(void **state)
+LISTED_TEST(test_watch_prints_changes)
 {
     char revision[32];
     char line[64];
 
-    (void)state;
     put("w/old", "1", revision);
     put("w", "not below itself", line);
     KV(&other, "watch", "w", "--prefix", "--count", "3");
@@ -402,14 +378,13 @@ static void test_watch_prints_changes(void **state)
 }
 
 /* Each line is one object. */
-static void test_watch_as_json(void **state)
+LISTED_TEST(test_watch_as_json)
 {
     char revision[32];
     char line[256];
     const char *at;
     cJSON *root;
 
-    (void)state;
     KV(&other, "watch", "one", "--count", "1", "-o", "json");
     (void)cli_expect(&other, NULL, "{\"event\":\"current\"}\n");
     put("one/below", "1", revision);
@@ -425,23 +400,20 @@ static void test_watch_as_json(void **state)
     cJSON_Delete(root);
 }
 
-static void test_watch_ends_at_its_limit(void **state)
+LISTED_TEST(test_watch_ends_at_its_limit)
 {
-    (void)state;
     expect_words(4, "current\n", "watch", "nothing", "--timeout-ms", "2000");
 }
 
 /* Once is a goodbye, and the service hears it; twice does not wait for anybody. */
-static void test_interrupts(void **state)
+LISTED_TEST(test_interrupts)
 {
     pid_t chief = cli_task_pid(&run, NULL, "chief/0");
     uint64_t began_ms;
 
-    (void)state;
     KV(&other, "watch", "/");
     (void)cli_expect(&other, NULL, "current\n");
-    cli_kill(&other, SIGINT);
-    cli_expect_code(&other, 128 + SIGINT);
+    cli_stop(&other);
     KV(&other, "get", "never", "--wait", "--timeout-ms", "60000");
     cli_start(&asked, NULL, "tasks", "--address", address, NULL);
     cli_expect_code(&asked, 0);
@@ -453,19 +425,17 @@ static void test_interrupts(void **state)
     cli_kill(&other, SIGTERM);
     cli_expect_code(&other, 128 + SIGTERM);
     cli_kill(&asked, SIGINT);
-    cli_kill(&asked, SIGINT);
-    cli_expect_code(&asked, 128 + SIGINT);
+    cli_stop(&asked);
     assert_int_equal(kill(chief, SIGCONT), 0);
     assert_true(cli_now_ms() - began_ms < 20000);
 }
 
 /* ---- what is wrong ---- */
 
-static void test_wrong_arguments(void **state)
+LISTED_TEST(test_wrong_arguments)
 {
     char key[1100];
 
-    (void)state;
     memset(key, 'k', sizeof key - 1);
     key[sizeof key - 1] = '\0';
     expect_words(2, "1023", "get", key);
@@ -485,11 +455,10 @@ static void test_wrong_arguments(void **state)
     expect_words(1, "_muster", "rm", "_muster");
 }
 
-static void test_wrong_addresses(void **state)
+LISTED_TEST(test_wrong_addresses)
 {
     char worker[64];
 
-    (void)state;
     cli_start(&asked, NULL, "kv", "get", "a", "--address", "tcp://127.0.0.1:1",
               "--timeout-ms", "1000", NULL);
     cli_expect_code(&asked, 4);
@@ -500,7 +469,7 @@ static void test_wrong_addresses(void **state)
     cli_expect_code(&asked, 4);
     assert_null(strstr(asked.text, " WARN "));
     (void)snprintf(worker, sizeof worker, "%s", address);
-    find_address(NULL, "worker/task:0");
+    cli_expect_up(&run, NULL, "worker/task:0", address, sizeof address);
     cli_start(&asked, NULL, "kv", "get", "a", "--address", address, "--timeout-ms", "200",
               NULL);
     (void)snprintf(address, sizeof address, "%s", worker);
@@ -513,31 +482,28 @@ static void test_wrong_addresses(void **state)
 
 /* ---- other hosts ---- */
 
-static void test_no_service(void **state)
+LISTED_TEST(test_no_service)
 {
-    (void)state;
     begin((const char *const[]){"--service-hosts", "none", NULL});
-    find_address(NULL, "chief/task:0");
+    cli_expect_up(&run, NULL, "chief/task:0", address, sizeof address);
     expect_words(4, "", "get", "a", "--timeout-ms", "300");
-    cli_kill(&run, SIGINT);
-    cli_expect_code(&run, 128 + SIGINT);
+    cli_stop(&run);
 }
 
 /* The service of a parameter server that is killed: what its journal has is there when it
  * is back, and who waits gets it then. */
-static void test_killed_host(void **state)
+LISTED_TEST(test_killed_host)
 {
     char store[96];
     char revision[32];
     const char *after;
     pid_t ps;
 
-    (void)state;
     cli_folder(folder, sizeof folder);
     (void)snprintf(store, sizeof store, "journal:%s/store", folder);
     begin((const char *const[]){"--service-hosts", "ps:0", "--store", store, "--restart",
                                 "ps=always", NULL});
-    find_address(NULL, "ps/task:0");
+    cli_expect_up(&run, NULL, "ps/task:0", address, sizeof address);
     put("kept", "1", revision);
     expect_text(0, "1", "get", "kept", "--service-hosts", "ps:0");
     expect_words(4, "/job:chief/task:0 at tcp://", "get", "kept", "--service-hosts",

@@ -26,9 +26,8 @@ static int run_with(const char *limit, const char *arguments)
     return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 }
 
-static void test_too_few_open_files_are_refused_before_the_start(void **state)
+TEST(test_too_few_open_files_are_refused_before_the_start)
 {
-    (void)state;
     assert_int_equal(run_with("-n 200", "--workers 300"), 1);
     assert_string_equal(text,
                         "muster run: 302 tasks need 668 open files in a process, and at "
@@ -90,11 +89,10 @@ static int run_of_user(rlim_t threads, bool may_be_root)
 }
 
 /* Three of each node's own, and one that runs functions. */
-static void test_too_few_threads_are_refused_before_the_start(void **state)
+TEST(test_too_few_threads_are_refused_before_the_start)
 {
     int code = run_of_user(TASKS_THREADS - 1, false);
 
-    (void)state;
     if (code == CANNOT)
         skip();     /* root here may not become somebody else */
     assert_int_equal(code, 1);
@@ -104,31 +102,28 @@ static void test_too_few_threads_are_refused_before_the_start(void **state)
 }
 
 /* The next limit is that of open files. */
-static void test_enough_threads_are_not_refused(void **state)
+TEST(test_enough_threads_are_not_refused)
 {
     int code = run_of_user(TASKS_THREADS, false);
 
-    (void)state;
     if (code == CANNOT)
         skip();
     assert_int_equal(code, 1);
     assert_non_null(strstr(text, "302 tasks need 668 open files"));
 }
 
-static void test_root_has_no_limit_of_threads(void **state)
+TEST(test_root_has_no_limit_of_threads)
 {
-    (void)state;
     if (geteuid() != 0)
         skip();
     assert_int_equal(run_of_user(64, true), 1);
     assert_non_null(strstr(text, "302 tasks need 668 open files"));
 }
 
-static void test_soft_limit_of_open_files_is_raised(void **state)
+TEST(test_soft_limit_of_open_files_is_raised)
 {
     char arguments[512];
 
-    (void)state;
     (void)snprintf(arguments, sizeof arguments,
                    "--workers 40 --ps 1 --log-level warn --plugin '%s/counter.so' --set "
                    "closures=400",
@@ -140,23 +135,10 @@ static void test_soft_limit_of_open_files_is_raised(void **state)
     }
 }
 
-static void test_number_of_workers_has_a_bound(void **state)
+TEST(test_number_of_workers_has_a_bound)
 {
-    (void)state;
     assert_int_equal(run_with("-n 64", "--workers 1001"), 2);
     assert_non_null(strstr(text, "expected a whole number of 0 to 1000, got \"1001\""));
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_too_few_open_files_are_refused_before_the_start),
-        cmocka_unit_test(test_too_few_threads_are_refused_before_the_start),
-        cmocka_unit_test(test_enough_threads_are_not_refused),
-        cmocka_unit_test(test_root_has_no_limit_of_threads),
-        cmocka_unit_test(test_soft_limit_of_open_files_is_raised),
-        cmocka_unit_test(test_number_of_workers_has_a_bound),
-    };
-
-    return cmocka_run_group_tests_name("cli limits", tests, NULL, NULL);
-}
+TEST_PROGRAM()

@@ -14,15 +14,11 @@ static char folder[64];
 
 static int start_cluster(void **state)
 {
-    const char *at;
-
     (void)state;
     cli_folder(folder, sizeof folder);
     cli_start(&run, NULL, "run", "--workers", "1", "--color", "never", "--reconnect-ms",
               "1000", "--silence-ms", "3000", "--log-level", "info", NULL);
-    at = cli_expect(&run, NULL, "/job:chief/task:0 node: is up at tcp://");
-    (void)cli_expect(&run, at, "\n");
-    (void)snprintf(address, sizeof address, "tcp://%.*s", (int)strcspn(at, "\n"), at);
+    cli_expect_up(&run, NULL, "chief/task:0", address, sizeof address);
     (void)snprintf(address_variable, sizeof address_variable, "MUSTER_CHIEF=%s", address);
     return 0;
 }
@@ -32,8 +28,7 @@ static int stop_cluster(void **state)
     char command[128];
 
     (void)state;
-    cli_kill(&run, SIGINT);
-    cli_expect_code(&run, 128 + SIGINT);
+    cli_stop(&run);
     (void)snprintf(command, sizeof command, "rm -r '%s'", folder);
     return system(command);
 }
@@ -63,9 +58,8 @@ static void await_keys(const char *directory, unsigned count)
 
 /* ---- locks ---- */
 
-static void test_exit_codes(void **state)
+TEST(test_exit_codes)
 {
-    (void)state;
     LOCK(&holder, "codes", SHELL("echo in; exit 7"));
     expect_words(&holder, 7, "in\n");
     LOCK(&holder, "codes", SHELL("kill -9 $$"));
@@ -84,12 +78,11 @@ static void test_exit_codes(void **state)
 }
 
 /* The number is in the environment, and is the revision of the key. */
-static void test_number(void **state)
+TEST(test_number)
 {
     char words[128];
     unsigned long number;
 
-    (void)state;
     LOCK(&holder, "number", SHELL("echo $MUSTER_LOCK_NUMBER; \"$MUSTER_BIN\" kv get "
                                   "$MUSTER_LOCK_KEY -o json --address \"$0\""), address);
     cli_expect_code(&holder, 0);
@@ -102,9 +95,8 @@ static void test_number(void **state)
     assert_true(strtoul(holder.text, NULL, 10) > number);
 }
 
-static void test_limit_names_the_holder(void **state)
+TEST(test_limit_names_the_holder)
 {
-    (void)state;
     LOCK(&holder, "busy", SHELL("echo in; exec sleep 60"));
     (void)cli_expect(&holder, NULL, "in\n");
     LOCK(&asked, "busy", "--timeout-ms", "300", "--", "true");
@@ -117,13 +109,12 @@ static void test_limit_names_the_holder(void **state)
 }
 
 /* First come, first served, whoever is killed meanwhile. */
-static void test_in_order(void **state)
+TEST(test_in_order)
 {
     char path[96];
     char text[64];
     char script[160];
 
-    (void)state;
     (void)snprintf(path, sizeof path, "%s/order", folder);
     LOCK(&holder, "order", NULL);
     await_keys("lock/order", 1);
@@ -134,8 +125,7 @@ static void test_in_order(void **state)
     }
     cli_kill(&waiters[1], SIGKILL);
     cli_expect_code(&waiters[1], 128 + SIGKILL);
-    cli_kill(&holder, SIGINT);
-    cli_expect_code(&holder, 128 + SIGINT);
+    cli_stop(&holder);
     cli_expect_code(&waiters[0], 0);
     cli_expect_code(&waiters[2], 0);
     cli_read_file(path, text, sizeof text);
@@ -161,13 +151,12 @@ static bool runs(pid_t pid)
 }
 
 /* The holder is killed: its command dies with it, before the next one gets the lock. */
-static void test_killed_holder(void **state)
+TEST(test_killed_holder)
 {
     char path[96];
     char script[200];
     char text[64];
 
-    (void)state;
     (void)snprintf(path, sizeof path, "%s/killed", folder);
     (void)snprintf(script, sizeof script, "echo $$ >'%s'; echo in; exec sleep 60", path);
     LOCK(&holder, "killed", SHELL(script));
@@ -182,9 +171,8 @@ static void test_killed_holder(void **state)
 }
 
 /* A signal is for the command, and the lock is held until that has ended. */
-static void test_signal_is_for_the_command(void **state)
+TEST(test_signal_is_for_the_command)
 {
-    (void)state;
     LOCK(&holder, "signal", SHELL("trap 'echo heard; exit 5' TERM; echo in; "
                                   "while :; do sleep 0.05; done"));
     (void)cli_expect(&holder, NULL, "in\n");
@@ -194,9 +182,8 @@ static void test_signal_is_for_the_command(void **state)
 }
 
 /* Who loses the lock must not go on. */
-static void test_lost(void **state)
+TEST(test_lost)
 {
-    (void)state;
     LOCK(&holder, "gone", SHELL("trap 'echo told; exit 0' TERM; echo in; "
                                 "while :; do sleep 0.05; done"));
     (void)cli_expect(&holder, NULL, "in\n");
@@ -207,14 +194,13 @@ static void test_lost(void **state)
 }
 
 /* One that stands still loses it, and its command runs on until it hears so. */
-static void test_holder_that_stands_still(void **state)
+TEST(test_holder_that_stands_still)
 {
     char path[96];
     char script[240];
     char text[64];
     pid_t command;
 
-    (void)state;
     (void)snprintf(path, sizeof path, "%s/still", folder);
     (void)snprintf(script, sizeof script, "trap 'echo told; exit 0' TERM; echo $$ >'%s'; "
                    "echo in; while :; do sleep 0.05; done", path);
@@ -248,9 +234,8 @@ static void expect_get(int code, const char *key, const char *value)
         assert_string_equal(asked.text, value);
 }
 
-static void test_hold(void **state)
+TEST(test_hold)
 {
-    (void)state;
     HOLD(&holder, "held", "up", SHELL("echo in; read line; exit 3"));
     (void)cli_expect(&holder, NULL, "in\n");
     cli_expect_code(&holder, 3);
@@ -271,9 +256,8 @@ static void test_hold(void **state)
 }
 
 /* What somebody else puts meanwhile stays, and the command is told. */
-static void test_hold_is_lost(void **state)
+TEST(test_hold_is_lost)
 {
-    (void)state;
     HOLD(&holder, "taken", "mine", SHELL("echo in; exec sleep 60"));
     (void)cli_expect(&holder, NULL, "in\n");
     cli_start(&asked, NULL, "kv", "put", "taken", "theirs", "--address", address, NULL);
@@ -287,7 +271,7 @@ static void test_hold_is_lost(void **state)
 /* ---- names ---- */
 
 /* An empty name is wrong usage, whatever it names. */
-static void test_empty_names(void **state)
+TEST(test_empty_names)
 {
     static const char *const rows[][5] = {
         {"barrier", "", "--tasks", "client:0"}, {"lock", ""},
@@ -296,7 +280,6 @@ static void test_empty_names(void **state)
         {"explain", ""},     {"drain", ""},          {"stop", ""},
     };
 
-    (void)state;
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         cli_start(&asked, (const char *const[]){address_variable, NULL}, rows[i][0],
                   rows[i][1], rows[i][2], rows[i][3], rows[i][4], NULL);
@@ -304,21 +287,4 @@ static void test_empty_names(void **state)
     }
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_exit_codes),
-        cmocka_unit_test(test_number),
-        cmocka_unit_test(test_limit_names_the_holder),
-        cmocka_unit_test(test_in_order),
-        cmocka_unit_test(test_killed_holder),
-        cmocka_unit_test(test_signal_is_for_the_command),
-        cmocka_unit_test(test_lost),
-        cmocka_unit_test(test_holder_that_stands_still),
-        cmocka_unit_test(test_hold),
-        cmocka_unit_test(test_hold_is_lost),
-        cmocka_unit_test(test_empty_names),
-    };
-
-    return cmocka_run_group_tests(tests, start_cluster, stop_cluster);
-}
+TEST_PROGRAM_WITH(start_cluster, stop_cluster)

@@ -45,11 +45,10 @@ static void expect_end_by(int number)
     forget_questions();
 }
 
-static void test_interrupted(void **state)
+TEST(test_interrupted)
 {
     static const char cluster[] = "{\"chief\":[\"chief.test:7001\"]}";
 
-    (void)state;
     cli_start(&cli, NULL, "node", "--cluster", cluster, "--task", "chief:0", NULL);
     expect_end_by(SIGINT);
     cli_start(&cli, NULL, "node", "--cluster", cluster, "--task", "chief:0", NULL);
@@ -68,28 +67,25 @@ static void expect_up(const char *who)
                    who);
     (void)cli_expect(&cli, NULL, line);
     (void)cli_expect(&cli, NULL, " is up at tcp://127.0.0.1:");
-    cli_kill(&cli, SIGINT);
-    cli_expect_code(&cli, 128 + SIGINT);
+    cli_stop(&cli);
 }
 
-static void test_own_name(void **state)
+TEST(test_own_name)
 {
     static const char cluster[] =
         "{\"chief\":[\"127.0.0.1:7001\"],\"worker\":[\"127.0.0.1:7002\"]}";
 
-    (void)state;
     cli_start(&cli, NULL, "node", "--cluster", cluster, "--task", "worker:5", "--bind",
               "tcp://0.0.0.0:0", NULL);
     expect_up("node");
 }
 
-static void test_own_name_told(void **state)
+TEST(test_own_name_told)
 {
     char folder[64];
     char setting[96];
     char command[96];
 
-    (void)state;
     cli_folder(folder, sizeof folder);
     (void)snprintf(setting, sizeof setting, "path=%s", folder);
     cli_start(&cli, NULL, "node", "--resolver", "directory", "--resolver-set", setting,
@@ -101,11 +97,6 @@ static void test_own_name_told(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_interrupted),
-        cmocka_unit_test(test_own_name),
-        cmocka_unit_test(test_own_name_told),
-    };
     const char *reason = machine_make();
 
     if (reason == NULL && (!machine_put_file("/etc/resolv.conf", resolv_conf) ||
@@ -115,5 +106,5 @@ int main(void)
         reason = "no DNS server can be opened";
     if (reason != NULL)
         return needs_skip(reason);
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return tests_run(NULL, NULL);
 }

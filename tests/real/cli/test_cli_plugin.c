@@ -2,14 +2,10 @@
  * is compiled here, as its author would: against the public headers alone. */
 #define _XOPEN_SOURCE 700 /* posix_openpt() */
 
-#include "tests/real/cli.h"
 #include "tests/real/needs.h"
+#include "tests/real/plugin.h"
 
 #include <sys/ioctl.h>
-
-static struct cli run;
-static char folder[64];
-static char plugin[96];
 
 static const char plugin_text[] =
     "#include <muster.h>\n"
@@ -71,20 +67,6 @@ static const char plugin_text[] =
     "    return mu_node_register_program(node, \"chief\", chief, NULL);\n"
     "}\n";
 
-static int compile(void **state)
-{
-    (void)state;
-    cli_folder(folder, sizeof folder);
-    return cli_compile(folder, plugin_text, plugin, sizeof plugin);
-}
-
-static int clean(void **state)
-{
-    (void)state;
-    (void)unlink(plugin);
-    return rmdir(folder);
-}
-
 static void start(const char *what, const char *grace_ms)
 {
     char setting[64];
@@ -105,9 +87,8 @@ static size_t count_of(const char *text, const char *needle)
 
 /* ---- the job ends ---- */
 
-static void test_job_that_ends_well(void **state)
+TEST(test_job_that_ends_well)
 {
-    (void)state;
     start("nothing", "10000");
     cli_expect_code(&run, 0);
     (void)cli_expect(&run, NULL, "chief/0  | program begins\n");
@@ -116,9 +97,8 @@ static void test_job_that_ends_well(void **state)
     (void)cli_expect(&run, NULL, "muster   | worker/0 ended with exit code 0\n");
 }
 
-static void test_job_that_fails(void **state)
+TEST(test_job_that_fails)
 {
-    (void)state;
     start("fail", "10000");
     cli_expect_code(&run, 1);
     (void)cli_expect(&run, NULL, "the program of /job:chief/task:0 ended with EDATALOSS");
@@ -128,32 +108,29 @@ static void test_job_that_fails(void **state)
 }
 
 /* Tasks that end because the job has are not started again, whatever the policy. */
-static void test_end_of_the_job_is_no_reason_to_restart(void **state)
+TEST(test_end_of_the_job_is_no_reason_to_restart)
 {
     static const char *const variables[] = {"MUSTER_RESTART=always", NULL};
 
-    (void)state;
     cli_start(&run, variables, "run", "--plugin", plugin, "--set", "do=nothing", NULL);
     cli_expect_code(&run, 0);
     assert_int_equal(count_of(run.text, "muster   | worker/0 pid "), 1);
     assert_int_equal(count_of(run.text, "muster   | worker/1 pid "), 1);
 }
 
-static void test_plugin_that_refuses(void **state)
+TEST(test_plugin_that_refuses)
 {
-    (void)state;
     cli_start(&run, NULL, "run", "--plugin", plugin, NULL);
     cli_expect_code(&run, 2);
     (void)cli_expect(&run, NULL, "mu_plugin_open returned -3");
 }
 
 /* Both values of a variable's list arrive; the last setting of a key counts. */
-static void test_lists_in_variables(void **state)
+TEST(test_lists_in_variables)
 {
     char plugins[128];
     const char *const variables[] = {plugins, "MUSTER_SET=do=fail;other=1;do=x", NULL};
 
-    (void)state;
     (void)snprintf(plugins, sizeof plugins, "MUSTER_PLUGIN=%s", plugin);
     cli_start(&run, variables, "run", "--workers", "0", "--ps", "0", NULL);
     cli_expect_code(&run, 0);
@@ -162,11 +139,10 @@ static void test_lists_in_variables(void **state)
 
 /* ---- what does not end ---- */
 
-static void test_function_that_does_not_end(void **state)
+TEST(test_function_that_does_not_end)
 {
     const char *from;
 
-    (void)state;
     start("stuck function", "400");
     from = cli_expect(&run, NULL, "stuck begins");
     cli_kill(&run, SIGINT);
@@ -177,9 +153,8 @@ static void test_function_that_does_not_end(void **state)
     (void)cli_expect(&run, from, "chief/0 ended with exit code 143");
 }
 
-static void test_program_that_does_not_end(void **state)
+TEST(test_program_that_does_not_end)
 {
-    (void)state;
     start("stuck program", "400");
     (void)cli_expect(&run, NULL, "program begins");
     cli_kill(&run, SIGTERM);
@@ -191,11 +166,10 @@ static void test_program_that_does_not_end(void **state)
 /* ---- where a plugin is ---- */
 
 /* The loader alone would not find it. */
-static void test_plugin_in_the_current_folder(void **state)
+TEST(test_plugin_in_the_current_folder)
 {
     char *before = getcwd(NULL, 0);
 
-    (void)state;
     assert_non_null(before);
     assert_int_equal(chdir(folder), 0);
     cli_start(&run, NULL, "run", "--plugin", "plugin.so", "--set", "do=nothing",
@@ -211,11 +185,10 @@ static void test_plugin_in_the_current_folder(void **state)
 }
 
 /* A program that prints its own lines, and nothing else to read. */
-static void test_only_the_program_is_heard(void **state)
+TEST(test_only_the_program_is_heard)
 {
     static const char *const variables[] = {"MUSTER_LOG_LEVEL=", NULL};
 
-    (void)state;
     cli_start(&run, variables, "run", "--plugin", plugin, "--set", "do=nothing",
               "--workers", "2", "--ps", "1", "--color", "never", NULL);
     cli_expect_code(&run, 0);
@@ -227,9 +200,8 @@ static void test_only_the_program_is_heard(void **state)
 
 /* ---- progress ---- */
 
-static void test_progress_in_a_pipe(void **state)
+TEST(test_progress_in_a_pipe)
 {
-    (void)state;
     start("progress", "10000");
     cli_expect_code(&run, 0);
     (void)cli_expect(&run, NULL, "chief/0  | half\n");
@@ -241,7 +213,7 @@ static void test_progress_in_a_pipe(void **state)
 
 /* On a terminal the line is cleared before anything else is written there, and steps are
  * shown as they come. */
-static void test_progress_on_a_terminal(void **state)
+TEST(test_progress_on_a_terminal)
 {
     char *arguments[] = {"muster", "run",         "--plugin", plugin, "--set",
                          "do=progress", "--workers", "0",     "--ps",  "0", NULL};
@@ -249,7 +221,6 @@ static void test_progress_on_a_terminal(void **state)
     int terminal = posix_openpt(O_RDWR | O_NOCTTY);
     int other;
 
-    (void)state;
     if (terminal < 0 || grantpt(terminal) != 0 || unlockpt(terminal) != 0)
         needs_skip_test("there are no pseudo-terminals");
     other = open(ptsname(terminal), O_RDWR | O_NOCTTY);
@@ -267,21 +238,4 @@ static void test_progress_on_a_terminal(void **state)
     (void)cli_expect(&run, cli_expect(&run, NULL, "half"), "\r\033[2K");
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_job_that_ends_well),
-        cmocka_unit_test(test_job_that_fails),
-        cmocka_unit_test(test_end_of_the_job_is_no_reason_to_restart),
-        cmocka_unit_test(test_plugin_that_refuses),
-        cmocka_unit_test(test_lists_in_variables),
-        cmocka_unit_test(test_function_that_does_not_end),
-        cmocka_unit_test(test_program_that_does_not_end),
-        cmocka_unit_test(test_plugin_in_the_current_folder),
-        cmocka_unit_test(test_only_the_program_is_heard),
-        cmocka_unit_test(test_progress_in_a_pipe),
-        cmocka_unit_test(test_progress_on_a_terminal),
-    };
-
-    return cmocka_run_group_tests_name("cli plugin", tests, compile, clean);
-}
+PLUGIN_PROGRAM(plugin_text)

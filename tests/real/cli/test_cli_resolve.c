@@ -43,9 +43,8 @@ static int end(void **state)
 
 /* ---- what is printed ---- */
 
-static void test_text(void **state)
+TEST(test_text)
 {
-    (void)state;
     cli_start(&cli, variables, "resolve", NULL);
     cli_expect_code(&cli, 0);
     assert_string_equal(cli.text, "cluster\n"
@@ -58,12 +57,11 @@ static void test_text(void **state)
                                   "source          tf_config\n");
 }
 
-static void test_json(void **state)
+TEST(test_json)
 {
     const cJSON *task;
     cJSON *root;
 
-    (void)state;
     cli_start(&cli, variables, "resolve", "-o", "json", "--explain", NULL);
     cli_expect_code(&cli, 0);
     root = cJSON_Parse(cli.text);
@@ -82,7 +80,7 @@ static void test_json(void **state)
 }
 
 /* What it prints is what it reads: also of sparse jobs, and without a task. */
-static void test_tf_config_round_trip(void **state)
+TEST(test_tf_config_round_trip)
 {
     static const char *const texts[] = {
         TF_CONFIG_OF("0"),
@@ -94,7 +92,6 @@ static void test_tf_config_round_trip(void **state)
     };
     static char first[CLI_TEXT_BYTES];
 
-    (void)state;
     for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++) {
         static char again[CLI_TEXT_BYTES + 16];
         const char *const given[] = {texts[i], NULL};
@@ -119,9 +116,8 @@ static void test_tf_config_round_trip(void **state)
     }
 }
 
-static void test_explain(void **state)
+TEST(test_explain)
 {
-    (void)state;
     cli_start(&cli, NULL, "resolve", "--explain", NULL);
     cli_expect_code(&cli, 1);
     expect_words("tried\n");
@@ -137,11 +133,10 @@ static void test_explain(void **state)
 }
 
 /* The failure is JSON, too, and TF_CONFIG's value is then nothing. */
-static void test_failure(void **state)
+TEST(test_failure)
 {
     static const char *const broken[] = {"TF_CONFIG={\"cluster\": 3}", NULL};
 
-    (void)state;
     cli_start(&cli, broken, "resolve", NULL);
     cli_expect_code(&cli, 1);
     expect_words("muster resolve: TF_CONFIG: cluster");
@@ -153,11 +148,10 @@ static void test_failure(void **state)
     assert_ptr_equal(strstr(cli.text, "muster resolve: "), cli.text);
 }
 
-static void test_list(void **state)
+TEST(test_list)
 {
     cJSON *root;
 
-    (void)state;
     cli_start(&cli, NULL, "resolve", "--list", NULL);
     cli_expect_code(&cli, 0);
     expect_words("tf_config: ");
@@ -187,12 +181,11 @@ static void update_page(const char *name, const char *page)
 }
 
 /* docs/resolvers.md has the tables that the program prints. */
-static void test_page_is_up_to_date(void **state)
+TEST(test_page_is_up_to_date)
 {
     static char page[1 << 17];
     char name[1024];
 
-    (void)state;
     (void)snprintf(name, sizeof name, "%s/docs/resolvers.md",
                    cli_variable("MUSTER_SOURCE"));
     cli_read_file(name, page, sizeof page);
@@ -208,9 +201,8 @@ static void test_page_is_up_to_date(void **state)
 
 /* ---- who is asked ---- */
 
-static void test_flags_win(void **state)
+TEST(test_flags_win)
 {
-    (void)state;
     cli_start(&cli, variables, "resolve", "--task", "worker:0", NULL);
     cli_expect_code(&cli, 0);
     expect_words("this task       /job:worker/task:0\n"
@@ -229,12 +221,11 @@ static void test_flags_win(void **state)
 }
 
 /* A whole TF_CONFIG in place of a cluster: its task counts unless a flag says one. */
-static void test_cluster_flag_takes_a_tf_config(void **state)
+TEST(test_cluster_flag_takes_a_tf_config)
 {
     static const char whole[] = "{\"cluster\": {\"ps\": [\"a:1\", \"b:1\"]}, "
                                 "\"task\": {\"type\": \"ps\", \"index\": 1}}";
 
-    (void)state;
     cli_start(&cli, NULL, "resolve", "--cluster", whole, NULL);
     cli_expect_code(&cli, 0);
     expect_words("this task       /job:ps/task:1\n");
@@ -246,12 +237,11 @@ static void test_cluster_flag_takes_a_tf_config(void **state)
     expect_words("/job:ps/task:0 at a:1");
 }
 
-static void test_by_name(void **state)
+TEST(test_by_name)
 {
     static const char *const both[] = {TF_CONFIG_OF("1"), "MUSTER_RESOLVER=file", NULL};
     char setting[128];
 
-    (void)state;
     files_replace(path, "{\"worker\": [\"f:1\", \"f:2\"]}");
     (void)snprintf(setting, sizeof setting, "path=%s", path);
     cli_start(&cli, variables, "resolve", "--resolver", "file", "--resolver-set", setting,
@@ -271,11 +261,10 @@ static void test_by_name(void **state)
     expect_words("source          tf_config\n");
 }
 
-static void test_union(void **state)
+TEST(test_union)
 {
     char setting[128];
 
-    (void)state;
     files_replace(path, "{\"worker\": [\"f:1\"], \"ps\": [\"f:9\"]}");
     (void)snprintf(setting, sizeof setting, "file.path=%s", path);
     cli_start(&cli, variables, "resolve", "--resolver", "tf_config", "--resolver", "file",
@@ -290,12 +279,11 @@ static void test_union(void **state)
 
 /* ---- changes ---- */
 
-static void test_watch(void **state)
+TEST(test_watch)
 {
     char setting[128];
     const char *at;
 
-    (void)state;
     files_replace(path, "{\"worker\": [\"f:1\", \"f:2\"]}");
     (void)snprintf(setting, sizeof setting, "path=%s", path);
     cli_start(&cli, NULL, "resolve", "--watch", "--resolver", "file", "--resolver-set",
@@ -309,19 +297,17 @@ static void test_watch(void **state)
     files_replace(path, "{\"worker\": [\"f:1\"]}");
     at = cli_expect(&cli, at, "gone /job:ps/task:0 at g:1\n");
     (void)cli_expect(&cli, at, "gone /job:worker/task:1 at f:3\n");
-    cli_kill(&cli, SIGINT);
-    cli_expect_code(&cli, 128 + SIGINT);
+    cli_stop(&cli);
 }
 
 /* ---- other verbs ---- */
 
 /* A node and a verb that asks it find each other by a file. --task wins; index 0, too. */
-static void test_node_and_status(void **state)
+TEST(test_node_and_status)
 {
     char setting[128];
     char text[200];
 
-    (void)state;
     (void)snprintf(text, sizeof text,
                    "{\"cluster\": {\"chief\": [\"127.0.0.1:%d\"], \"worker\": "
                    "[\"127.0.0.1:%d\"]}, \"task\": {\"type\": \"worker\", \"index\": 0}}",
@@ -344,12 +330,11 @@ static void test_node_and_status(void **state)
 }
 
 /* Without --task the source says it. */
-static void test_node_is_told_its_task(void **state)
+TEST(test_node_is_told_its_task)
 {
     char setting[128];
     char text[200];
 
-    (void)state;
     (void)snprintf(text, sizeof text,
                    "{\"cluster\": {\"worker\": [\"127.0.0.1:%d\"]}, \"task\": {\"type\": "
                    "\"worker\", \"index\": 0}}",
@@ -363,12 +348,11 @@ static void test_node_is_told_its_task(void **state)
 }
 
 /* With a type alone, the source says the index, or there is only one that it can be. */
-static void test_type_alone(void **state)
+TEST(test_type_alone)
 {
     char setting[128];
     char text[300];
 
-    (void)state;
     (void)snprintf(setting, sizeof setting, "path=%s", path);
     (void)snprintf(text, sizeof text,
                    "{\"cluster\": {\"worker\": [\"127.0.0.1:%d\", \"127.0.0.1:%d\"], "
@@ -395,14 +379,13 @@ static void test_type_alone(void **state)
 }
 
 /* Tasks that are told alike take one place each. */
-static void test_any_free_place(void **state)
+TEST(test_any_free_place)
 {
     const char *const alike[] = {"MUSTER_TYPE=worker", "MUSTER_TASKS=worker=2", NULL};
     char setting[128];
     char words[32];
     int which;
 
-    (void)state;
     (void)snprintf(setting, sizeof setting, "path=%s", folder);
     (void)unlink(path);
     cli_start(&node, alike, "node", "--resolver", "directory", "--resolver-set", setting,
@@ -422,11 +405,10 @@ static void test_any_free_place(void **state)
 }
 
 /* A signal ends a node that still looks for its cluster at once. */
-static void test_signal_while_looking(void **state)
+TEST(test_signal_while_looking)
 {
     char setting[128];
 
-    (void)state;
     (void)snprintf(setting, sizeof setting, "path=%s", path);
     (void)unlink(path);
     cli_start(&node, NULL, "node", "--resolver", "file", "--resolver-set", setting,
@@ -437,14 +419,13 @@ static void test_signal_while_looking(void **state)
 }
 
 /* So does one that asks: with a word, and once is enough. */
-static void test_signal_while_asking(void **state)
+TEST(test_signal_while_asking)
 {
     static const char *const verbs[] = {"resolve", "check", "status"};
     static const int signals[] = {SIGINT, SIGTERM, SIGINT};
     char setting[128];
     char words[64];
 
-    (void)state;
     (void)snprintf(setting, sizeof setting, "path=%s", path);
     (void)unlink(path);
     for (size_t i = 0; i < sizeof verbs / sizeof verbs[0]; i++) {
@@ -459,7 +440,7 @@ static void test_signal_while_asking(void **state)
 }
 
 /* What a source says about devices is in the environment before the plugin is loaded. */
-static void test_visible_devices(void **state)
+TEST(test_visible_devices)
 {
     static const char source[] =
         "#include <muster.h>\n"
@@ -482,7 +463,6 @@ static void test_visible_devices(void **state)
     char command[2048];
     FILE *file;
 
-    (void)state;
     (void)snprintf(files[0], sizeof files[0], "%s/plugin.c", folder);
     (void)snprintf(files[1], sizeof files[1], "%s/plugin.so", folder);
     file = fopen(files[0], "w");
@@ -546,9 +526,8 @@ static const struct refusal {
     {{"resolve", "--list", "--threads", "2"}, NULL, 2, "no flag \"threads\""},
 };
 
-static void test_refusals(void **state)
+TEST(test_refusals)
 {
-    (void)state;
     for (size_t i = 0; i < sizeof refusals / sizeof refusals[0]; i++) {
         const char *const *a = refusals[i].arguments;
         const char *const given[] = {refusals[i].variable, NULL};
@@ -559,30 +538,4 @@ static void test_refusals(void **state)
     }
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_text),
-        cmocka_unit_test(test_json),
-        cmocka_unit_test(test_tf_config_round_trip),
-        cmocka_unit_test(test_explain),
-        cmocka_unit_test(test_failure),
-        cmocka_unit_test(test_list),
-        cmocka_unit_test(test_page_is_up_to_date),
-        cmocka_unit_test(test_flags_win),
-        cmocka_unit_test(test_cluster_flag_takes_a_tf_config),
-        cmocka_unit_test(test_by_name),
-        cmocka_unit_test(test_union),
-        cmocka_unit_test(test_watch),
-        cmocka_unit_test(test_node_and_status),
-        cmocka_unit_test(test_node_is_told_its_task),
-        cmocka_unit_test(test_type_alone),
-        cmocka_unit_test(test_any_free_place),
-        cmocka_unit_test(test_signal_while_looking),
-        cmocka_unit_test(test_signal_while_asking),
-        cmocka_unit_test(test_visible_devices),
-        cmocka_unit_test(test_refusals),
-    };
-
-    return cmocka_run_group_tests(tests, begin, end);
-}
+TEST_PROGRAM_WITH(begin, end)

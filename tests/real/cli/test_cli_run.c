@@ -40,16 +40,14 @@ static void expect_cluster(const char *from)
     (void)cli_expect(&run, from, "/job:chief/task:0 links: /job:ps/task:0 is up");
 }
 
-static void test_ctrl_c(void **state)
+TEST(test_ctrl_c)
 {
     pid_t pids[TASKS];
 
-    (void)state;
     cli_start(&run, NULL, "run", "--workers", "2", "--ps", "1", NULL);
     find_pids(pids);
     expect_cluster(NULL);
-    cli_kill(&run, SIGINT);
-    cli_expect_code(&run, 128 + SIGINT);
+    cli_stop(&run);
     expect_gone(pids);
     for (size_t i = 0; i < TASKS; i++) {
         char line[64];
@@ -59,13 +57,12 @@ static void test_ctrl_c(void **state)
     }
 }
 
-static void test_killed_run_leaves_no_orphan(void **state)
+TEST(test_killed_run_leaves_no_orphan)
 {
     uint64_t deadline_ms = cli_now_ms() + CLI_SOON_MS;
     pid_t pids[TASKS];
     int ended = 0;
 
-    (void)state;
     cli_start(&run, NULL, "run", "--workers", "2", "--ps", "1", NULL);
     find_pids(pids);
     expect_cluster(NULL);
@@ -86,12 +83,11 @@ static void test_killed_run_leaves_no_orphan(void **state)
 }
 
 /* A task that cannot react any more is killed on the second Ctrl-C, at once. */
-static void test_second_ctrl_c(void **state)
+TEST(test_second_ctrl_c)
 {
     uint64_t began_ms;
     pid_t pids[TASKS];
 
-    (void)state;
     cli_start(&run, NULL, "run", "--grace-ms", "600000", NULL);
     find_pids(pids);
     expect_cluster(NULL);
@@ -99,18 +95,16 @@ static void test_second_ctrl_c(void **state)
     cli_kill(&run, SIGINT);
     (void)cli_expect(&run, NULL, "the tasks are stopped");
     began_ms = cli_now_ms();
-    cli_kill(&run, SIGINT);
-    cli_expect_code(&run, 128 + SIGINT);
+    cli_stop(&run);
     assert_true(cli_now_ms() - began_ms < 10000);
     (void)cli_expect(&run, NULL, "worker/1 was killed by signal 9");
     expect_gone(pids);
 }
 
-static void test_task_that_does_not_end(void **state)
+TEST(test_task_that_does_not_end)
 {
     pid_t pids[TASKS];
 
-    (void)state;
     cli_start(&run, NULL, "run", "--grace-ms", "100", NULL);
     find_pids(pids);
     expect_cluster(NULL);
@@ -163,28 +157,25 @@ static void check_restart(const char *transport, const char *policy)
     assert_non_null(status_of(path, "worker/1", "address"));
 
     pids[3] = again;
-    cli_kill(&run, SIGINT);
-    cli_expect_code(&run, 128 + SIGINT);
+    cli_stop(&run);
     expect_gone(pids);
     assert_string_equal(status_of(path, "worker/1", "state")->valuestring, "ended");
     assert_int_equal(unlink(path), 0);
     assert_int_equal(rmdir(folder), 0);
 }
 
-static void test_restart(void **state)
+TEST(test_restart)
 {
-    (void)state;
     check_restart("tcp", "on-failure");
 }
 
 /* A killed task leaves its socket file, and the next one listens there all the same. The
  * folder of the sockets is gone in the end. */
-static void test_restart_over_ipc(void **state)
+TEST(test_restart_over_ipc)
 {
     const char *at;
     char folder[128];
 
-    (void)state;
     check_restart("ipc", "worker=always,ps=never");
     at = cli_expect(&run, NULL, "started at ipc://");
     (void)snprintf(folder, sizeof folder, "%.*s", (int)strcspn(at, "\n"), at);
@@ -192,11 +183,10 @@ static void test_restart_over_ipc(void **state)
     assert_int_equal(access(folder, F_OK), -1);
 }
 
-static void test_no_restart_unless_asked(void **state)
+TEST(test_no_restart_unless_asked)
 {
     pid_t pids[TASKS];
 
-    (void)state;
     cli_start(&run, NULL, "run", "--restart", "ps=always", NULL);
     find_pids(pids);
     expect_cluster(NULL);
@@ -208,11 +198,10 @@ static void test_no_restart_unless_asked(void **state)
     expect_gone(pids);
 }
 
-static void test_restarts_have_a_limit(void **state)
+TEST(test_restarts_have_a_limit)
 {
     const char *from = NULL;
 
-    (void)state;
     cli_start(&run, NULL, "run", "--workers", "1", "--ps", "0", "--chief", "0",
               "--restart", "always", "--restart-max", "2", NULL);
     for (int i = 0; i < 3; i++) {
@@ -226,9 +215,8 @@ static void test_restarts_have_a_limit(void **state)
 }
 
 /* What would only fail again is not started again, and says so with its code. */
-static void test_run_with_a_bad_plugin(void **state)
+TEST(test_run_with_a_bad_plugin)
 {
-    (void)state;
     cli_start(&run, NULL, "run", "--plugin", "./nothing.so", "--restart", "always", NULL);
     cli_expect_code(&run, 2);
     (void)cli_expect(&run, NULL, "\"./nothing.so\" does not load");
@@ -236,11 +224,10 @@ static void test_run_with_a_bad_plugin(void **state)
 }
 
 /* Settings are looked at before anything is started. */
-static void test_bad_setting_starts_nothing(void **state)
+TEST(test_bad_setting_starts_nothing)
 {
     static const char *const variables[] = {"MUSTER_SET=a=1;novalue", NULL};
 
-    (void)state;
     cli_start(&run, NULL, "run", "--set", "a=1", "--set", "novalue", NULL);
     cli_expect_code(&run, 2);
     assert_string_equal(run.text,
@@ -253,16 +240,14 @@ static void test_bad_setting_starts_nothing(void **state)
 
 /* Without a wish, a cluster without trouble says when it starts and ends. An empty
  * variable is none. */
-static void test_quiet_by_default(void **state)
+TEST(test_quiet_by_default)
 {
     static const char *const variables[] = {"MUSTER_LOG_LEVEL=", NULL};
 
-    (void)state;
     cli_start(&run, variables, "run", "--workers", "1", "--ps", "1", "--mode", "local",
               NULL);
     (void)cli_expect(&run, NULL, "muster: 1 task is started; --log-level info says more");
-    cli_kill(&run, SIGINT);
-    cli_expect_code(&run, 128 + SIGINT);
+    cli_stop(&run);
     (void)cli_expect(&run, NULL, "signal 2 (Interrupt): the tasks are stopped\n");
     (void)cli_expect(&run, NULL, "muster: ended with exit code 130 after ");
     assert_null(strstr(run.text, "INFO"));
@@ -271,9 +256,8 @@ static void test_quiet_by_default(void **state)
 
 /* Its tasks are told to end while they are being started: none of that is a signal for
  * `muster run` itself. */
-static void test_chief_that_fails_at_once(void **state)
+TEST(test_chief_that_fails_at_once)
 {
-    (void)state;
     for (int i = 0; i < 20; i++) {
         cli_start(&run, NULL, "run", "--workers", "3", "--journal", "/nofolder/journal",
                   NULL);
@@ -382,8 +366,7 @@ static void check_status_watch(const char *address)
     for (int i = 0; i < 3; i++)
         from = cli_expect(&asked, from, "chief at tcp://");
     (void)cli_expect(&asked, NULL, "\n\nchief at tcp://");
-    cli_kill(&asked, SIGINT);
-    cli_expect_code(&asked, 128 + SIGINT);
+    cli_stop(&asked);
     assert_null(strchr(asked.text, '\033'));
 }
 
@@ -411,16 +394,14 @@ static void check_status_watch_json(const char *address)
 }
 
 /* With --log-format json what tasks log are objects, with nothing before them. */
-static void test_json_lines(void **state)
+TEST(test_json_lines)
 {
     int count = 0;
 
-    (void)state;
     cli_start(&run, NULL, "run", "--workers", "1", "--ps", "0", "--color", "never",
               "--log-format", "json", "--log-level", "info", NULL);
     (void)cli_expect(&run, NULL, "takes closures");
-    cli_kill(&run, SIGINT);
-    cli_expect_code(&run, 128 + SIGINT);
+    cli_stop(&run);
     for (char *line = strtok(run.text, "\n"); line != NULL; line = strtok(NULL, "\n")) {
         cJSON *root = strstr(line, "\"who\"") == NULL ? NULL : cJSON_Parse(line);
 
@@ -474,11 +455,10 @@ static bool may_stay(const char *entry)
            strncmp(entry, "HOSTNAME", 8) == 0 || strncmp(entry, "SLURM_JOB_ID", 12) == 0;
 }
 
-static void test_inside_of_others(void **state)
+TEST(test_inside_of_others)
 {
     pid_t pids[TASKS];
 
-    (void)state;
     for (size_t i = 0; i < sizeof places / sizeof places[0]; i++) {
         cli_start(&run, places[i], "run", "--workers", "2", "--ps", "1", NULL);
         find_pids(pids);
@@ -487,19 +467,17 @@ static void test_inside_of_others(void **state)
             for (size_t k = 0; places[i][k] != NULL; k++)
                 if (!may_stay(places[i][k]))
                     expect_not_inherited(pids[j], places[i][k]);
-        cli_kill(&run, SIGINT);
-        cli_expect_code(&run, 128 + SIGINT);
+        cli_stop(&run);
         expect_gone(pids);
     }
 }
 
-static void test_status(void **state)
+TEST(test_status)
 {
     pid_t pids[TASKS];
     char address[64];
     const char *at;
 
-    (void)state;
     cli_start(&run, NULL, "run", NULL);
     find_pids(pids);
     expect_cluster(NULL);
@@ -515,12 +493,11 @@ static void test_status(void **state)
     expect_gone(pids);
 }
 
-static void test_status_file_that_cannot_be_written_starts_nothing(void **state)
+TEST(test_status_file_that_cannot_be_written_starts_nothing)
 {
     char folder[64];
     char beside[80];
 
-    (void)state;
     cli_folder(folder, sizeof folder);
     cli_start(&run, NULL, "run", "--status-file", folder, NULL);
     cli_expect_code(&run, 2);
@@ -537,53 +514,26 @@ static void test_status_file_that_cannot_be_written_starts_nothing(void **state)
 }
 
 /* The last line says it, whatever others wrote meanwhile. */
-static void test_reason_of_a_chief_that_cannot_begin(void **state)
+TEST(test_reason_of_a_chief_that_cannot_begin)
 {
     const char *end;
 
-    (void)state;
     cli_start(&run, NULL, "run", "--journal", "/no/such/file", NULL);
     cli_expect_code(&run, 2);
     end = cli_expect(&run, NULL, "muster: ended with exit code 2 after ");
     assert_non_null(strstr(end, "s: /no/such/file: cannot open it: no such file or "));
 }
 
-static void test_workers_that_are_done_before_the_chief(void **state)
+TEST(test_workers_that_are_done_before_the_chief)
 {
     char plugin[256];
 
-    (void)state;
     (void)snprintf(plugin, sizeof plugin, "%s/rounds.so",
                    cli_variable("MUSTER_EXAMPLES"));
     cli_start(&run, NULL, "run", "--plugin", plugin, "--set", "rounds=1", NULL);
     (void)cli_expect(&run, NULL, "all workers have ended; 2 other tasks run on until "
                                  "they end, or are stopped (Ctrl-C)");
-    cli_kill(&run, SIGINT);
-    cli_expect_code(&run, 128 + SIGINT);
+    cli_stop(&run);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_ctrl_c),
-        cmocka_unit_test(test_killed_run_leaves_no_orphan),
-        cmocka_unit_test(test_second_ctrl_c),
-        cmocka_unit_test(test_task_that_does_not_end),
-        cmocka_unit_test(test_restart),
-        cmocka_unit_test(test_restart_over_ipc),
-        cmocka_unit_test(test_no_restart_unless_asked),
-        cmocka_unit_test(test_restarts_have_a_limit),
-        cmocka_unit_test(test_run_with_a_bad_plugin),
-        cmocka_unit_test(test_bad_setting_starts_nothing),
-        cmocka_unit_test(test_quiet_by_default),
-        cmocka_unit_test(test_chief_that_fails_at_once),
-        cmocka_unit_test(test_inside_of_others),
-        cmocka_unit_test(test_status),
-        cmocka_unit_test(test_json_lines),
-        cmocka_unit_test(test_status_file_that_cannot_be_written_starts_nothing),
-        cmocka_unit_test(test_reason_of_a_chief_that_cannot_begin),
-        cmocka_unit_test(test_workers_that_are_done_before_the_chief),
-    };
-
-    return cmocka_run_group_tests_name("cli run", tests, adopt, NULL);
-}
+TEST_PROGRAM_WITH(adopt, NULL)

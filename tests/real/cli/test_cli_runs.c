@@ -209,7 +209,7 @@ static const cJSON *run_at(const cJSON *all, int back)
     return cJSON_GetArrayItem(runs, cJSON_GetArraySize(runs) - 1 - back);
 }
 
-static void test_barrier_waits_in_each_run(void **state)
+LISTED_TEST(test_barrier_waits_in_each_run)
 {
     cJSON *all;
 
@@ -223,7 +223,7 @@ static void test_barrier_waits_in_each_run(void **state)
     cJSON_Delete(all);
 }
 
-static void test_failed_barrier_does_not_poison_the_next_run(void **state)
+LISTED_TEST(test_failed_barrier_does_not_poison_the_next_run)
 {
     cJSON *all;
 
@@ -238,7 +238,7 @@ static void test_failed_barrier_does_not_poison_the_next_run(void **state)
 }
 
 /* Everything is killed when a function has failed, and nobody could say how it ended. */
-static void test_killed_run_does_not_fail_the_next(void **state)
+LISTED_TEST(test_killed_run_does_not_fail_the_next)
 {
     cJSON *all;
 
@@ -256,7 +256,7 @@ static void test_killed_run_does_not_fail_the_next(void **state)
 
 /* All processes are killed behind a barrier and started again in the same run: none lives
  * that has passed it, and each of them waits for the others. */
-static void test_killed_processes_meet_again(void **state)
+LISTED_TEST(test_killed_processes_meet_again)
 {
     static const char *const named[] = {"MUSTER_RUN=night", NULL};
     cJSON *all;
@@ -308,7 +308,7 @@ static int run_until_preempted(int begins)
     return number_after("/job:chief/task:0 stops at ");
 }
 
-static void test_preempted_job_goes_on_in_the_next_run(void **state)
+LISTED_TEST(test_preempted_job_goes_on_in_the_next_run)
 {
     int first;
     int second;
@@ -342,9 +342,8 @@ static void expect_run(const char *words)
     (void)cli_expect(&run, NULL, words);
 }
 
-static void test_by_hand(void **state)
+LISTED_TEST(test_by_hand)
 {
-    (void)state;
     start_alone(&run, NULL, "meet");
     expect_run("run \"run-1\" of the job begins");
     cli_expect_code(&run, 0);
@@ -373,9 +372,8 @@ static void test_by_hand(void **state)
     cli_expect_code(&run, 128 + SIGKILL);
 }
 
-static void test_bad_name(void **state)
+LISTED_TEST(test_bad_name)
 {
-    (void)state;
     start_alone(&run, "a/b", "meet");
     cli_expect_code(&run, 2);
     assert_non_null(strstr(run.text, "option run: the name of a run is \"a/b\", expected "
@@ -384,7 +382,7 @@ static void test_bad_name(void **state)
 
 /* ---- showing and clearing ---- */
 
-static void test_store_with_a_running_service(void **state)
+LISTED_TEST(test_store_with_a_running_service)
 {
     const char *address;
     cJSON *all;
@@ -417,7 +415,7 @@ static void test_store_with_a_running_service(void **state)
     cli_expect_code(&run, 128 + SIGKILL);
 }
 
-static void test_store_without_a_service(void **state)
+LISTED_TEST(test_store_without_a_service)
 {
     cJSON *all;
 
@@ -446,9 +444,8 @@ static void test_store_without_a_service(void **state)
     cJSON_Delete(all);
 }
 
-static void test_store_that_is_not_there(void **state)
+LISTED_TEST(test_store_that_is_not_there)
 {
-    (void)state;
     cli_start(&other, NULL, "store", "ls", "--store", "journal:/nowhere/store", NULL);
     cli_expect_code(&other, 2);
     assert_non_null(strstr(other.text, "there is no such file"));

@@ -54,20 +54,10 @@ static void expect(int code, const char *words)
 /* A chief and a worker with this key. */
 static void start(const char *key)
 {
-    const char *at;
-
     cli_start(&run, NULL, "run", "--workers", "1", "--ps", "0", "--color", "never",
               "--key-file", key, NULL);
-    at = cli_expect(&run, NULL, "/job:chief/task:0 node: is up at tcp://");
-    (void)cli_expect(&run, at, "\n");
-    (void)snprintf(address, sizeof address, "tcp://%.*s", (int)strcspn(at, "\n"), at);
+    cli_expect_up(&run, NULL, "chief/task:0", address, sizeof address);
     (void)cli_expect(&run, NULL, "takes closures");
-}
-
-static void stop(void)
-{
-    cli_kill(&run, SIGINT);
-    cli_expect_code(&run, 128 + SIGINT);
 }
 
 static void make_key(const char *name)
@@ -77,13 +67,12 @@ static void make_key(const char *name)
 
 /* ---- the verbs ---- */
 
-static void test_keys(void **state)
+TEST_WITH(test_keys, make_folder, remove_folder)
 {
     struct stat status;
     cJSON *shown;
     cJSON *derived;
 
-    (void)state;
     make_key("key");
     assert_int_equal(stat(in_folder("key"), &status), 0);
     assert_int_equal(status.st_size, 32);
@@ -109,9 +98,8 @@ static void test_keys(void **state)
 }
 
 /* What a node cannot prove itself with, it says before it does anything. */
-static void test_bad_files(void **state)
+TEST_WITH(test_bad_files, make_folder, remove_folder)
 {
-    (void)state;
     make_key("open");
     assert_int_equal(chmod(in_folder("open"), 0644), 0);
     MUSTER(1, "others may read", "key", "show", in_folder("open"));
@@ -139,7 +127,7 @@ static void derive(const char *right)
 }
 
 /* What a key may not do, the client says at once. */
-static void test_a_cluster_with_a_key(void **state)
+TEST_WITH(test_a_cluster_with_a_key, make_folder, remove_folder)
 {
     static const char no_put[] = "key_put needs the right \"use\", and this node has a "
                                  "key or a certificate for \"observe\"";
@@ -157,7 +145,6 @@ static void test_a_cluster_with_a_key(void **state)
         {"key", 0, "", "is connected: a task is reset from being in error"},
     };
 
-    (void)state;
     make_key("key");
     make_key("other");
     start(in_folder("key"));
@@ -189,7 +176,7 @@ static void test_a_cluster_with_a_key(void **state)
     MUSTER(4, "speaks TLS, and this node does not", "status", "--address", address,
            "--timeout-ms", "1000", "--insecure");
     (void)cli_expect(&run, NULL, "every node of a cluster needs the same key");
-    stop();
+    cli_stop(&run);
 }
 
 /* ---- the user's own key ---- */
@@ -212,23 +199,18 @@ static const char *const *user(const char *name)
 
 static void start_of(const char *name, const char *more)
 {
-    const char *at;
-
     cli_start(&run, user(name), "run", "--workers", "4", "--ps", "0", "--color", "never",
               more, NULL);
-    at = cli_expect(&run, NULL, "/job:chief/task:0 node: is up at tcp://");
-    (void)cli_expect(&run, at, "\n");
-    (void)snprintf(address, sizeof address, "tcp://%.*s", (int)strcspn(at, "\n"), at);
+    cli_expect_up(&run, NULL, "chief/task:0", address, sizeof address);
     for (int i = 0; i < 4; i++)
         (void)cli_expect(&run, NULL, "takes closures");
 }
 
 /* All tasks need it at the same moment, and it is not there. */
-static void test_a_user_has_a_key(void **state)
+TEST_WITH(test_a_user_has_a_key, make_folder, remove_folder)
 {
     struct stat status;
 
-    (void)state;
     MUSTER_OF("own", 1, "No such file", "key", "show");
     start_of("own", NULL);
     assert_int_equal(stat(in_folder("own/muster/key"), &status), 0);
@@ -243,17 +225,16 @@ static void test_a_user_has_a_key(void **state)
     (void)cli_expect(&run, NULL, "every node of a cluster needs the same key");
     MUSTER_OF("own", 4, "speaks TLS, and this node does not", "status", "--address",
               address, "--timeout-ms", "1000", "--insecure");
-    stop();
+    cli_stop(&run);
     assert_int_equal(chmod(in_folder("own/muster/key"), 0644), 0);
     MUSTER_OF("own", 3, "chmod 600 it", "node", "--cluster",
               "{\"chief\": [\"127.0.0.1:0\"]}", "--task", "chief:0");
 }
 
-static void test_insecure(void **state)
+TEST_WITH(test_insecure, make_folder, remove_folder)
 {
     struct stat status;
 
-    (void)state;
     start_of("none", "--insecure");
     (void)cli_expect(&run, NULL, "insecure: nothing is encrypted, and whoever reaches "
                                  "tcp://127.0.0.1:");
@@ -262,14 +243,13 @@ static void test_insecure(void **state)
     assert_int_equal(stat(in_folder("none"), &status), -1);
     MUSTER_OF("own", 4, "the peer speaks without TLS", "status", "--address", address,
               "--timeout-ms", "1000");
-    stop();
+    cli_stop(&run);
     MUSTER_OF("own", 2, "got insecure and a key file", "status", "--address", address,
               "--insecure", "--key-file", in_folder("own/muster/key"));
 }
 
-static void test_a_user_without_a_place(void **state)
+TEST_WITH(test_a_user_without_a_place, make_folder, remove_folder)
 {
-    (void)state;
     make_key("key");
     MUSTER_OF("key/below/a/file", 2, "tcp needs a key", "node", "--cluster",
               "{\"chief\": [\"127.0.0.1:0\"]}", "--task", "chief:0");
@@ -277,11 +257,10 @@ static void test_a_user_without_a_place(void **state)
 }
 
 /* Clients listen beside the tasks, so that nothing of it is spoken over tcp. */
-static void test_unix_sockets_need_no_key(void **state)
+TEST_WITH(test_unix_sockets_need_no_key, make_folder, remove_folder)
 {
     const char *at;
 
-    (void)state;
     make_key("key");
     cli_start(&run, user("key/below/a/file"), "run", "--transport", "ipc", "--workers",
               "1", "--ps", "0", "--color", "never", NULL);
@@ -291,15 +270,14 @@ static void test_unix_sockets_need_no_key(void **state)
     (void)cli_expect(&run, NULL, "takes closures");
     MUSTER_OF("key/below/a/file", 0, "/job:worker/task:0", "status", "--address",
               address);
-    stop();
+    cli_stop(&run);
 }
 
 /* Who may use the cluster is no task of it. */
-static void test_a_client_plays_no_task(void **state)
+TEST_WITH(test_a_client_plays_no_task, make_folder, remove_folder)
 {
     char cluster[200];
 
-    (void)state;
     make_key("key");
     derive("operate");
     start(in_folder("key"));
@@ -313,7 +291,7 @@ static void test_a_client_plays_no_task(void **state)
                                  "/job:worker/task:1");
     cli_kill(&asked, SIGKILL);
     (void)cli_wait(&asked);
-    stop();
+    cli_stop(&run);
 }
 
 /* ---- certificates ---- */
@@ -346,13 +324,12 @@ static void start_node(struct cli *cli, const char *cluster, const char *task,
               "--tls-private-key", in_folder(key), NULL);
 }
 
-static void test_certificates(void **state)
+TEST_WITH(test_certificates, make_folder, remove_folder)
 {
     static struct cli worker;
     char cluster[200];
     struct certified ca;
 
-    (void)state;
     certified_make(&ca, NULL, NULL, NULL, -60, 3600);
     cli_write_file(in_folder("ca.pem"), ca.pem);
     write_certified("chief", &ca, "URI:muster:/job:chief/task:0", NULL);
@@ -390,12 +367,11 @@ static void test_certificates(void **state)
 /* ---- files that change ---- */
 
 /* A worker that was given another key is let in once its file has the right one. */
-static void test_a_key_that_comes_later(void **state)
+TEST_WITH(test_a_key_that_comes_later, make_folder, remove_folder)
 {
     char command[300];
     char cluster[200];
 
-    (void)state;
     make_key("key");
     make_key("later");
     start(in_folder("key"));
@@ -413,25 +389,7 @@ static void test_a_key_that_comes_later(void **state)
     (void)cli_expect(&asked, NULL, "/job:chief/task:0 is up at");
     cli_kill(&asked, SIGKILL);
     (void)cli_wait(&asked);
-    stop();
+    cli_stop(&run);
 }
 
-#define IN_FOLDER(test) cmocka_unit_test_setup_teardown(test, make_folder, remove_folder)
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        IN_FOLDER(test_keys),
-        IN_FOLDER(test_bad_files),
-        IN_FOLDER(test_a_cluster_with_a_key),
-        IN_FOLDER(test_a_user_has_a_key),
-        IN_FOLDER(test_insecure),
-        IN_FOLDER(test_a_user_without_a_place),
-        IN_FOLDER(test_unix_sockets_need_no_key),
-        IN_FOLDER(test_a_client_plays_no_task),
-        IN_FOLDER(test_certificates),
-        IN_FOLDER(test_a_key_that_comes_later),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_PROGRAM()

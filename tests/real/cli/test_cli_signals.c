@@ -38,14 +38,13 @@ static void await_in(const char *path, const char *words)
     fail_msg("%s lacks \"%s\"", path, words);
 }
 
-static void test_hup_opens_the_log_again(void **state)
+TEST(test_hup_opens_the_log_again)
 {
     char folder[] = "/tmp/muster-signals-XXXXXX";
     struct nodes nodes;
     char path[64];
     char old[64];
 
-    (void)state;
     assert_non_null(mkdtemp(folder));
     (void)snprintf(path, sizeof path, "%s/log", folder);
     (void)snprintf(old, sizeof old, "%s/log.1", folder);
@@ -67,14 +66,13 @@ static void test_hup_opens_the_log_again(void **state)
 
 /* A key file that holds another key is said at once, without any new connection; so is
  * one that cannot be used, and the task goes on with the key it had. */
-static void test_hup_reads_the_key_again(void **state)
+TEST(test_hup_reads_the_key_again)
 {
     char folder[] = "/tmp/muster-signals-XXXXXX";
     struct nodes nodes;
     const char *from;
     char path[64];
 
-    (void)state;
     assert_non_null(mkdtemp(folder));
     (void)snprintf(path, sizeof path, "%s/key", folder);
     cli_start(&task, NULL, "key", "new", path, NULL);
@@ -97,12 +95,11 @@ static void test_hup_reads_the_key_again(void **state)
 }
 
 /* Each thread is named; at least one frame is of the library's loop. */
-static void test_quit_leaves_with_stacks(void **state)
+TEST(test_quit_leaves_with_stacks)
 {
     struct nodes nodes;
     const char *from;
 
-    (void)state;
     nodes_init(&nodes, 1, 0);
     start_chief(&nodes, "--threads", "2");
     (void)cli_expect(&task, NULL, " is up at ");
@@ -114,12 +111,11 @@ static void test_quit_leaves_with_stacks(void **state)
     nodes_done(&nodes);
 }
 
-static void test_others_end_it_in_order(void **state)
+TEST(test_others_end_it_in_order)
 {
     static const int numbers[] = {SIGINT, SIGUSR1, SIGUSR2, SIGALRM};
     struct nodes nodes;
 
-    (void)state;
     nodes_init(&nodes, 1, 0);
     for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++) {
         start_chief(&nodes, "--threads", "1");
@@ -131,14 +127,4 @@ static void test_others_end_it_in_order(void **state)
     nodes_done(&nodes);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_hup_opens_the_log_again),
-        cmocka_unit_test(test_hup_reads_the_key_again),
-        cmocka_unit_test(test_quit_leaves_with_stacks),
-        cmocka_unit_test(test_others_end_it_in_order),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_PROGRAM()

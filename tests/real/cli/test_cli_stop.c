@@ -26,12 +26,11 @@ static void kill_task(struct cli *cli)
 
 /* ---- Stopping ---- */
 
-static void test_stop(void **state)
+TEST(test_stop)
 {
     struct nodes nodes;
     cJSON *root;
 
-    (void)state;
     nodes_init(&nodes, 1, 1);
     start_task(&tasks[0], &nodes, "chief:0");
     start_task(&tasks[1], &nodes, "ps:0");
@@ -78,12 +77,11 @@ static void test_stop(void **state)
 
 /* Who stops on request has left, whatever is recoverable: nobody is in error for it,
  * waits for it, or asks it which step it has reached. */
-static void test_who_stops_has_left(void **state)
+TEST(test_who_stops_has_left)
 {
     static const char *const variables[2][2] = {{"MUSTER_RECOVERABLE=none", NULL},
                                                 {"MUSTER_RECOVERABLE=all", NULL}};
 
-    (void)state;
     for (size_t i = 0; i < 2; i++) {
         struct nodes nodes;
 
@@ -118,11 +116,10 @@ static void test_who_stops_has_left(void **state)
 }
 
 /* Without a limit, too: a task that is not there is named, and not waited for. */
-static void test_nobody_to_stop(void **state)
+TEST(test_nobody_to_stop)
 {
     struct nodes nodes;
 
-    (void)state;
     nodes_init(&nodes, 2, 0);
     start_task(&tasks[0], &nodes, "chief:0");
     wait_up(&tasks[0]);
@@ -138,13 +135,12 @@ static void test_nobody_to_stop(void **state)
     nodes_done(&nodes);
 }
 
-static void test_usage(void **state)
+TEST(test_usage)
 {
     static const char *const wrong[] = {"ps", "ps:", "ps:x", "px:0", "/job:ps/task:",
                                         "/job:ps", "a-type-that-is-too-long:0", ""};
     struct nodes nodes;
 
-    (void)state;
     nodes_init(&nodes, 1, 1);
     for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
         cli_start(&asker, NULL, "stop", wrong[i], "--cluster", nodes.json, NULL);
@@ -159,13 +155,12 @@ static void test_usage(void **state)
 }
 
 /* In a cluster without a chief the task itself is asked. */
-static void test_without_chief(void **state)
+TEST(test_without_chief)
 {
     struct nodes nodes;
     char *json;
     mu_cluster *cluster = mu_cluster_new();
 
-    (void)state;
     nodes_init(&nodes, 2, 1);
     for (int i = 0; i < 2; i++)
         assert_int_equal(mu_cluster_add(cluster, "worker", i,
@@ -198,7 +193,7 @@ static void start_waiting(struct cli *cli, const struct nodes *nodes, const char
     (void)cli_expect(cli, NULL, "/job:server/task:0 node: waits at ");
 }
 
-static void test_wait_cluster(void **state)
+TEST(test_wait_cluster)
 {
     struct nodes nodes;
     mu_node_options node;
@@ -206,7 +201,6 @@ static void test_wait_cluster(void **state)
     mu_server_options offer;
     mu_error error = {0};
 
-    (void)state;
     nodes_init(&nodes, 1, 1);
     start_task(&tasks[0], &nodes, "chief:0");
     start_waiting(&tasks[1], &nodes, "ps", 0);
@@ -238,11 +232,10 @@ static void test_wait_cluster(void **state)
 
 /* Each task that waits is told by the command line; one that is told already, and one
  * that never waited, has it already; one that is not there is named. */
-static void test_offer(void **state)
+TEST(test_offer)
 {
     struct nodes nodes;
 
-    (void)state;
     nodes_init(&nodes, 1, 1);
     start_task(&tasks[0], &nodes, "chief:0");
     wait_up(&tasks[0]);
@@ -266,12 +259,11 @@ static void test_offer(void **state)
     nodes_done(&nodes);
 }
 
-static void test_offer_usage(void **state)
+TEST(test_offer_usage)
 {
     struct nodes nodes;
     cJSON *root;
 
-    (void)state;
     nodes_init(&nodes, 1, 0);
     cli_start(&asker, NULL, "assign", "--cluster", nodes.json, "--tasks", "worker:7",
               NULL);
@@ -297,11 +289,10 @@ static void test_offer_usage(void **state)
 }
 
 /* Signals end the waiting, and flags that would be overruled are refused. */
-static void test_wait_cluster_ends(void **state)
+TEST(test_wait_cluster_ends)
 {
     struct nodes nodes;
 
-    (void)state;
     nodes_init(&nodes, 1, 1);
     start_waiting(&tasks[0], &nodes, "ps", 0);
     cli_kill(&tasks[0], SIGTERM);
@@ -321,19 +312,4 @@ static void test_wait_cluster_ends(void **state)
     nodes_done(&nodes);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_stop),
-        cmocka_unit_test(test_who_stops_has_left),
-        cmocka_unit_test(test_nobody_to_stop),
-        cmocka_unit_test(test_usage),
-        cmocka_unit_test(test_without_chief),
-        cmocka_unit_test(test_wait_cluster),
-        cmocka_unit_test(test_wait_cluster_ends),
-        cmocka_unit_test(test_offer),
-        cmocka_unit_test(test_offer_usage),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_PROGRAM()

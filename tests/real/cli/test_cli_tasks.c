@@ -1,12 +1,9 @@
 /* `muster tasks`, `devices`, `barrier` and `preempt` against real clusters, and SIGTERM
  * as a preemption notice. */
-#include "tests/real/cli.h"
+#include "tests/real/plugin.h"
 
-static struct cli run;
 static struct cli asked;
 static struct cli other;
-static char folder[64];
-static char plugin[96];
 static char address[64];    /* the chief's */
 
 /* The chief's program goes from step to step until it is told to stop. */
@@ -38,24 +35,9 @@ static const char plugin_text[] =
     "    return mu_node_register_program(node, \"chief\", chief, NULL);\n"
     "}\n";
 
-static int compile(void **state)
-{
-    (void)state;
-    cli_folder(folder, sizeof folder);
-    return cli_compile(folder, plugin_text, plugin, sizeof plugin);
-}
-
-static int clean(void **state)
-{
-    (void)state;
-    (void)unlink(plugin);
-    return rmdir(folder);
-}
-
 static void begin(const char *const *more)
 {
     const char *flags[8] = {NULL};
-    const char *at;
 
     for (size_t i = 0; more != NULL && more[i] != NULL; i++) {
         assert_true(i < 8);
@@ -64,15 +46,7 @@ static void begin(const char *const *more)
     cli_start(&run, NULL, "run", "--workers", "2", "--ps", "0", "--color", "never",
               "--reconnect-ms", "100", flags[0], flags[1], flags[2], flags[3], flags[4],
               flags[5], flags[6], flags[7], NULL);
-    at = cli_expect(&run, NULL, "/job:chief/task:0 node: is up at tcp://");
-    (void)cli_expect(&run, at, "\n");
-    (void)snprintf(address, sizeof address, "tcp://%.*s", (int)strcspn(at, "\n"), at);
-}
-
-static void end(void)
-{
-    cli_kill(&run, SIGINT);
-    cli_expect_code(&run, 128 + SIGINT);
+    cli_expect_up(&run, NULL, "chief/task:0", address, sizeof address);
 }
 
 #define ASK(cli, ...) cli_start(cli, NULL, __VA_ARGS__, "--address", address, NULL)
@@ -129,9 +103,8 @@ static void check_tasks_json(void)
     cJSON_Delete(root);
 }
 
-static void test_tasks(void **state)
+TEST(test_tasks)
 {
-    (void)state;
     begin(NULL);
     await_all();
     ASK(&asked, "tasks");
@@ -147,15 +120,14 @@ static void test_tasks(void **state)
     expect_end(1, "/job:worker/task:7");
     ASK(&asked, "tasks", "--tasks", "worker:");
     expect_end(2, "worker:");
-    end();
+    cli_stop(&run);
 }
 
 /* One that is killed, and one that comes back; and somebody who watches both. */
-static void test_killed_task(void **state)
+TEST(test_killed_task)
 {
     const char *at;
 
-    (void)state;
     begin((const char *const[]){"--restart", "worker=always", NULL});
     await_all();
     ASK(&other, "tasks", "--watch");
@@ -170,15 +142,13 @@ static void test_killed_task(void **state)
     at = cli_expect(&other, at, "/job:worker/task:1 is ");
     (void)cli_expect(&other, at, "/job:worker/task:1 is connected");
     assert_null(strstr(at, "/job:worker/task:0"));
-    cli_kill(&other, SIGINT);
-    cli_expect_code(&other, 128 + SIGINT);
-    end();
+    cli_stop(&other);
+    cli_stop(&run);
 }
 
 /* A task's error is reported and reset from outside; it comes back by itself. */
-static void test_error_is_reported_and_reset(void **state)
+TEST(test_error_is_reported_and_reset)
 {
-    (void)state;
     begin(NULL);
     await_all();
     ASK(&asked, "task", "report", "worker:1", "its disk is broken", "--code", "dataloss");
@@ -199,15 +169,14 @@ static void test_error_is_reported_and_reset(void **state)
     expect_end(2, "expected one task, as worker:1, got \"worker:0-1\"");
     ASK(&asked, "task", "report", "worker:1", "--code", "nonsense");
     expect_end(2, "--code: expected the name of a code");
-    end();
+    cli_stop(&run);
 }
 
 /* One that is of no coordinated job is not known before it was there. */
-static void test_wait_for_a_task_that_was_never_there(void **state)
+TEST(test_wait_for_a_task_that_was_never_there)
 {
     char spec[256];
 
-    (void)state;
     begin(NULL);
     await_all();
     ASK(&asked, "tasks", "--tasks", "evaluator:0", "--wait", "--timeout-ms", "200");
@@ -221,12 +190,11 @@ static void test_wait_for_a_task_that_was_never_there(void **state)
     expect_end(0, "/job:evaluator/task:0  connected");
     cli_kill(&other, SIGKILL);
     (void)cli_wait(&other);
-    end();
+    cli_stop(&run);
 }
 
-static void test_task_that_stays_away(void **state)
+TEST(test_task_that_stays_away)
 {
-    (void)state;
     begin(NULL);
     await_all();
     ASK(&other, "tasks", "--watch", "-o", "json");
@@ -242,10 +210,10 @@ static void test_task_that_stays_away(void **state)
     expect_end(4, "/job:worker/task:1 is connected\n");
     cli_kill(&other, SIGTERM);
     cli_expect_code(&other, 128 + SIGTERM);
-    end();
+    cli_stop(&run);
 }
 
-static void test_nobody_there(void **state)
+TEST(test_nobody_there)
 {
     static const char *const verbs[][4] = {
         {"tasks", "--wait", "-o", "json"},
@@ -254,7 +222,6 @@ static void test_nobody_there(void **state)
         {"preempt", "reason", "-o", "json"},
     };
 
-    (void)state;
     for (size_t i = 0; i < 4; i++) {
         cli_start(&asked, NULL, verbs[i][0], verbs[i][1], verbs[i][2], verbs[i][3],
                   "--address", "tcp://127.0.0.1:1", "--timeout-ms", "200", NULL);
@@ -264,11 +231,10 @@ static void test_nobody_there(void **state)
 
 /* ---- devices ---- */
 
-static void test_devices(void **state)
+TEST(test_devices)
 {
     cJSON *root;
 
-    (void)state;
     begin(NULL);
     await_all();
     ASK(&asked, "devices");
@@ -286,14 +252,13 @@ static void test_devices(void **state)
         assert_true(cJSON_IsArray(cJSON_GetObjectItem(machine, "gpus")));
     }
     cJSON_Delete(root);
-    end();
+    cli_stop(&run);
 }
 
 /* ---- barrier ---- */
 
-static void test_barrier(void **state)
+TEST(test_barrier)
 {
-    (void)state;
     begin(NULL);
     ASK(&other, "barrier", "b", "--tasks", "client:0-1", "--as", "client:1");
     ASK(&asked, "barrier", "late", "--tasks", "client:7,client:9", "--as", "client:9",
@@ -313,7 +278,7 @@ static void test_barrier(void **state)
     ASK(&asked, "barrier", "b", "--tasks", "client:0-1", "--as", "client:0");
     expect_end(0, "b: all are there\n");
     cli_expect_code(&other, 0);
-    end();
+    cli_stop(&run);
 }
 
 /* ---- preemption ---- */
@@ -326,13 +291,12 @@ static void begin_work(const char *preempts, const char *setting)
     await_all();
 }
 
-static void test_preempt(void **state)
+TEST(test_preempt)
 {
     const char *at;
     char line[64];
     cJSON *root;
 
-    (void)state;
     begin_work("0", "stay=1");
     ASK(&asked, "preempt", "moved", "--grace-ms", "9000", "-o", "json");
     cli_expect_code(&asked, 0);
@@ -344,7 +308,7 @@ static void test_preempt(void **state)
     cJSON_Delete(root);
     at = cli_expect(&run, NULL, line);
     assert_null(strstr(at, "stops at step"));
-    end();
+    cli_stop(&run);
 }
 
 static double agreed_step(const char *reason)
@@ -363,11 +327,10 @@ static double agreed_step(const char *reason)
 
 /* Each says what came of its own notice, and one that is early says nothing of those
  * before. */
-static void test_preempt_again(void **state)
+TEST(test_preempt_again)
 {
     double step;
 
-    (void)state;
     begin_work("0", "stay=1");
     step = agreed_step("first");
     (void)cli_expect(&run, NULL, "stops at step ");
@@ -375,13 +338,12 @@ static void test_preempt_again(void **state)
     ASK(&asked, "preempt", "third", "--grace-ms", "3600000", "--timeout-ms", "2000");
     expect_end(0, "the notice was taken; the tasks agree on a step to stop at in 2700 s, "
                   "15 minutes before the end");
-    end();
+    cli_stop(&run);
 }
 
 /* The first SIGTERM is a notice, and the program ends as it likes. */
-static void test_notice_by_signal(void **state)
+TEST(test_notice_by_signal)
 {
-    (void)state;
     begin_work("1", "a=b");
     assert_int_equal(kill(cli_task_pid(&run, NULL, "chief/0"), SIGTERM), 0);
     (void)cli_expect(&run, NULL, "all tasks agree on a step to stop at");
@@ -390,11 +352,10 @@ static void test_notice_by_signal(void **state)
 }
 
 /* The second one is the end, and so is the end of the grace. */
-static void test_signal_after_notice(void **state)
+TEST(test_signal_after_notice)
 {
     pid_t chief;
 
-    (void)state;
     begin_work("1", "stay=1");
     chief = cli_task_pid(&run, NULL, "chief/0");
     assert_int_equal(kill(chief, SIGTERM), 0);
@@ -403,9 +364,8 @@ static void test_signal_after_notice(void **state)
     cli_expect_code(&run, 128 + SIGTERM);
 }
 
-static void test_end_of_grace(void **state)
+TEST(test_end_of_grace)
 {
-    (void)state;
     begin((const char *const[]){"--plugin", plugin, "--preempt-on-sigterm=1", "--set",
                                 "stay=1", "--grace-ms", "1000", NULL});
     (void)cli_expect(&run, NULL, "it is at work\n");
@@ -416,11 +376,10 @@ static void test_end_of_grace(void **state)
 }
 
 /* Where nobody can be told, it is the end at once. */
-static void test_signal_without_service(void **state)
+TEST(test_signal_without_service)
 {
     uint64_t began_ms;
 
-    (void)state;
     begin((const char *const[]){"--service-hosts", "none", "--preempt-on-sigterm", "1",
                                 "--grace-ms", "20000", NULL});
     began_ms = cli_now_ms();
@@ -431,24 +390,4 @@ static void test_signal_without_service(void **state)
     cli_expect_code(&run, 128 + SIGTERM);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_tasks),
-        cmocka_unit_test(test_killed_task),
-        cmocka_unit_test(test_error_is_reported_and_reset),
-        cmocka_unit_test(test_wait_for_a_task_that_was_never_there),
-        cmocka_unit_test(test_task_that_stays_away),
-        cmocka_unit_test(test_nobody_there),
-        cmocka_unit_test(test_devices),
-        cmocka_unit_test(test_barrier),
-        cmocka_unit_test(test_preempt),
-        cmocka_unit_test(test_preempt_again),
-        cmocka_unit_test(test_notice_by_signal),
-        cmocka_unit_test(test_signal_after_notice),
-        cmocka_unit_test(test_end_of_grace),
-        cmocka_unit_test(test_signal_without_service),
-    };
-
-    return cmocka_run_group_tests(tests, compile, clean);
-}
+PLUGIN_PROGRAM(plugin_text)

@@ -1,12 +1,8 @@
 /* `muster run` with tasks of types of one's own that run closures: who runs what, that it
  * counts once when one of them is killed, and what a cluster says where its nodes do not
  * agree about the types. */
-#include "tests/real/cli.h"
 #include "tests/real/needs.h"
-
-static struct cli run;
-static char folder[64];
-static char plugin[96];
+#include "tests/real/plugin.h"
 
 static const char plugin_text[] =
     "#include <muster.h>\n"
@@ -126,25 +122,10 @@ static const char plugin_text[] =
     "    return mu_node_register_program(node, \"chief\", chief, NULL);\n"
     "}\n";
 
-static int compile(void **state)
-{
-    (void)state;
-    cli_folder(folder, sizeof folder);
-    return cli_compile(folder, plugin_text, plugin, sizeof plugin);
-}
-
-static int clean(void **state)
-{
-    (void)state;
-    (void)unlink(plugin);
-    return rmdir(folder);
-}
-
-static void test_killed_task_of_a_type_counts_once(void **state)
+TEST(test_killed_task_of_a_type_counts_once)
 {
     pid_t pid;
 
-    (void)state;
     cli_start(&run, NULL, "run", "--plugin", plugin, "--workers", "1", "--ps", "1",
               "--counts", "gpu=2", "--worker-types", "worker,gpu", "--restart",
               "gpu=always", "--color", "never", "--log-level", "info", NULL);
@@ -160,18 +141,15 @@ static void test_killed_task_of_a_type_counts_once(void **state)
 }
 
 /* By its type and index: the other task of the type does the rest; nothing is lost. */
-static void test_task_of_a_type_is_drained(void **state)
+TEST(test_task_of_a_type_is_drained)
 {
     static struct cli asked;
     char address[64];
-    const char *at;
 
-    (void)state;
     cli_start(&run, NULL, "run", "--plugin", plugin, "--set", "slow=1", "--workers", "1",
               "--ps", "1", "--counts", "gpu=2", "--worker-types", "worker,gpu", "--color",
               "never", "--log-level", "info", NULL);
-    at = cli_expect(&run, NULL, "/job:chief/task:0 node: is up at tcp://");
-    (void)snprintf(address, sizeof address, "tcp://%.*s", (int)strcspn(at, "\n"), at);
+    cli_expect_up(&run, NULL, "chief/task:0", address, sizeof address);
     (void)cli_expect(&run, NULL, "/job:gpu/task:1 takes closures");
     (void)cli_expect(&run, NULL, "begun");
     cli_start(&asked, NULL, "drain", "gpu:7", "--address", address, NULL);
@@ -192,9 +170,8 @@ static void test_task_of_a_type_is_drained(void **state)
 }
 
 /* The tasks think that they run closures, and the chief does not. */
-static void test_types_that_differ_are_named(void **state)
+TEST(test_types_that_differ_are_named)
 {
-    (void)state;
     cli_start(&run, NULL, "run", "--plugin", plugin, "--workers", "1", "--ps", "1",
               "--counts", "gpu=1", "--color", "never", "--log-level", "info", NULL);
     cli_expect_code(&run, 1);
@@ -203,7 +180,7 @@ static void test_types_that_differ_are_named(void **state)
                                  "\"worker\"");
 }
 
-static void test_wrong_lists(void **state)
+TEST(test_wrong_lists)
 {
     static const struct {
         const char *flag;
@@ -223,7 +200,6 @@ static void test_wrong_lists(void **state)
         {"--restart", "tpu=always", "--restart: expected never, on-failure, always"},
     };
 
-    (void)state;
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         cli_start(&run, NULL, "run", rows[i].flag, rows[i].value, NULL);
         cli_expect_code(&run, 2);
@@ -231,14 +207,4 @@ static void test_wrong_lists(void **state)
     }
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_killed_task_of_a_type_counts_once),
-        cmocka_unit_test(test_task_of_a_type_is_drained),
-        cmocka_unit_test(test_types_that_differ_are_named),
-        cmocka_unit_test(test_wrong_lists),
-    };
-
-    return cmocka_run_group_tests_name("types", tests, compile, clean);
-}
+PLUGIN_PROGRAM(plugin_text)

@@ -78,22 +78,19 @@ static void check_mixed(const char *of_chief, const char *of_first, const char *
     stop_all();
 }
 
-static void test_chief_on_nng(void **state)
+TEST(test_chief_on_nng)
 {
-    (void)state;
     check_mixed("nng", "uv", "nng");
 }
 
-static void test_chief_on_uv(void **state)
+TEST(test_chief_on_uv)
 {
-    (void)state;
     check_mixed("uv", "nng", "uv");
 }
 
 /* The address says which wire, of the client, too. */
-static void test_ws_by_its_address(void **state)
+TEST(test_ws_by_its_address)
 {
-    (void)state;
     make_spec("ws");
     for (int i = 0; i < TASKS; i++)
         start_task(i, NULL);
@@ -115,9 +112,8 @@ static void expect_refusal(const char *flag, const char *value, const char *word
     assert_int_not_equal(cli_wait(&tasks[0]), 0);
 }
 
-static void test_refusals(void **state)
+TEST(test_refusals)
 {
-    (void)state;
     assert_int_equal(unsetenv("MUSTER_INSECURE"), 0);
     make_spec("ws");
     start_task(0, NULL);
@@ -141,14 +137,4 @@ static int speak_plain(void **state)
     return setenv("MUSTER_INSECURE", "1", 1);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_chief_on_nng),
-        cmocka_unit_test(test_chief_on_uv),
-        cmocka_unit_test(test_ws_by_its_address),
-        cmocka_unit_test(test_refusals),
-    };
-
-    return cmocka_run_group_tests_name("wires", tests, speak_plain, NULL);
-}
+TEST_PROGRAM_WITH(speak_plain, NULL)

@@ -97,37 +97,34 @@ static void expect_all_run(const mu_node_options *wanted, struct crew *crew)
     nodes_done(&nodes);
 }
 
-static void test_two_places_for_eight_threads(void **state)
+TEST(test_two_places_for_eight_threads)
 {
     struct crew crew = {.each = SMALL_EACH, .most = 2};
 
-    (void)state;
     expect_all_run(&(mu_node_options){.queue_max = 2}, &crew);
 }
 
-static void test_few_bytes_for_eight_threads(void **state)
+TEST(test_few_bytes_for_eight_threads)
 {
     struct crew crew = {.each = SMALL_EACH, .most = 1 << 20};
     mu_value *args = mu_value_bytes("0123456789012345678901234567890123456789", 40);
 
-    (void)state;
     crew.args = args;
     expect_all_run(&(mu_node_options){.queue_bytes_max = 100}, &crew);
     mu_value_free(args);
 }
 
 /* More than the default bound of 262,144 in all. */
-static void test_default_bound(void **state)
+TEST(test_default_bound)
 {
     struct crew crew = {.each = MANY_EACH, .most = 262144};
 
-    (void)state;
     expect_all_run(&(mu_node_options){0}, &crew);
 }
 
 /* While one thread waits with others in front, no limit of 0 gets in between; and one
  * whose limit passes leaves its place in the line to the next. */
-static void test_limits(void **state)
+TEST(test_limits)
 {
     static struct nodes nodes;
     mu_node_options options;
@@ -135,7 +132,6 @@ static void test_limits(void **state)
     mu_node *chief;
     mu_error error = {0};
 
-    (void)state;
     nodes_init(&nodes, 1, 0);
     nodes_options(&nodes, "chief", 0, &options);
     options.queue_max = 2;
@@ -155,14 +151,4 @@ static void test_limits(void **state)
     nodes_done(&nodes);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_two_places_for_eight_threads),
-        cmocka_unit_test(test_few_bytes_for_eight_threads),
-        cmocka_unit_test(test_default_bound),
-        cmocka_unit_test(test_limits),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_PROGRAM()

@@ -1,13 +1,8 @@
 /* Functions that take their process with them, and functions that never return. Workers
  * are processes of their own: this very program, started with a task as arguments. */
-#include "tests/real/nodes.h"
+#include "tests/real/tasks.h"
 
-#include <fcntl.h>
 #include <pthread.h>
-#include <signal.h>
-#include <stdbool.h>
-#include <sys/prctl.h>
-#include <sys/wait.h>
 
 enum { CLOSE_MS = 200 };
 
@@ -57,42 +52,16 @@ static int never_return(mu_run *run, void *user)
 
 static int play_worker(char **argv)
 {
+    static const struct tasks_function functions[] = {
+        {"abort_once", abort_once, 0},
+        {"abort_always", abort_always, 0},
+        {"end_thread", end_thread, 0},
+        {"end_loop", end_thread, MU_FUNCTION_INLINE},
+    };
     mu_node_options options;
-    mu_cluster *cluster;
-    mu_node *node;
-    mu_error error;
 
-    (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
-    if (mu_cluster_parse(argv[3], strlen(argv[3]), "test", &error, &cluster) != 0)
-        return 2;
     mu_node_options_init(&options);
-    options.cluster = cluster;
-    options.task_type = "worker";
-    options.task_index = atoi(argv[2]);
-    options.log_level = MU_LOG_ERROR;
-    if (mu_node_open(&options, &error, &node) != 0 ||
-        mu_node_register_function(node, "abort_once", abort_once, NULL, 0) != 0 ||
-        mu_node_register_function(node, "abort_always", abort_always, NULL, 0) != 0 ||
-        mu_node_register_function(node, "end_thread", end_thread, NULL, 0) != 0 ||
-        mu_node_register_function(node, "end_loop", end_thread, NULL,
-                                  MU_FUNCTION_INLINE) != 0)
-        return 3;
-    return mu_node_wait_job(node, -1, &error);
-}
-
-static pid_t start(const char *what, int index, const char *json)
-{
-    char number[16];
-    pid_t pid;
-
-    (void)snprintf(number, sizeof number, "%d", index);
-    pid = fork();
-    assert_true(pid >= 0);
-    if (pid == 0) {
-        (void)execl("/proc/self/exe", "test", what, number, json, (char *)NULL);
-        _exit(127);
-    }
-    return pid;
+    return tasks_play(argv, &options, functions, sizeof functions / sizeof functions[0]);
 }
 
 /* ---- two workers that die easily ---- */
@@ -112,7 +81,7 @@ static int setup(void **state)
     assert_non_null(f);
     nodes_init(&f->nodes, 2, 0);
     for (int i = 0; i < 2; i++)
-        f->workers[i] = start("worker", i, f->nodes.json);
+        f->workers[i] = tasks_start("worker", i, f->nodes.json);
     (void)snprintf(f->path, sizeof f->path, "/tmp/muster-abort-%d", (int)getpid());
     (void)unlink(f->path);
     nodes_options(&f->nodes, "chief", 0, &options);
@@ -139,9 +108,8 @@ static int teardown(void **state)
     return 0;
 }
 
-static void test_closure_outlives_its_worker(void **state)
+TEST_ON(test_closure_outlives_its_worker, struct fixture *f, setup, teardown)
 {
-    struct fixture *f = *state;
     mu_value *path = mu_value_string(f->path);
     mu_coordinator_stats counts;
     mu_remote_value *value = NULL;
@@ -174,7 +142,7 @@ static void expect_given_up(struct fixture *f, const char *function)
     assert_int_equal(error.attempt, 2);
 }
 
-static void test_closure_that_kills_is_given_up(void **state)
+TEST_WITH(test_closure_that_kills_is_given_up, setup, teardown)
 {
     expect_given_up(*state, "abort_always");
 }
@@ -190,21 +158,18 @@ static int end_of(pid_t pid)
 }
 
 /* The process ends at once: its worker does not live on without a loop. */
-static void test_inline_function_that_ends_the_loop(void **state)
+TEST_ON(test_inline_function_that_ends_the_loop, struct fixture *f, setup, teardown)
 {
-    struct fixture *f = *state;
-
     expect_given_up(f, "end_loop");
     for (int i = 0; i < 2; i++) {
         assert_int_equal(end_of(f->workers[i]), SIGABRT);
-        f->workers[i] = start("worker", i, f->nodes.json);
+        f->workers[i] = tasks_start("worker", i, f->nodes.json);
     }
 }
 
 /* It has failed, and the one thread of each worker is there for the next one. */
-static void test_function_that_ends_its_thread(void **state)
+TEST_ON(test_function_that_ends_its_thread, struct fixture *f, setup, teardown)
 {
-    struct fixture *f = *state;
     mu_value *path = mu_value_string(f->path);
     mu_error error = {0};
 
@@ -256,34 +221,18 @@ static int play_stuck(char **argv)
     _exit(0);
 }
 
-static void test_function_that_never_returns(void **state)
+TEST(test_function_that_never_returns)
 {
-    int status = 0;
-    pid_t pid = start("stuck", 0, "");
+    pid_t pid = tasks_start("stuck", 0, "");
 
-    (void)state;
-    assert_int_equal(waitpid(pid, &status, 0), pid);
-    assert_true(WIFEXITED(status));
-    assert_int_equal(WEXITSTATUS(status), 0);
+    assert_int_equal(tasks_end(&pid), 0);
 }
 
 int main(int argc, char **argv)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(test_closure_outlives_its_worker, setup,
-                                        teardown),
-        cmocka_unit_test_setup_teardown(test_inline_function_that_ends_the_loop, setup,
-                                        teardown),
-        cmocka_unit_test_setup_teardown(test_closure_that_kills_is_given_up, setup,
-                                        teardown),
-        cmocka_unit_test_setup_teardown(test_function_that_ends_its_thread, setup,
-                                        teardown),
-        cmocka_unit_test(test_function_that_never_returns),
-    };
-
     if (argc == 4 && strcmp(argv[1], "worker") == 0)
         return play_worker(argv);
     if (argc == 4 && strcmp(argv[1], "stuck") == 0)
         return play_stuck(argv);
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return tests_run(NULL, NULL);
 }

@@ -28,12 +28,6 @@ struct capture {
     size_t size;
 };
 
-static void check(int rv, const mu_error *error)
-{
-    if (rv != 0)
-        fail_msg("%s: %s", mu_err_name(rv), error->message);
-}
-
 /* ---- reading along ---- */
 
 /* "port 1 or port 2": those of the cluster. */
@@ -216,14 +210,13 @@ static void capture_work(struct capture *capture, const char *key_file)
 
 /* ---- tests ---- */
 
-static void test_with_a_key(void **state)
+TEST(test_with_a_key)
 {
     static const char key[] = "32 bytes of text are a key, too.";
     struct capture capture = {.size = 0};
     char folder[64];
     char path[96];
 
-    (void)state;
     cli_folder(folder, sizeof folder);
     (void)snprintf(path, sizeof path, "%s/key", folder);
     cli_write_file(path, key);
@@ -240,11 +233,10 @@ static void test_with_a_key(void **state)
 }
 
 /* What shows that the other test would see something. */
-static void test_insecure(void **state)
+TEST(test_insecure)
 {
     struct capture capture = {.size = 0};
 
-    (void)state;
     capture_work(&capture, NULL);
     assert_false(has(&capture, "muster cluster "));
     for (size_t i = 0; i < sizeof secrets / sizeof secrets[0]; i++)
@@ -255,12 +247,7 @@ static void test_insecure(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_with_a_key),
-        cmocka_unit_test(test_insecure),
-    };
-
     if (which_program() == PROGRAMS)
         return needs_skip(needs_programs("tcpdump", NULL));
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return tests_run(NULL, NULL);
 }

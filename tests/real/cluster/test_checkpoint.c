@@ -130,7 +130,7 @@ static uint64_t latest(const char *folder)
 
 /* ---- Tests ---- */
 
-static void test_save_and_restore(void **state)
+TEST(test_save_and_restore)
 {
     static const float first[] = {1, 2, 3, 4, 5};
     static const float second[] = {-1, -2};
@@ -145,7 +145,6 @@ static void test_save_and_restore(void **state)
     char expected[128];
     uint64_t step = 0;
 
-    (void)state;
     stage_init(&stage);
     variables[0] = open_floats(&stage, "b", 5, 2, first);
     variables[1] = open_floats(&stage, "a", 2, 1, second);
@@ -181,7 +180,7 @@ static void test_save_and_restore(void **state)
 }
 
 /* Names, and variables that are there already, with other content or other shards. */
-static void test_restore_some(void **state)
+TEST(test_restore_some)
 {
     static const float first[] = {1, 2, 3, 4};
     static const float other[] = {9, 9, 9, 9};
@@ -194,7 +193,6 @@ static void test_restore_some(void **state)
     mu_error error = {0};
     char path[128];
 
-    (void)state;
     stage_init(&stage);
     variables[0] = open_floats(&stage, "a", 4, 1, first);
     variables[1] = open_floats(&stage, "b", 4, 1, first);
@@ -235,13 +233,12 @@ static void test_restore_some(void **state)
     stage_done(&stage);
 }
 
-static void test_keep(void **state)
+TEST(test_keep)
 {
     struct stage stage;
     mu_variable *variable;
     char path[128];
 
-    (void)state;
     stage_init(&stage);
     variable = open_floats(&stage, "a", 2, 1, NULL);
     stage.options.max_to_keep = 3;
@@ -279,7 +276,7 @@ static void test_keep(void **state)
     stage_done(&stage);
 }
 
-static void test_arguments(void **state)
+TEST(test_arguments)
 {
     struct stage stage;
     mu_variable *variables[2];
@@ -289,7 +286,6 @@ static void test_arguments(void **state)
     char *path = NULL;
     char deep[128];
 
-    (void)state;
     stage_init(&stage);
     variables[0] = open_floats(&stage, "a", 2, 1, NULL);
     variables[1] = open_floats(&stage, "a", 2, 1, NULL);
@@ -358,7 +354,7 @@ static void write_all(const char *path, const unsigned char *data, size_t size)
 }
 
 /* Damaged at every byte, and cut at every length: the one before counts. */
-static void test_damage(void **state)
+TEST(test_damage)
 {
     static unsigned char data[4096];
     struct stage stage;
@@ -369,7 +365,6 @@ static void test_damage(void **state)
     char newest[128];
     size_t size;
 
-    (void)state;
     stage_init(&stage);
     variable = open_floats(&stage, "a", 2, 1, NULL);
     save(&stage, 1, &variable, 1, values);
@@ -408,7 +403,7 @@ static void test_damage(void **state)
 
 /* Files may not grow beyond so many bytes: as a disk that is full. Nothing of the attempt
  * stays, and what was there is as it was. */
-static void test_disk_full(void **state)
+TEST(test_disk_full)
 {
     const struct rlimit all = {RLIM_INFINITY, RLIM_INFINITY};
     float *content = calloc(100000, sizeof *content);
@@ -416,7 +411,6 @@ static void test_disk_full(void **state)
     mu_variable *variables[2];
     mu_error error;
 
-    (void)state;
     assert_non_null(content);
     stage_init(&stage);
     (void)signal(SIGXFSZ, SIG_IGN);
@@ -454,14 +448,13 @@ static void touch(const char *folder, const char *name, char *ret_path, size_t s
     write_all(ret_path, (const unsigned char *)"x", 1);
 }
 
-static void test_left_behind(void **state)
+TEST(test_left_behind)
 {
     struct stage stage;
     mu_variable *variable;
     char paths[3][128];
     int fd;
 
-    (void)state;
     stage_init(&stage);
     variable = open_floats(&stage, "a", 2, 1, NULL);
     touch(stage.folder, "model-3.ckpt.77-0.part", paths[0], sizeof paths[0]);
@@ -524,11 +517,10 @@ static void expect_all_whole(const char *folder)
     free(steps);
 }
 
-static void test_killed_writers(void **state)
+TEST(test_killed_writers)
 {
     char folder[64];
 
-    (void)state;
     folder_make(folder);
     for (int round = 0; round < 20; round++) {
         const struct timespec wait = {0, (round * 7 + 1) * 300000L};
@@ -548,18 +540,4 @@ static void test_killed_writers(void **state)
     folder_remove(folder);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_save_and_restore),
-        cmocka_unit_test(test_restore_some),
-        cmocka_unit_test(test_keep),
-        cmocka_unit_test(test_arguments),
-        cmocka_unit_test(test_damage),
-        cmocka_unit_test(test_disk_full),
-        cmocka_unit_test(test_left_behind),
-        cmocka_unit_test(test_killed_writers),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_PROGRAM()

@@ -101,9 +101,8 @@ static int tear_down(void **state)
     return 0;
 }
 
-static void test_opened_after_the_restore(void **state)
+TEST_ON(test_opened_after_the_restore, struct fixture *f, set_up, tear_down)
 {
-    struct fixture *f = *state;
     mu_variable *variable = NULL;
     mu_error error;
 
@@ -116,9 +115,8 @@ static void test_opened_after_the_restore(void **state)
                                           "float32[40000] in 3 shards"));
 }
 
-static void test_opened_before_the_restore(void **state)
+TEST_ON(test_opened_before_the_restore, struct fixture *f, set_up, tear_down)
 {
-    struct fixture *f = *state;
     mu_variable *before;
 
     start(f, 3);
@@ -128,24 +126,11 @@ static void test_opened_before_the_restore(void **state)
     assert_restored(f, opened(f, 0, NULL));
 }
 
-static void test_fewer_servers(void **state)
+TEST_ON(test_fewer_servers, struct fixture *f, set_up, tear_down)
 {
-    struct fixture *f = *state;
-
     start(f, 1);
     restore(f);
     assert_restored(f, opened(f, 0, NULL));
 }
 
-#define WITH(test) cmocka_unit_test_setup_teardown(test, set_up, tear_down)
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        WITH(test_opened_after_the_restore),
-        WITH(test_opened_before_the_restore),
-        WITH(test_fewer_servers),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_PROGRAM()

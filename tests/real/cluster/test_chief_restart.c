@@ -153,9 +153,8 @@ static void kill_chief_in_the_middle(struct fixture *f)
 
 /* Every name is counted once; what had finished before is not run again, and what was
  * under way at most once more. */
-static void test_restart(void **state)
+TEST_ON(test_restart, struct fixture *f, set_up, tear_down)
 {
-    struct fixture *f = *state;
     struct runs runs;
     unsigned known;
     unsigned left;
@@ -181,9 +180,8 @@ static void test_restart(void **state)
 
 /* ---- Journals that cannot be used ---- */
 
-static void test_two_chiefs_on_one_journal(void **state)
+TEST_ON(test_two_chiefs_on_one_journal, struct fixture *f, set_up, tear_down)
 {
-    struct fixture *f = *state;
     char json[512];
     struct cli *second = &f->tasks[1];
 
@@ -229,9 +227,8 @@ static void make_places(const struct fixture *f)
 }
 
 /* The chief does not start, says which file it is about and why, and leaves it alone. */
-static void test_unusable_journals(void **state)
+TEST_ON(test_unusable_journals, struct fixture *f, set_up, tear_down)
 {
-    struct fixture *f = *state;
     char path[PATH_BYTES];
     char text[64];
 
@@ -251,14 +248,7 @@ static void test_unusable_journals(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(test_restart, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(test_two_chiefs_on_one_journal, set_up,
-                                        tear_down),
-        cmocka_unit_test_setup_teardown(test_unusable_journals, set_up, tear_down),
-    };
-
     /* Processes of root would be refused nothing. Others have nothing to give up. */
     (void)prctl(PR_CAPBSET_DROP, CAP_DAC_OVERRIDE);
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return tests_run(NULL, NULL);
 }

@@ -69,9 +69,8 @@ static void start(struct fixture *f)
               "--journal", f->journal, NULL);
 }
 
-static void test_answers_while_it_starts(void **state)
+TEST_ON(test_answers_while_it_starts, struct fixture *f, set_up, tear_down)
 {
-    struct fixture *f = *state;
     struct cli status;
 
     start(f);
@@ -86,10 +85,8 @@ static void test_answers_while_it_starts(void **state)
     assert_null(strstr(status.text, "of the journal's"));
 }
 
-static void test_ends_by_a_signal_while_it_starts(void **state)
+TEST_ON(test_ends_by_a_signal_while_it_starts, struct fixture *f, set_up, tear_down)
 {
-    struct fixture *f = *state;
-
     start(f);
     (void)cli_expect(&f->chief, NULL, "closures wait until it is");
     cli_kill(&f->chief, SIGTERM);
@@ -107,10 +104,8 @@ static void damage(const struct fixture *f)
     (void)close(file);
 }
 
-static void test_damage_is_found_late(void **state)
+TEST_ON(test_damage_is_found_late, struct fixture *f, set_up, tear_down)
 {
-    struct fixture *f = *state;
-
     damage(f);
     start(f);
     cli_expect_code(&f->chief, 2);
@@ -150,9 +145,8 @@ static void *run_loop(void *arg)
 }
 
 /* The node opens at once there; calls wait, and fail with the reason. */
-static void test_damage_on_a_programs_loop(void **state)
+TEST_ON(test_damage_on_a_programs_loop, struct fixture *f, set_up, tear_down)
 {
-    struct fixture *f = *state;
     mu_node_options options;
     struct embedded e = {.options = &options};
     mu_cluster *cluster;
@@ -188,16 +182,4 @@ static void test_damage_on_a_programs_loop(void **state)
     mu_cluster_free(cluster);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(test_answers_while_it_starts, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(test_ends_by_a_signal_while_it_starts, set_up,
-                                        tear_down),
-        cmocka_unit_test_setup_teardown(test_damage_is_found_late, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(test_damage_on_a_programs_loop, set_up,
-                                        tear_down),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_PROGRAM()

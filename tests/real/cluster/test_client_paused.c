@@ -1,9 +1,8 @@
 /* A client that stands still while results come: it loses none of them, none is there
  * twice, and the chief holds a bounded part of them. The chief and its worker are in this
  * process, whose memory is measured; the client is `<this> client SPEC`. */
-#include "tests/real/cli.h"
-#include "tests/real/nodes.h"
 #include "tests/real/slow.h"
+#include "tests/real/tasks.h"
 
 enum {
     CLOSURES = 15000,
@@ -98,21 +97,6 @@ static int be_client(const char *json)
     return right == CLOSURES && stats.finished == CLOSURES ? 0 : 1;
 }
 
-static pid_t start_client(char *json)
-{
-    char *arguments[] = {"test", "client", json, NULL};
-    pid_t parent = getpid();
-    pid_t pid = fork();
-
-    assert_true(pid >= 0);
-    if (pid > 0)
-        return pid;
-    (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
-    if (getppid() == parent)
-        (void)execv("/proc/self/exe", arguments);
-    _exit(126);
-}
-
 /* ---- The chief ---- */
 
 static int64_t closures_number(mu_node *chief, const char *key)
@@ -141,30 +125,17 @@ static void wait_for_number(mu_node *chief, const char *key, int64_t least)
     }
 }
 
-static int end_of(pid_t pid)
-{
-    uint64_t deadline_ms = cli_now_ms() + 2 * CLI_SOON_MS;
-    int status = 0;
-
-    while (waitpid(pid, &status, WNOHANG) == 0) {
-        if (cli_now_ms() >= deadline_ms)
-            fail_msg("the client did not end");
-        cli_pause();
-    }
-    return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
-}
-
-static void test_client_that_stands_still(void **state)
+TEST(test_client_that_stands_still)
 {
     static struct nodes nodes;
     mu_node_options options;
     mu_node *chief;
     mu_node *worker;
+    char *arguments[] = {"test", "client", nodes.json, NULL};
     pid_t client;
     unsigned long before_kib;
     unsigned long after_kib;
 
-    (void)state;
     nodes_init(&nodes, 1, 0);
     nodes_options(&nodes, "chief", 0, &options);
     options.silence_ms = SILENCE_MS;
@@ -172,7 +143,7 @@ static void test_client_that_stands_still(void **state)
     worker = nodes_open(&nodes, "worker", 0);
     assert_int_equal(mu_node_register_function(worker, "make", run_make, NULL, 0), 0);
     assert_int_equal(mu_node_serve(worker), 0);
-    client = start_client(nodes.json);
+    client = tasks_start_program(arguments, -1);
     wait_for_number(chief, "finished", CLOSURES / 100);
     assert_int_equal(kill(client, SIGSTOP), 0);
     before_kib = cli_memory_kib(getpid());
@@ -184,7 +155,7 @@ static void test_client_that_stands_still(void **state)
     if (COUNTS_MEMORY && after_kib > before_kib + ((PAUSED_MIB + SLACK_MIB) << 10))
         fail_msg("the chief had %lu KiB, and has %lu", before_kib, after_kib);
     assert_int_equal(kill(client, SIGCONT), 0);
-    assert_int_equal(end_of(client), 0);
+    assert_int_equal(tasks_end(&client), 0);
     assert_int_equal(closures_number(chief, "finished"), CLOSURES);
     assert_int_equal(closures_number(chief, "unread_bytes"), 0);
     nodes_done(&nodes);
@@ -192,11 +163,7 @@ static void test_client_that_stands_still(void **state)
 
 int main(int argc, char **argv)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_client_that_stands_still),
-    };
-
     if (argc == 3 && strcmp(argv[1], "client") == 0)
         return be_client(argv[2]);
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return tests_run(NULL, NULL);
 }

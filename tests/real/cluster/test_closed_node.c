@@ -67,9 +67,8 @@ static mu_node *open_alone(void)
     return node;
 }
 
-static void test_a_thread_that_waits_for_a_key_is_told_that_the_node_closed(void **state)
+TEST(test_a_thread_that_waits_for_a_key_is_told_that_the_node_closed)
 {
-    (void)state;
     for (int round = 0; round < ROUNDS; round++) {
         mu_node *node = mu_node_ref(open_alone());
         struct waiter waiters[WAITERS];
@@ -95,7 +94,7 @@ static void test_a_thread_that_waits_for_a_key_is_told_that_the_node_closed(void
     }
 }
 
-static void test_calls_on_a_closed_node_that_is_held_say_so(void **state)
+TEST(test_calls_on_a_closed_node_that_is_held_say_so)
 {
     mu_node *node = mu_node_ref(open_alone());
     mu_barrier_options barrier;
@@ -104,7 +103,6 @@ static void test_calls_on_a_closed_node_that_is_held_say_so(void **state)
     mu_error error;
     int64_t number;
 
-    (void)state;
     assert_int_equal(mu_node_close(node, 1000, &error), 0);
     assert_int_equal(mu_kv_put(node, "k", "v", 1, MU_KV_OVERWRITE, 0, 1000, &error, NULL),
                      -MU_ECLOSED);
@@ -123,12 +121,4 @@ static void test_calls_on_a_closed_node_that_is_held_say_so(void **state)
     assert_null(mu_node_ref(NULL));
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_a_thread_that_waits_for_a_key_is_told_that_the_node_closed),
-        cmocka_unit_test(test_calls_on_a_closed_node_that_is_held_say_so),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_PROGRAM()

@@ -109,14 +109,13 @@ static void *close_node(void *arg)
 }
 
 /* What was queued behind a function is run elsewhere: here it never starts. */
-static void test_queued_runs_never_start(void **state)
+TEST(test_queued_runs_never_start)
 {
     struct nodes nodes;
     struct gate gate;
     struct closing closing = {.nodes = &nodes};
     mu_coordinator *coordinator = fill_worker(&nodes, &gate, &closing.node);
 
-    (void)state;
     assert_int_equal(pthread_create(&closing.thread, NULL, close_node, &closing), 0);
     nodes_wait_log(&nodes, "/job:worker/task:0 has left with 3 closures in flight: they "
                            "run again elsewhere");
@@ -185,12 +184,11 @@ static void play_left_behind(void)
     _exit(0);
 }
 
-static void test_function_ends_after_its_node(void **state)
+TEST(test_function_ends_after_its_node)
 {
     int status = 0;
     pid_t pid = fork();
 
-    (void)state;
     assert_true(pid >= 0);
     if (pid == 0) {
         (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
@@ -310,7 +308,7 @@ static void check_waiters(struct waiter *waiters, size_t count)
 }
 
 /* Alone, without a chief and without servers, everything waits. */
-static void test_threads_that_wait_on_a_lone_node(void **state)
+TEST(test_threads_that_wait_on_a_lone_node)
 {
     struct waiter waiters[] = {
         {.wait = wait_job, .code = -MU_ECLOSED},
@@ -322,7 +320,6 @@ static void test_threads_that_wait_on_a_lone_node(void **state)
     struct handles handles = {0};
     struct nodes nodes;
 
-    (void)state;
     nodes_init(&nodes, 1, 1);
     handles.node = nodes_open(&nodes, "client", 0);
     start_waiters(waiters, count, &handles);
@@ -347,7 +344,7 @@ static void check_handles_are_closed(struct handles *h)
 }
 
 /* A chief without workers, whose queue is full and whose server has gone. */
-static void test_threads_that_wait_on_a_chief(void **state)
+TEST(test_threads_that_wait_on_a_chief)
 {
     struct waiter waiters[] = {
         {.wait = wait_join, .code = -MU_ECLOSED},
@@ -364,7 +361,6 @@ static void test_threads_that_wait_on_a_chief(void **state)
     mu_error error = {0};
     mu_node *server;
 
-    (void)state;
     nodes_init(&nodes, 1, 1);
     server = nodes_open(&nodes, "ps", 0);
     nodes_options(&nodes, "chief", 0, &options);
@@ -435,9 +431,8 @@ static void check_function_that_waits(wait_fn wait)
     nodes_done(&nodes);
 }
 
-static void test_functions_that_wait(void **state)
+TEST(test_functions_that_wait)
 {
-    (void)state;
     check_function_that_waits(wait_job);
     check_function_that_waits(wait_open);
 }
@@ -483,13 +478,12 @@ static void close_under_hammers(struct nodes *nodes, int round)
     mu_variable_close(h.variable);
 }
 
-static void test_close_against_calls(void **state)
+TEST(test_close_against_calls)
 {
     struct gate gate;
     struct nodes nodes;
     mu_node *worker;
 
-    (void)state;
     gate_init(&gate);
     nodes_init(&nodes, 1, 1);
     (void)nodes_open(&nodes, "ps", 0);
@@ -598,9 +592,8 @@ static void check_close_on_loop(enum order order)
     (void)sem_destroy(&gate.open);
 }
 
-static void test_close_on_the_programs_loop(void **state)
+TEST(test_close_on_the_programs_loop)
 {
-    (void)state;
     check_close_on_loop(BEFORE_NODE);
     check_close_on_loop(AFTER_NODE);
     check_close_on_loop(WHEN_GONE);
@@ -646,7 +639,7 @@ static bool check_line(int log, int flags)
 }
 
 /* So that lines of several nodes, and of several programs, do not mix. */
-static void test_log_line_is_one_write(void **state)
+TEST(test_log_line_is_one_write)
 {
     static const char *const types[] = {"worker", "chief"};
     struct nodes nodes;
@@ -654,7 +647,6 @@ static void test_log_line_is_one_write(void **state)
     int before;
     int log;
 
-    (void)state;
     nodes_init(&nodes, 1, 0);
     log = replace_stderr(&before);
     for (int i = 0; i < 2; i++) {
@@ -675,18 +667,7 @@ static void test_log_line_is_one_write(void **state)
 
 int main(int argc, char **argv)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_queued_runs_never_start),
-        cmocka_unit_test(test_function_ends_after_its_node),
-        cmocka_unit_test(test_threads_that_wait_on_a_lone_node),
-        cmocka_unit_test(test_threads_that_wait_on_a_chief),
-        cmocka_unit_test(test_functions_that_wait),
-        cmocka_unit_test(test_close_against_calls),
-        cmocka_unit_test(test_close_on_the_programs_loop),
-        cmocka_unit_test(test_log_line_is_one_write),
-    };
-
     if (argc == 2 && strcmp(argv[1], "left-behind") == 0)
         play_left_behind();
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return tests_run(NULL, NULL);
 }

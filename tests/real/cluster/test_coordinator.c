@@ -154,7 +154,7 @@ static void raise_all(struct fixture *f, int code)
 
 /* ---- Options ---- */
 
-static void test_bad_options(void **state)
+TEST_ON(test_bad_options, struct fixture *f, setup, teardown)
 {
     enum { WHOLE = sizeof(mu_closure_options) };
     static char long_name[129];
@@ -197,7 +197,6 @@ static void test_bad_options(void **state)
           .size = WHOLE, .priority = 4, .worker = -1, .not_worker = -1},
          "option worker_type of a closure: "},
     };
-    struct fixture *f = *state;
     mu_coordinator_stats counts;
     mu_error error;
 
@@ -213,9 +212,8 @@ static void test_bad_options(void **state)
     assert_int_equal(counts.scheduled, 0);
 }
 
-static void test_options(void **state)
+TEST_ON(test_options, struct fixture *f, setup, teardown)
 {
-    struct fixture *f = *state;
     mu_closure_options options;
     mu_value *args = mu_value_int(3);
     mu_remote_value *value;
@@ -237,9 +235,8 @@ static void test_options(void **state)
 /* ---- References ---- */
 
 /* Of values that are there, and of ones that are not. */
-static void test_references(void **state)
+TEST_ON(test_references, struct fixture *f, setup, teardown)
 {
-    struct fixture *f = *state;
     mu_remote_value *gate = schedule(f, "gate", NULL);
     mu_remote_value *after = schedule(f, "sum", twice(gate));
     mu_remote_value *last = schedule(f, "sum", twice(after));
@@ -264,11 +261,10 @@ static void test_references(void **state)
     mu_remote_value_free(gate);
 }
 
-static void test_too_many_references(void **state)
+TEST_ON(test_too_many_references, struct fixture *f, setup, teardown)
 {
     enum { MANY = 65536, PATIENT_MS = 300000 };
     static mu_remote_value *values[MANY];
-    struct fixture *f = *state;
     mu_value *list = mu_value_list();
     mu_error error;
 
@@ -289,9 +285,8 @@ static void test_too_many_references(void **state)
 /* ---- What workers keep ---- */
 
 /* A result that is kept is used where it is, and fetched any number of times. */
-static void test_pinned(void **state)
+TEST_ON(test_pinned, struct fixture *f, setup, teardown)
 {
-    struct fixture *f = *state;
     mu_closure_options options;
     mu_value *args = mu_value_int(30);
     mu_remote_value *kept;
@@ -324,9 +319,8 @@ static void test_pinned(void **state)
 }
 
 /* Each worker has its own. */
-static void test_per_worker(void **state)
+TEST_ON(test_per_worker, struct fixture *f, setup, teardown)
 {
-    struct fixture *f = *state;
     mu_value *items = mu_value_list();
     mu_per_worker *per_worker = NULL;
     mu_closure_options options;
@@ -355,9 +349,8 @@ static void test_per_worker(void **state)
     mu_value_free(items);
 }
 
-static void test_per_worker_of_function(void **state)
+TEST_ON(test_per_worker_of_function, struct fixture *f, setup, teardown)
 {
-    struct fixture *f = *state;
     mu_value *three = mu_value_int(3);
     mu_per_worker *per_worker = NULL;
     mu_remote_value *value;
@@ -377,10 +370,9 @@ static void test_per_worker_of_function(void **state)
 
 /* ---- Errors ---- */
 
-static void test_errors(void **state)
+TEST_ON(test_errors, struct fixture *f, setup, teardown)
 {
     enum { FAILING = 3 };
-    struct fixture *f = *state;
     mu_remote_value *values[FAILING + 1];
     mu_value *results[FAILING + 1];
     mu_error errors[8];
@@ -413,9 +405,8 @@ static void test_errors(void **state)
         mu_remote_value_free(values[i]);
 }
 
-static void test_cancel(void **state)
+TEST_ON(test_cancel, struct fixture *f, setup, teardown)
 {
-    struct fixture *f = *state;
     mu_remote_value *gate = schedule(f, "gate", NULL);
     mu_remote_value *after = schedule(f, "sum", twice(gate));
     mu_error error;
@@ -434,9 +425,8 @@ static void test_cancel(void **state)
 
 /* ---- Limits ---- */
 
-static void test_fetch_limit(void **state)
+TEST_ON(test_fetch_limit, struct fixture *f, setup, teardown)
 {
-    struct fixture *f = *state;
     mu_remote_value *gate = schedule(f, "gate", NULL);
     mu_remote_value *after = schedule(f, "sum", twice(gate));
     mu_error error;
@@ -455,7 +445,7 @@ static void test_fetch_limit(void **state)
     mu_remote_value_free(gate);
 }
 
-static void test_explain(void **state)
+TEST_WITH(test_explain, setup, teardown)
 {
     struct fixture *f = *state;
     mu_remote_value *gate = schedule(f, "gate", NULL);
@@ -483,10 +473,9 @@ static void test_explain(void **state)
 
 /* Arguments are bounded by their bytes, too; one that is larger than the bound has to be
  * alone. */
-static void test_bytes_bound(void **state)
+TEST_ON(test_bytes_bound, struct fixture *f, setup, teardown)
 {
     static const char zeros[5000];
-    struct fixture *f = *state;
     mu_value *large = mu_value_bytes(zeros, sizeof zeros);
     mu_value *small = mu_value_bytes(zeros, 3000);
     mu_remote_value *gate = schedule(f, "gate", mu_value_ref(small));
@@ -506,9 +495,8 @@ static void test_bytes_bound(void **state)
     mu_value_free(large);
 }
 
-static void test_drain_of_nobody(void **state)
+TEST_ON(test_drain_of_nobody, struct fixture *f, setup, teardown)
 {
-    struct fixture *f = *state;
     mu_error error;
 
     assert_int_equal(mu_coordinator_drain(f->coordinator, 7, SOON_MS, &error),
@@ -521,9 +509,8 @@ static void test_drain_of_nobody(void **state)
 /* ---- Life ---- */
 
 /* Values and references outlive their node, and those of another node are refused. */
-static void test_values_outlive_node(void **state)
+TEST_ON(test_values_outlive_node, struct fixture *f, setup, teardown)
 {
-    struct fixture *f = *state;
     mu_remote_value *gate = schedule(f, "gate", NULL);
     mu_remote_value *after = schedule(f, "sum", twice(gate));
     mu_value *structure = twice(after);
@@ -541,26 +528,4 @@ static void test_values_outlive_node(void **state)
     mu_value_free(structure);
 }
 
-#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        TEST(test_bad_options),
-        TEST(test_options),
-        TEST(test_references),
-        TEST(test_too_many_references),
-        TEST(test_pinned),
-        TEST(test_per_worker),
-        TEST(test_per_worker_of_function),
-        TEST(test_errors),
-        TEST(test_cancel),
-        TEST(test_fetch_limit),
-        TEST(test_explain),
-        TEST(test_bytes_bound),
-        TEST(test_drain_of_nobody),
-        TEST(test_values_outlive_node),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_PROGRAM()

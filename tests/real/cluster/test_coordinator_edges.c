@@ -42,7 +42,7 @@ static bool is_utf8(const char *text)
     return is;
 }
 
-static void test_arguments_that_make_no_sense(void **state)
+TEST(test_arguments_that_make_no_sense)
 {
     static struct nodes nodes;
     mu_coordinator *coordinator;
@@ -51,7 +51,6 @@ static void test_arguments_that_make_no_sense(void **state)
     mu_error error = {0};
     int done;
 
-    (void)state;
     mu_closure_options_init(&options);
     nodes_init(&nodes, 1, 0);
     coordinator = nodes_coordinator(nodes_open(&nodes, "chief", 0));
@@ -99,7 +98,7 @@ static void *join_all(void *arg)
 
 /* A join that is over at its limit says that an error is pending; and each of several
  * threads that have joined hears of it. */
-static void test_every_joiner_hears_of_the_error(void **state)
+TEST(test_every_joiner_hears_of_the_error)
 {
     static struct nodes nodes;
     struct joiner joiners[JOINERS];
@@ -109,7 +108,6 @@ static void test_every_joiner_hears_of_the_error(void **state)
     atomic_int begun;
     atomic_bool go;
 
-    (void)state;
     atomic_init(&begun, 0);
     atomic_init(&go, false);
     nodes_init(&nodes, 1, 0);
@@ -137,12 +135,11 @@ static void test_every_joiner_hears_of_the_error(void **state)
     nodes_done(&nodes);
 }
 
-static void test_functions_are_registered_before_serving(void **state)
+TEST(test_functions_are_registered_before_serving)
 {
     static struct nodes nodes;
     atomic_bool go;
 
-    (void)state;
     atomic_init(&go, true);
     nodes_init(&nodes, 1, 0);
     assert_int_equal(
@@ -151,13 +148,4 @@ static void test_functions_are_registered_before_serving(void **state)
     nodes_done(&nodes);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_arguments_that_make_no_sense),
-        cmocka_unit_test(test_every_joiner_hears_of_the_error),
-        cmocka_unit_test(test_functions_are_registered_before_serving),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_PROGRAM()

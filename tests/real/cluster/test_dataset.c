@@ -176,7 +176,7 @@ static void check_consumers(struct fixture *f)
 
 /* ---- epochs ---- */
 
-static void test_every_shard_once_per_epoch(void **state)
+LISTED_TEST(test_every_shard_once_per_epoch)
 {
     struct fixture *f = *state;
     mu_error error = {0};
@@ -195,7 +195,7 @@ static void test_every_shard_once_per_epoch(void **state)
 }
 
 /* With options of their own: all on one worker. */
-static void test_closures_have_options(void **state)
+LISTED_TEST(test_closures_have_options)
 {
     struct fixture *f = *state;
     mu_closure_options options;
@@ -212,7 +212,7 @@ static void test_closures_have_options(void **state)
     assert_int_equal(schedule(f, "count"), -MU_ERANGE);
 }
 
-static void test_failed_closures_give_back(void **state)
+LISTED_TEST(test_failed_closures_give_back)
 {
     struct fixture *f = *state;
     int errors = 0;
@@ -231,7 +231,7 @@ static void test_failed_closures_give_back(void **state)
 }
 
 /* What an error cancels is handed out again, as what failed: nothing is lost. */
-static void test_cancelled_closures_give_back(void **state)
+LISTED_TEST(test_cancelled_closures_give_back)
 {
     struct fixture *f = *state;
     mu_error error = {0};
@@ -249,7 +249,7 @@ static void test_cancelled_closures_give_back(void **state)
 }
 
 /* The worker that has shards is closed before it has finished any of them. */
-static void test_worker_leaves_with_shards(void **state)
+LISTED_TEST(test_worker_leaves_with_shards)
 {
     struct fixture *f = *state;
     mu_error error = {0};
@@ -270,7 +270,7 @@ static void test_worker_leaves_with_shards(void **state)
     check_consumed(f, 2 * SHARDS);
 }
 
-static void test_limits_tell_what_is_out(void **state)
+LISTED_TEST(test_limits_tell_what_is_out)
 {
     struct fixture *f = *state;
     mu_error error = {0};
@@ -288,7 +288,7 @@ static void test_limits_tell_what_is_out(void **state)
     check_consumed(f, SHARDS);
 }
 
-static void test_dataset_may_be_closed_first(void **state)
+LISTED_TEST(test_dataset_may_be_closed_first)
 {
     struct fixture *f = *state;
     mu_error error = {0};
@@ -304,7 +304,7 @@ static void test_dataset_may_be_closed_first(void **state)
 }
 
 /* The chief ends with shards out: they come back. */
-static void test_closed_node_gives_back(void **state)
+LISTED_TEST(test_closed_node_gives_back)
 {
     struct fixture *f = *state;
     mu_error error = {0};
@@ -326,7 +326,7 @@ static void *schedule_all(void *arg)
     return NULL;
 }
 
-static void test_many_threads(void **state)
+LISTED_TEST(test_many_threads)
 {
     struct fixture *f = *state;
     pthread_t threads[4];
@@ -356,7 +356,7 @@ static void save_half(struct fixture *f)
         fail_msg("%s", error.message);
 }
 
-static void test_saved_dataset_goes_on(void **state)
+LISTED_TEST(test_saved_dataset_goes_on)
 {
     struct fixture *f = *state;
     mu_error error = {0};
@@ -398,7 +398,7 @@ static void write_saved(const char *data, size_t size)
 }
 
 /* Cut short anywhere, or with any byte changed, it is refused and nothing is made. */
-static void test_broken_files_are_refused(void **state)
+LISTED_TEST(test_broken_files_are_refused)
 {
     struct fixture *f = *state;
     static char good[8192];
@@ -429,7 +429,7 @@ static void test_broken_files_are_refused(void **state)
     mu_dataset_close(dataset);
 }
 
-static void test_files_that_cannot_be(void **state)
+LISTED_TEST(test_files_that_cannot_be)
 {
     struct fixture *f = *state;
     mu_dataset *dataset = NULL;
@@ -446,7 +446,7 @@ static void test_files_that_cannot_be(void **state)
     assert_null(dataset);
 }
 
-static void test_bad_options(void **state)
+LISTED_TEST(test_bad_options)
 {
     struct fixture *f = *state;
     mu_dataset_options options;

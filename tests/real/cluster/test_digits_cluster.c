@@ -3,11 +3,7 @@
  *
  * MUSTER_BIN is the program, MUSTER_EXAMPLES the folder of the built examples and
  * MUSTER_SOURCE the repository; CMake sets them. */
-#include <stdarg.h>
-#include <stddef.h>
-#include <setjmp.h>
-#include <stdint.h>
-#include <cmocka.h>
+#include "tests/support/test.h"
 
 #include <cjson/cJSON.h>
 
@@ -15,9 +11,6 @@
 #include <inttypes.h>
 #include <signal.h>
 #include <stdbool.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -284,9 +277,8 @@ static struct summary read_summary(struct fixture *f)
 
 /* ---- tests ---- */
 
-static void test_killed_worker_loses_no_step(void **state)
+TEST_ON(test_killed_worker_loses_no_step, struct fixture *f, set_up, tear_down)
 {
-    struct fixture *f = *state;
     const uint64_t until_ms = now_ms() + TIMEOUT_MS;
     struct summary summary;
     pid_t victim;
@@ -311,17 +303,15 @@ static void test_killed_worker_loses_no_step(void **state)
     assert_int_not_equal(task_pid(f, "worker/1"), victim);
 }
 
-static void test_missed_target_fails_the_job(void **state)
+TEST_ON(test_missed_target_fails_the_job, struct fixture *f, set_up, tear_down)
 {
-    struct fixture *f = *state;
-
     start_cluster(f, "rate=0");
     assert_int_equal(end_of(f, now_ms() + TIMEOUT_MS), 1);
     assert_non_null(strstr(read_text(f, f->output), "(wanted 0.900: missed)"));
     assert_int_equal(read_summary(f).lost, 0);
 }
 
-static void test_bad_settings_are_named(void **state)
+TEST_ON(test_bad_settings_are_named, struct fixture *f, set_up, tear_down)
 {
     static const struct {
         const char *setting;
@@ -339,7 +329,6 @@ static void test_bad_settings_are_named(void **state)
         {"slow_ms=1e9", "setting slow_ms is \"1e9\", expected a whole number from 0"},
         {"data=/nowhere", "/nowhere: cannot open"},
     };
-    struct fixture *f = *state;
 
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         start_cluster(f, rows[i].setting);
@@ -349,9 +338,8 @@ static void test_bad_settings_are_named(void **state)
     }
 }
 
-static void test_hello_says_squares(void **state)
+TEST_ON(test_hello_says_squares, struct fixture *f, set_up, tear_down)
 {
-    struct fixture *f = *state;
     char path[PATH_BYTES];
 
     join_path(path, environment("MUSTER_EXAMPLES"), "hello");
@@ -369,16 +357,4 @@ static void test_hello_says_squares(void **state)
                                                  "9 squared is 81\n");
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(test_killed_worker_loses_no_step, set_up,
-                                        tear_down),
-        cmocka_unit_test_setup_teardown(test_missed_target_fails_the_job, set_up,
-                                        tear_down),
-        cmocka_unit_test_setup_teardown(test_bad_settings_are_named, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(test_hello_says_squares, set_up, tear_down),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_PROGRAM()

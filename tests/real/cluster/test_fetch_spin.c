@@ -61,13 +61,12 @@ static bool comes_in_spin(mu_node *node)
 }
 
 /* Another thread that wants the core may end a spin, but not each of them. */
-static void test_fetch(void **state)
+TEST(test_fetch)
 {
     struct nodes nodes;
     mu_node *node;
     bool came = false;
 
-    (void)state;
     nodes_init(&nodes, 0, 0);
     node = nodes_open(&nodes, "chief", 0);
     for (int i = 0; i < ROUNDS && !came; i++)
@@ -76,13 +75,12 @@ static void test_fetch(void **state)
     nodes_done(&nodes);
 }
 
-static void test_by_hand(void **state)
+TEST(test_by_hand)
 {
     struct nodes nodes;
     mu_remote_value *value;
     uint64_t since;
 
-    (void)state;
     nodes_init(&nodes, 0, 0);
     value = mu__future_new(&nodes_open(&nodes, "chief", 0)->future_owner);
     assert_non_null(value);
@@ -99,12 +97,4 @@ static void test_by_hand(void **state)
     nodes_done(&nodes);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_fetch),
-        cmocka_unit_test(test_by_hand),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_PROGRAM()

@@ -44,7 +44,7 @@ static void expect_runs(mu_coordinator *coordinator, int count)
 
 /* In the child nothing of cmocka is used: its exit code is the number of the first check
  * that does not hold. SIGALRM ends one that waits. */
-static void expect_in_child(int (*check)(mu_node *chief, mu_coordinator *coordinator),
+static void expect_in_child(int (*child)(mu_node *chief, mu_coordinator *coordinator),
                             mu_node *chief, mu_coordinator *coordinator)
 {
     int status = 0;
@@ -53,7 +53,7 @@ static void expect_in_child(int (*check)(mu_node *chief, mu_coordinator *coordin
     assert_true(pid >= 0);
     if (pid == 0) {
         (void)alarm(CHILD_S);
-        _exit(check(chief, coordinator));
+        _exit(child(chief, coordinator));
     }
     assert_int_equal(waitpid(pid, &status, 0), pid);
     assert_int_equal(WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status), 0);
@@ -93,13 +93,12 @@ static int call_everything(mu_node *chief, mu_coordinator *coordinator)
     return 0;
 }
 
-static void test_calls_come_back(void **state)
+LISTED_TEST(test_calls_come_back)
 {
     struct nodes nodes;
     mu_node *chief;
     mu_coordinator *coordinator = open_both(&nodes, &chief);
 
-    (void)state;
     expect_runs(coordinator, 10);
     expect_in_child(call_everything, chief, coordinator);
     expect_runs(coordinator, 10);
@@ -139,13 +138,12 @@ static int ask_on_threads(mu_node *chief, mu_coordinator *coordinator)
     return failures;
 }
 
-static void test_calls_on_new_threads_of_the_child_come_back(void **state)
+LISTED_TEST(test_calls_on_new_threads_of_the_child_come_back)
 {
     struct nodes nodes;
     mu_node *chief;
     mu_coordinator *coordinator = open_both(&nodes, &chief);
 
-    (void)state;
     expect_runs(coordinator, 10);
     expect_in_child(ask_on_threads, chief, coordinator);
     expect_runs(coordinator, 10);
@@ -176,13 +174,12 @@ static int open_own(mu_node *chief, mu_coordinator *coordinator)
     return 0;
 }
 
-static void test_own_nodes(void **state)
+LISTED_TEST(test_own_nodes)
 {
     struct nodes nodes;
     mu_node *chief;
     mu_coordinator *coordinator = open_both(&nodes, &chief);
 
-    (void)state;
     expect_runs(coordinator, 10);
     expect_in_child(open_own, chief, coordinator);
     expect_runs(coordinator, 10);

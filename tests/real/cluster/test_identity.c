@@ -18,12 +18,11 @@ static void expect_pid(struct cli *cli, const char *from, pid_t pid)
     (void)cli_expect(cli, from, text);
 }
 
-static void test_second_process(void **state)
+TEST(test_second_process)
 {
     struct nodes nodes;
     const char *at;
 
-    (void)state;
     nodes_init(&nodes, 1, 0);
     cli_start(&chief, quick, "node", "--cluster", nodes.json, "--task", "chief:0", NULL);
     cli_start(&first, quick, "node", "--cluster", nodes.json, "--task", "worker:0", NULL);
@@ -63,12 +62,11 @@ static void test_second_process(void **state)
 }
 
 /* A task that is started again at once is let in at once. */
-static void test_restart_is_no_second_process(void **state)
+TEST(test_restart_is_no_second_process)
 {
     struct nodes nodes;
     const char *at;
 
-    (void)state;
     nodes_init(&nodes, 1, 0);
     cli_start(&chief, NULL, "node", "--cluster", nodes.json, "--task", "chief:0", NULL);
     cli_start(&first, NULL, "node", "--cluster", nodes.json, "--task", "worker:0", NULL);
@@ -86,12 +84,4 @@ static void test_restart_is_no_second_process(void **state)
     nodes_done(&nodes);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_second_process),
-        cmocka_unit_test(test_restart_is_no_second_process),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_PROGRAM()

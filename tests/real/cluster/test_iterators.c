@@ -68,14 +68,13 @@ static int take(const mu_value *iterator, int64_t *ret_number)
 }
 
 /* Errors are passed on, and it goes on behind them; the end stays the end. */
-static void test_one_after_the_other(void **state)
+TEST(test_one_after_the_other)
 {
     struct counter c = {.end = 2, .fails_at = 2};
     mu_value *iterator = open_counter(&c);
     mu_run run = {0};
     int64_t number = 0;
 
-    (void)state;
     assert_int_equal(take(iterator, &number), 0);
     assert_int_equal(number, 1);
     assert_int_equal(take(iterator, &number), -MU_EDATALOSS);
@@ -91,14 +90,13 @@ static void test_one_after_the_other(void **state)
     assert_int_equal(c.drops, 1);
 }
 
-static void test_what_is_none(void **state)
+TEST(test_what_is_none)
 {
     struct counter c = {.end = 1};
     mu_run run = {.closure = 1};
     mu_value *others[] = {NULL, mu_value_int(1), NULL, NULL};
     int64_t number;
 
-    (void)state;
     mu_run_return_object(&run, &c, count_drop);
     others[2] = mu_value_ref(run.result);
     for (size_t i = 0; i < 4; i++)
@@ -130,14 +128,13 @@ static void *take_all(void *arg)
 }
 
 /* Each element once, one thread at a time. */
-static void test_many_threads(void **state)
+TEST(test_many_threads)
 {
     struct counter c = {.end = ELEMENTS};
     mu_value *iterator = open_counter(&c);
     struct taker takers[THREADS] = {{0}};
     int64_t sum = 0;
 
-    (void)state;
     for (size_t i = 0; i < THREADS; i++) {
         takers[i].iterator = iterator;
         assert_int_equal(pthread_create(&takers[i].thread, NULL, take_all, &takers[i]),
@@ -166,7 +163,7 @@ static int run_chatter(mu_run *run, void *user)
     return 0;
 }
 
-static void test_lines_come_while_it_runs(void **state)
+TEST(test_lines_come_while_it_runs)
 {
     struct nodes nodes;
     mu_node *chief;
@@ -175,7 +172,6 @@ static void test_lines_come_while_it_runs(void **state)
     mu_remote_value *value = NULL;
     mu_error error = {0};
 
-    (void)state;
     nodes_init(&nodes, 1, 0);
     chief = nodes_open(&nodes, "chief", 0);
     worker = nodes_open(&nodes, "worker", 0);
@@ -193,14 +189,4 @@ static void test_lines_come_while_it_runs(void **state)
     nodes_done(&nodes);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_one_after_the_other),
-        cmocka_unit_test(test_what_is_none),
-        cmocka_unit_test(test_many_threads),
-        cmocka_unit_test(test_lines_come_while_it_runs),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_PROGRAM()

@@ -95,14 +95,13 @@ static void on_tick(uv_timer_t *timer)
                      -MU_EPRECONDITION);
 }
 
-static void test_a_worker_on_the_programs_loop(void **state)
+TEST(test_a_worker_on_the_programs_loop)
 {
     struct program *p = calloc(1, sizeof *p);
     mu_node_options options;
     mu_error error = {0};
     pthread_t user;
 
-    (void)state;
     assert_non_null(p);
     nodes_init(&p->nodes, 1, 0);
     assert_int_equal(uv_loop_init(&p->loop), 0);
@@ -129,11 +128,4 @@ static void test_a_worker_on_the_programs_loop(void **state)
     free(p);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_a_worker_on_the_programs_loop),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_PROGRAM()

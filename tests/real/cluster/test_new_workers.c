@@ -1,7 +1,6 @@
 /* Workers that are killed, stopped, not listed or sent away, as real processes beside a
  * chief in this one. This program is its own worker: `<this> worker INDEX SPEC`. */
-#include "tests/real/cli.h"
-#include "tests/real/nodes.h"
+#include "tests/real/tasks.h"
 
 enum { WORKERS_MAX = 10, HEARTBEAT_MS = 100, SILENCE_MS = 600 };
 
@@ -86,46 +85,21 @@ static int run_take_number(mu_run *run, void *user)
     return 0;
 }
 
-static const struct {
-    const char *name;
-    mu_function_fn function;
-} functions[] = {
-    {"pid", run_pid},
-    {"add", run_add},
-    {"slow", run_slow},
-    {"open_numbers", run_open_numbers},
-    {"take_number", run_take_number},
-};
-
-static int be_worker(const char *index, const char *json)
+static int be_worker(char **argv)
 {
+    static const struct tasks_function functions[] = {
+        {"pid", run_pid, 0},
+        {"add", run_add, 0},
+        {"slow", run_slow, 0},
+        {"open_numbers", run_open_numbers, 0},
+        {"take_number", run_take_number, 0},
+    };
     mu_node_options options;
-    mu_cluster *cluster = NULL;
-    mu_node *node = NULL;
-    mu_error error = {0};
-    int rv = mu_cluster_parse(json, strlen(json), "test", &error, &cluster);
 
     mu_node_options_init(&options);
-    options.cluster = cluster;
-    options.task_type = "worker";
-    options.task_index = atoi(index);
     options.heartbeat_ms = HEARTBEAT_MS;
     options.silence_ms = SILENCE_MS;
-    options.log_level = MU_LOG_ERROR;
-    if (mu_cluster_address(cluster, "worker", options.task_index) == NULL)
-        options.bind_address = "tcp://127.0.0.1:0";
-    if (rv == 0)
-        rv = mu_node_open(&options, &error, &node);
-    for (size_t i = 0; rv == 0 && i < sizeof functions / sizeof functions[0]; i++)
-        rv = mu_node_register_function(node, functions[i].name, functions[i].function,
-                                       NULL, 0);
-    if (rv == 0)
-        rv = mu_node_main(node, &error);
-    if (rv != 0)
-        (void)fprintf(stderr, "worker %s: %s\n", index, error.message);
-    (void)mu_node_close(node, SOON_MS, NULL);
-    mu_cluster_free(cluster);
-    return rv == 0 ? 0 : 1;
+    return tasks_play(argv, &options, functions, sizeof functions / sizeof functions[0]);
 }
 
 /* ---- Processes ---- */
@@ -135,33 +109,10 @@ static void start_worker(struct fixture *f, int index, int out)
 {
     char number[16];
     char *arguments[] = {"test", "worker", number, f->nodes.json, NULL};
-    pid_t parent = getpid();
 
     (void)snprintf(number, sizeof number, "%d", index);
     assert_int_equal(f->workers[index], 0);
-    f->workers[index] = fork();
-    assert_true(f->workers[index] >= 0);
-    if (f->workers[index] > 0)
-        return;
-    (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
-    if (getppid() == parent && (out < 0 || dup2(out, STDOUT_FILENO) >= 0))
-        (void)execv("/proc/self/exe", arguments);
-    _exit(126);
-}
-
-/* The exit code; 128 + n after a signal. */
-static int end_of_worker(struct fixture *f, int index)
-{
-    uint64_t deadline_ms = cli_now_ms() + CLI_SOON_MS;
-    int status = 0;
-
-    while (waitpid(f->workers[index], &status, WNOHANG) == 0) {
-        if (cli_now_ms() >= deadline_ms)
-            fail_msg("worker %d did not end", index);
-        cli_pause();
-    }
-    f->workers[index] = 0;
-    return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
+    f->workers[index] = tasks_start_program(arguments, out);
 }
 
 static void signal_worker(struct fixture *f, int index, int number)
@@ -177,7 +128,7 @@ static void kill_worker(struct fixture *f, int index)
 
     (void)snprintf(words, sizeof words, "/job:worker/task:%d is lost", index);
     signal_worker(f, index, SIGKILL);
-    assert_int_equal(end_of_worker(f, index), 128 + SIGKILL);
+    assert_int_equal(tasks_end(&f->workers[index]), 128 + SIGKILL);
     nodes_wait_log(&f->nodes, words);
 }
 
@@ -209,7 +160,7 @@ static int tear_down(void **state)
     for (int i = 0; i < WORKERS_MAX; i++)
         if (f->workers[i] > 0) {
             signal_worker(f, i, SIGKILL);
-            (void)end_of_worker(f, i);
+            (void)tasks_end(&f->workers[i]);
         }
     mu_coordinator_close(f->coordinator);
     nodes_done(&f->nodes);
@@ -276,9 +227,8 @@ static mu_value *pair(mu_value *first, mu_value *second)
 /* ---- Stories ---- */
 
 /* Its closure runs elsewhere, long before the worker would have been done. */
-static void test_stopped_worker(void **state)
+TEST_ON(test_stopped_worker, struct fixture *f, set_up, tear_down)
 {
-    struct fixture *f = *state;
     mu_remote_value *value;
     char line[16];
     int64_t other;
@@ -300,9 +250,8 @@ static void test_stopped_worker(void **state)
 
 /* A worker that no spec lists finds the chief by itself, gets work, and leaves when it is
  * asked to; so does the next one, which may have the same index. */
-static void test_stranger_comes_and_leaves(void **state)
+TEST_ON(test_stranger_comes_and_leaves, struct fixture *f, set_up, tear_down)
 {
-    struct fixture *f = *state;
     mu_error error = {0};
 
     open_cluster(f, 0, 1);
@@ -315,7 +264,7 @@ static void test_stranger_comes_and_leaves(void **state)
                              f->workers[index]);
         if (mu_coordinator_drain(f->coordinator, index, SOON_MS, &error) != 0)
             fail_msg("%s", error.message);
-        assert_int_equal(end_of_worker(f, index), 0);
+        assert_int_equal(tasks_end(&f->workers[index]), 0);
     }
     assert_int_equal(mu_coordinator_drain(f->coordinator, 7, SOON_MS, &error),
                      -MU_ENOTFOUND);
@@ -323,9 +272,8 @@ static void test_stranger_comes_and_leaves(void **state)
 
 /* The same with the program `muster`: it ends with 0. Who does not say where it listens
  * has a wrong index. */
-static void test_stranger_of_the_program(void **state)
+TEST_ON(test_stranger_of_the_program, struct fixture *f, set_up, tear_down)
 {
-    struct fixture *f = *state;
     static struct cli cli;
     mu_error error = {0};
     char plugin[256];
@@ -347,9 +295,8 @@ static void test_stranger_of_the_program(void **state)
 }
 
 /* A worker is sent away while it has work: it finishes that first. */
-static void test_drain_waits_for_work(void **state)
+TEST_ON(test_drain_waits_for_work, struct fixture *f, set_up, tear_down)
 {
-    struct fixture *f = *state;
     mu_remote_value *values[50];
     mu_error error = {0};
     int64_t first;
@@ -361,7 +308,7 @@ static void test_drain_waits_for_work(void **state)
     for (int i = 0; i < 50; i++)
         values[i] = schedule(f, "pid", NULL, 0, -1);
     assert_int_equal(mu_coordinator_drain(f->coordinator, 0, SOON_MS, &error), 0);
-    assert_int_equal(end_of_worker(f, 0), 0);
+    assert_int_equal(tasks_end(&f->workers[0]), 0);
     start_worker(f, 1, -1);
     for (int i = 0; i < 50; i++) {
         int64_t pid = fetch_int(values[i]);
@@ -377,9 +324,8 @@ static int64_t take(struct fixture *f, const mu_value *numbers)
 
 /* The dataset is there again, from its beginning, before the new process gets closures
  * that take from it. */
-static void test_iterator_is_rebuilt(void **state)
+TEST_ON(test_iterator_is_rebuilt, struct fixture *f, set_up, tear_down)
 {
-    struct fixture *f = *state;
     mu_per_worker *per_worker = NULL;
     mu_error error = {0};
     mu_value *numbers;
@@ -412,9 +358,8 @@ static void wait_ready(const mu_remote_value *value)
 
 /* A kept result is there while its worker is; when that was killed, whoever asks for it
  * gets one that was computed again. */
-static void test_kept_result_is_computed_again(void **state)
+TEST_ON(test_kept_result_is_computed_again, struct fixture *f, set_up, tear_down)
 {
-    struct fixture *f = *state;
     mu_remote_value *kept;
     int64_t first;
 
@@ -433,9 +378,8 @@ static void test_kept_result_is_computed_again(void **state)
 
 /* Of a remote value among the arguments its content is seen; also of one that is not
  * ready yet, and of a kept one whose worker was killed. */
-static void test_remote_values_as_arguments(void **state)
+TEST_ON(test_remote_values_as_arguments, struct fixture *f, set_up, tear_down)
 {
-    struct fixture *f = *state;
     mu_remote_value *pid;
     mu_remote_value *kept;
     mu_value *result;
@@ -463,21 +407,9 @@ static void test_remote_values_as_arguments(void **state)
     mu_remote_value_free(pid);
 }
 
-#define STORY(test) cmocka_unit_test_setup_teardown(test, set_up, tear_down)
-
 int main(int argc, char **argv)
 {
-    const struct CMUnitTest tests[] = {
-        STORY(test_stopped_worker),
-        STORY(test_stranger_comes_and_leaves),
-        STORY(test_stranger_of_the_program),
-        STORY(test_drain_waits_for_work),
-        STORY(test_iterator_is_rebuilt),
-        STORY(test_kept_result_is_computed_again),
-        STORY(test_remote_values_as_arguments),
-    };
-
     if (argc == 4 && strcmp(argv[1], "worker") == 0)
-        return be_worker(argv[2], argv[3]);
-    return cmocka_run_group_tests(tests, NULL, NULL);
+        return be_worker(argv);
+    return tests_run(NULL, NULL);
 }

@@ -122,9 +122,8 @@ static void check_int(mu_remote_value *value, int64_t expected)
 
 /* ---- stories ---- */
 
-static void test_results_come_back(void **state)
+TEST_ON(test_results_come_back, struct fixture *f, setup, teardown)
 {
-    struct fixture *f = *state;
     mu_remote_value *values[200];
     mu_coordinator_stats counts;
     mu_error error = {0};
@@ -144,9 +143,8 @@ static void test_results_come_back(void **state)
 }
 
 /* Every type of value there and back, with a tensor larger than a frame. */
-static void test_values_travel_unchanged(void **state)
+TEST_ON(test_values_travel_unchanged, struct fixture *f, setup, teardown)
 {
-    struct fixture *f = *state;
     uint64_t dims[2] = {1500, 1000};
     mu_value *list = mu_value_list();
     mu_value *map = mu_value_map();
@@ -174,9 +172,8 @@ static void test_values_travel_unchanged(void **state)
     mu_remote_value_free(value);
 }
 
-static void test_error_is_raised_once(void **state)
+TEST_ON(test_error_is_raised_once, struct fixture *f, setup, teardown)
 {
-    struct fixture *f = *state;
     mu_remote_value *value = schedule(f, "square", mu_value_string("seven"));
     mu_error error = {0};
 
@@ -193,7 +190,7 @@ static void test_error_is_raised_once(void **state)
     check_int(schedule(f, "square", mu_value_int(3)), 9);
 }
 
-static void test_what_else_functions_do_wrong(void **state)
+TEST_ON(test_what_else_functions_do_wrong, struct fixture *f, setup, teardown)
 {
     static const struct {
         const char *function;
@@ -203,7 +200,6 @@ static void test_what_else_functions_do_wrong(void **state)
         {"absent", -MU_ENOTFOUND, "no function \"absent\" on /job:worker/task:"},
         {"odd", -MU_EUNKNOWN, "the function returned 7"},
     };
-    struct fixture *f = *state;
 
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         mu_error error = {0};
@@ -217,9 +213,8 @@ static void test_what_else_functions_do_wrong(void **state)
 
 /* The rest is cancelled, queued and running, before the error is raised: by join, or by
  * the schedule that comes after the failure. */
-static void test_error_cancels_the_rest(void **state)
+TEST_ON(test_error_cancels_the_rest, struct fixture *f, setup, teardown)
 {
-    struct fixture *f = *state;
     mu_remote_value *values[40] = {NULL};
     mu_coordinator_stats counts;
     mu_error error = {0};
@@ -247,9 +242,8 @@ static void test_error_cancels_the_rest(void **state)
     assert_int_equal(mu_coordinator_join(f->coordinator, SOON_MS, &error), 0);
 }
 
-static void test_limits_tell_what_is_missing(void **state)
+TEST_ON(test_limits_tell_what_is_missing, struct fixture *f, setup, teardown)
 {
-    struct fixture *f = *state;
     mu_remote_value *value = schedule(f, "hang", mu_value_nil());
     mu_error error = {0};
 
@@ -261,10 +255,8 @@ static void test_limits_tell_what_is_missing(void **state)
     mu_remote_value_free(value);
 }
 
-static void test_worker_that_comes_back_gets_work(void **state)
+TEST_ON(test_worker_that_comes_back_gets_work, struct fixture *f, setup, teardown)
 {
-    struct fixture *f = *state;
-
     for (int i = 0; i < 2; i++) {
         nodes_close(&f->nodes, f->workers[i]);
         f->workers[i] = nodes_open(&f->nodes, "worker", i);
@@ -294,9 +286,8 @@ static mu_value *status_of_tasks(mu_node *node, size_t count, size_t servers)
 }
 
 /* A client schedules through the chief; the evaluator outside of the cluster reports. */
-static void test_clients_and_evaluators(void **state)
+TEST_ON(test_clients_and_evaluators, struct fixture *f, setup, teardown)
 {
-    struct fixture *f = *state;
     struct fixture other = {0};
     mu_node *client = nodes_open(&f->nodes, "client", 0);
     mu_node *evaluator = nodes_open(&f->nodes, "evaluator", 0);
@@ -323,9 +314,8 @@ static void test_clients_and_evaluators(void **state)
     mu_coordinator_close(mine);
 }
 
-static void test_variables_over_two_servers(void **state)
+TEST_ON(test_variables_over_two_servers, struct fixture *f, setup, teardown)
 {
-    struct fixture *f = *state;
     const uint64_t dims[2] = {5, 2};
     const float ones[10] = {1, 1, 1, 1, 1, 1, 1, 1, 1, 1};
     const mu_variable_spec spec = {"w", MU_F32, 2, dims, 2, ones, 0};
@@ -348,9 +338,8 @@ static void test_variables_over_two_servers(void **state)
     }
 }
 
-static void test_job_done_reaches_everybody(void **state)
+TEST_ON(test_job_done_reaches_everybody, struct fixture *f, setup, teardown)
 {
-    struct fixture *f = *state;
     mu_error error = {0};
 
     nodes_wait_log(&f->nodes, "/job:chief/task:0 links: /job:ps/task:0 is up");
@@ -372,14 +361,13 @@ static void test_job_done_reaches_everybody(void **state)
 
 /* ---- queue ---- */
 
-static void test_full_queue(void **state)
+TEST(test_full_queue)
 {
     struct nodes nodes;
     mu_node_options options;
     mu_coordinator *coordinator;
     mu_error error = {0};
 
-    (void)state;
     nodes_init(&nodes, 1, 0);
     nodes_options(&nodes, "chief", 0, &options);
     options.queue_max = 3;
@@ -409,9 +397,8 @@ static void *schedule_many(void *arg)
     return NULL;
 }
 
-static void test_many_threads_schedule(void **state)
+TEST_ON(test_many_threads_schedule, struct fixture *f, setup, teardown)
 {
-    struct fixture *f = *state;
     mu_coordinator_stats counts;
     pthread_t threads[4];
 
@@ -513,7 +500,7 @@ static void on_tick(uv_timer_t *timer)
     mu_node_close_async(e->node, on_closed, e);
 }
 
-static void test_node_on_the_programs_loop(void **state)
+TEST(test_node_on_the_programs_loop)
 {
     struct nodes nodes;
     struct embedded e = {0};
@@ -522,7 +509,6 @@ static void test_node_on_the_programs_loop(void **state)
     mu_node *worker;
     uv_loop_t loop;
 
-    (void)state;
     nodes_init(&nodes, 1, 0);
     worker = nodes_open(&nodes, "worker", 0);
     register_all(worker);
@@ -579,7 +565,7 @@ static int count_who_take_sigterm(int *ret_threads)
 }
 
 /* A program handles its signals on a thread that it knows. */
-static void test_signals_are_for_the_program(void **state)
+TEST(test_signals_are_for_the_program)
 {
     int threads_before;
     int threads;
@@ -594,27 +580,4 @@ static void test_signals_are_for_the_program(void **state)
     assert_int_equal(teardown(state), 0);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(test_results_come_back, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_values_travel_unchanged, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_error_is_raised_once, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_what_else_functions_do_wrong, setup,
-                                        teardown),
-        cmocka_unit_test_setup_teardown(test_error_cancels_the_rest, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_limits_tell_what_is_missing, setup,
-                                        teardown),
-        cmocka_unit_test_setup_teardown(test_worker_that_comes_back_gets_work, setup,
-                                        teardown),
-        cmocka_unit_test_setup_teardown(test_clients_and_evaluators, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_variables_over_two_servers, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_job_done_reaches_everybody, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_many_threads_schedule, setup, teardown),
-        cmocka_unit_test(test_full_queue),
-        cmocka_unit_test(test_signals_are_for_the_program),
-        cmocka_unit_test(test_node_on_the_programs_loop),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_PROGRAM()

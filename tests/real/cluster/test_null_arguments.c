@@ -618,12 +618,11 @@ static void note_end(int status)
         complain(row, "it ends the process with exit code %d", WEXITSTATUS(status));
 }
 
-static void test_null_is_refused_or_fine(void **state)
+TEST(test_null_is_refused_or_fine)
 {
     int status;
     pid_t pid;
 
-    (void)state;
     assert_true(null_rows_count + FIELDS <= CALLS_MAX);
     shared = mmap(NULL, sizeof *shared, PROT_READ | PROT_WRITE,
                   MAP_SHARED | MAP_ANONYMOUS, -1, 0);
@@ -650,11 +649,4 @@ static void test_null_is_refused_or_fine(void **state)
     (void)munmap(shared, sizeof *shared);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_null_is_refused_or_fine),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_PROGRAM()

@@ -137,7 +137,7 @@ static void run_on(mu_coordinator *coordinator, int worker)
     mu_remote_value_free(value);
 }
 
-static void test_added_and_removed(void **state)
+LISTED_TEST(test_added_and_removed)
 {
     struct fixture *f = *state;
     mu_coordinator *coordinator;

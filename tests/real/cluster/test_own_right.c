@@ -66,7 +66,7 @@ static int tear_down(void **state)
     return rmdir(folder);
 }
 
-static void test_an_observer(void **state)
+TEST_WITH(test_an_observer, set_up, tear_down)
 {
     mu_node *observer = open_node("client", observer_key);
     mu_coordinator *coordinator = nodes_coordinator(observer);
@@ -78,7 +78,6 @@ static void test_an_observer(void **state)
         .name = "w", .dtype = MU_F32, .dims = dims, .rank = 1};
     mu_error error = {0};
 
-    (void)state;
     assert_int_equal(mu_node_status(observer, SOON_MS, &error, &status), 0);
     mu_value_free(status);
     assert_int_equal(mu_coordinator_schedule(coordinator, "f", NULL, SOON_MS, &error,
@@ -95,11 +94,4 @@ static void test_an_observer(void **state)
     mu_coordinator_close(coordinator);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(test_an_observer, set_up, tear_down),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_PROGRAM()

@@ -97,17 +97,15 @@ static void load(const char *text, const char *does, const char *timeout_ms, int
     (void)unlink(plugin);
 }
 
-static void test_one_that_is_fine(void **state)
+TEST(test_one_that_is_fine)
 {
-    (void)state;
     load(plugin_text, "nothing", "60000", 0, "");
     assert_non_null(strstr(run.text, "loading plugin \""));
     assert_null(strstr(run.text, "while it was being loaded"));
 }
 
-static void test_exit_is_no_success(void **state)
+TEST(test_exit_is_no_success)
 {
-    (void)state;
     load(plugin_text, "constructor exit", "60000", 2,
          " ended the process while it was being loaded");
     load(plugin_text, "open exit", "60000", 2,
@@ -117,9 +115,8 @@ static void test_exit_is_no_success(void **state)
     (void)cli_expect(&run, NULL, " s: chief/0 ended while it was loading plugin \"/tmp/");
 }
 
-static void test_a_crash_is_named(void **state)
+TEST(test_a_crash_is_named)
 {
-    (void)state;
     load(plugin_text, "constructor crash", "60000", 128 + SIGSEGV,
          " crashed (SIGSEGV) while it was being loaded");
     load(plugin_text, "open abort", "60000", 128 + SIGABRT,
@@ -127,16 +124,14 @@ static void test_a_crash_is_named(void **state)
     assert_int_equal(run.code, 128 + SIGABRT);
 }
 
-static void test_a_hang_is_named_and_ended(void **state)
+TEST(test_a_hang_is_named_and_ended)
 {
-    (void)state;
     load(plugin_text, "constructor hang", "500", 2, " is not loaded after ");
     assert_non_null(strstr(run.text, "(plugin_timeout_ms): the process ends"));
 }
 
-static void test_what_is_no_plugin(void **state)
+TEST(test_what_is_no_plugin)
 {
-    (void)state;
     load(data_text, "", "60000", 2,
          ": \"mu_plugin_open\" is data: expected a function");
     load(newer_text, "", "60000", 2,
@@ -148,12 +143,11 @@ static void test_what_is_no_plugin(void **state)
 }
 
 /* What is left of a copy that was interrupted, wherever: an error, and not a signal. */
-static void test_one_that_is_cut_short(void **state)
+TEST(test_one_that_is_cut_short)
 {
     char plugin[96];
     struct stat status;
 
-    (void)state;
     assert_int_equal(cli_compile(folder, plugin_text, plugin, sizeof plugin), 0);
     assert_int_equal(stat(plugin, &status), 0);
     for (unsigned eighths = 7; eighths > 0; eighths--) {
@@ -170,16 +164,4 @@ static void test_one_that_is_cut_short(void **state)
     (void)unlink(plugin);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_one_that_is_fine),
-        cmocka_unit_test(test_exit_is_no_success),
-        cmocka_unit_test(test_a_crash_is_named),
-        cmocka_unit_test(test_a_hang_is_named_and_ended),
-        cmocka_unit_test(test_what_is_no_plugin),
-        cmocka_unit_test(test_one_that_is_cut_short),
-    };
-
-    return cmocka_run_group_tests_name("plugin load", tests, make_folder, remove_folder);
-}
+TEST_PROGRAM_WITH(make_folder, remove_folder)

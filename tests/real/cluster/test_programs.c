@@ -1,20 +1,13 @@
 /* Programs that resolvers have run: what they get, what they print, and their end. */
 #include "runtime/uv/blocking.h"
 #include "tests/real/asking.h"
+#include "tests/support/test.h"
 
 #include <errno.h>
-#include <setjmp.h>
 #include <signal.h>
-#include <stdarg.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
 #include <uv.h>
-
-#include <cmocka.h>
 
 enum { SOON_MS = 20000 };
 
@@ -69,11 +62,10 @@ static void expect_error(const struct mu__request *request, int code, const char
     end(&a);
 }
 
-static void test_what_it_gets(void **state)
+TEST(test_what_it_gets)
 {
     struct mu__request request;
 
-    (void)state;
     (void)setenv("THEIRS", "three", 1);
     (void)setenv("OURS", "of the process", 1);
     expect("printf '%s|%s|' \"$OURS\" \"$THEIRS\"; cat; echo end", "one two|three|end\n");
@@ -85,17 +77,16 @@ static void test_what_it_gets(void **state)
 }
 
 /* A socket of the host that it lets any child have, say. */
-static void test_files_of_the_host(void **state)
+TEST(test_files_of_the_host)
 {
     int fd = dup2(STDERR_FILENO, 200);
 
-    (void)state;
     assert_int_equal(fd, 200);
     expect("[ -e /proc/$$/fd/2 ] && ! [ -e /proc/$$/fd/200 ] && echo gone", "gone\n");
     assert_int_equal(close(fd), 0);
 }
 
-static void test_failures(void **state)
+TEST(test_failures)
 {
     static const struct {
         const char *script;
@@ -118,7 +109,6 @@ static void test_failures(void **state)
     };
     struct mu__request request;
 
-    (void)state;
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         request = shell(rows[i].script);
         expect_error(&request, -MU_EPRECONDITION, rows[i].words);
@@ -131,11 +121,10 @@ static void test_failures(void **state)
 }
 
 /* What goes on printing is killed, on either side. */
-static void test_bounds(void **state)
+TEST(test_bounds)
 {
     struct mu__request request = shell("exec yes secret");
 
-    (void)state;
     request.bytes_max = 100000;
     expect_error(&request, -MU_EEXHAUSTED, "it prints more than 100000 bytes");
     request = shell("exec yes secret >&2");
@@ -149,13 +138,12 @@ static bool lives(pid_t pid)
 }
 
 /* A child of it has its output, and goes on: that is not waited for, nor killed. */
-static void test_child_that_stays(void **state)
+TEST(test_child_that_stays)
 {
     struct mu__request request = shell("sleep 300 & echo $!");
     struct asking a;
     pid_t child;
 
-    (void)state;
     asking_begin(&a);
     child = atoi(asking_get(&a, &request)->data);
     assert_true(child > 1 && lives(child));
@@ -164,7 +152,7 @@ static void test_child_that_stays(void **state)
 }
 
 /* It and what it has started, when nobody wants its answer. */
-static void test_killed_with_its_children(void **state)
+TEST(test_killed_with_its_children)
 {
     char path[] = "/tmp/muster-program-XXXXXX";
     char script[160];
@@ -173,7 +161,6 @@ static void test_killed_with_its_children(void **state)
     FILE *file;
     int child = 0;
 
-    (void)state;
     assert_int_equal(close(mkstemp(path)), 0);
     (void)snprintf(script, sizeof script, "sleep 300 & echo $! > %s; wait", path);
     request = shell(script);
@@ -198,7 +185,7 @@ static void test_killed_with_its_children(void **state)
 
 /* One that waits for its turn, and is not wanted any more before that, is never started:
  * not when those before it have ended, and not by who comes later. */
-static void test_taken_back(void **state)
+TEST(test_taken_back)
 {
     char folder[] = "/tmp/muster-program-XXXXXX";
     char path[64];
@@ -210,7 +197,6 @@ static void test_taken_back(void **state)
     struct asking others;
     struct asking a;
 
-    (void)state;
     assert_non_null(mkdtemp(folder));
     asking_begin(&others);
     asking_begin(&a);
@@ -239,7 +225,7 @@ static void test_taken_back(void **state)
 }
 
 /* What is kept is given again, until another one is wanted. */
-static void test_pinned(void **state)
+TEST(test_pinned)
 {
     char path[] = "/tmp/muster-program-XXXXXX";
     struct mu__requests *requests;
@@ -248,7 +234,6 @@ static void test_pinned(void **state)
     struct asking a;
     char script[160];
 
-    (void)state;
     assert_int_equal(close(mkstemp(path)), 0);
     (void)snprintf(script, sizeof script, "echo x >> %s; wc -l < %s", path, path);
     request = shell(script);
@@ -277,27 +262,11 @@ static void test_pinned(void **state)
 }
 
 /* The host takes the ends of all its children before we do. */
-static void test_host_that_reaps(void **state)
+TEST(test_host_that_reaps)
 {
-    (void)state;
     (void)signal(SIGCHLD, SIG_IGN);
     expect("echo token", "token\n");
     (void)signal(SIGCHLD, SIG_DFL);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_what_it_gets),
-        cmocka_unit_test(test_files_of_the_host),
-        cmocka_unit_test(test_failures),
-        cmocka_unit_test(test_bounds),
-        cmocka_unit_test(test_child_that_stays),
-        cmocka_unit_test(test_killed_with_its_children),
-        cmocka_unit_test(test_taken_back),
-        cmocka_unit_test(test_pinned),
-        cmocka_unit_test(test_host_that_reaps),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_PROGRAM()

@@ -1,15 +1,9 @@
 /* Running a program when memory is short: an error, and nothing is left behind. */
 #include "resolver/engine/uv/run_program.h"
 #include "tests/support/fault.h"
+#include "tests/support/test.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/wait.h>
-
-#include <cmocka.h>
 
 static int run_once(void)
 {
@@ -31,11 +25,10 @@ static int run_once(void)
     return rv;
 }
 
-static void test_every_allocation(void **state)
+TEST(test_every_allocation)
 {
     bool failed = true;
 
-    (void)state;
     for (long n = 0; failed; n++) {
         int rv;
 
@@ -47,11 +40,4 @@ static void test_every_allocation(void **state)
     }
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_every_allocation),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_PROGRAM()

@@ -1,14 +1,9 @@
 /* A parameter server that is killed in the middle of reads and adds, and comes back
  * empty on the same address. Servers and the worker are processes of their own: this very
  * program, started with a task as arguments. Whatever is asked ends within its limit. */
-#include "tests/real/nodes.h"
+#include "tests/real/tasks.h"
 
-#include <signal.h>
 #include <stdatomic.h>
-#include <stdbool.h>
-#include <stdint.h>
-#include <sys/prctl.h>
-#include <sys/wait.h>
 
 enum {
     ROWS = 1 << 10,         /* of ROW floats: 4 MiB, that a kill meets calls under way */
@@ -19,14 +14,6 @@ enum {
     ABSENT_MS = 300,        /* how long to wait for what nobody creates */
     CALLS_BEFORE = 5        /* of each kind, before the kill */
 };
-
-static uint64_t now_ms(void)
-{
-    struct timespec now = {0};
-
-    (void)clock_gettime(CLOCK_MONOTONIC, &now);
-    return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
-}
 
 static int open_w(mu_node *node, const float *initial, unsigned flags, int64_t timeout_ms,
                   mu_error *ret_error, mu_variable **ret_variable)
@@ -68,13 +55,13 @@ static int add_on(mu_variable *variable, mu_variable *count, mu_error *ret_error
     int rv;
 
     do {
-        began_ms = now_ms();
+        began_ms = cli_now_ms();
         rv = mu_variable_add(variable, ones, COUNT * sizeof *ones, CALL_MS, ret_error);
         if (rv == 0)
             rv = mu_variable_add(count, &one, sizeof one, CALL_MS, ret_error);
-    } while (rv == 0 && now_ms() - began_ms < 2 * (CALL_MS + LATE_MS));
+    } while (rv == 0 && cli_now_ms() - began_ms < 2 * (CALL_MS + LATE_MS));
     free(ones);
-    if (now_ms() - began_ms >= 2 * (CALL_MS + LATE_MS))
+    if (cli_now_ms() - began_ms >= 2 * (CALL_MS + LATE_MS))
         return mu_error_set(ret_error, -MU_EINTERNAL, "the calls outstay their limits");
     return rv;
 }
@@ -126,51 +113,14 @@ static int read_existing(mu_run *run, void *user)
 
 static int play(char **argv)
 {
+    static const struct tasks_function functions[] = {
+        {"add_until_lost", add_until_lost, 0},
+        {"read_existing", read_existing, 0},
+    };
     mu_node_options options;
-    mu_cluster *cluster;
-    mu_node *node;
-    mu_error error;
 
-    (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
-    if (mu_cluster_parse(argv[3], strlen(argv[3]), "test", &error, &cluster) != 0)
-        return 2;
     mu_node_options_init(&options);
-    options.cluster = cluster;
-    options.task_type = argv[1];
-    options.task_index = atoi(argv[2]);
-    options.log_level = MU_LOG_ERROR;
-    if (mu_node_open(&options, &error, &node) != 0)
-        return 3;
-    if (strcmp(argv[1], "worker") == 0 &&
-        (mu_node_register_function(node, "add_until_lost", add_until_lost, NULL, 0) !=
-             0 ||
-         mu_node_register_function(node, "read_existing", read_existing, NULL, 0) != 0))
-        return 4;
-    return mu_node_wait_job(node, -1, &error);
-}
-
-static pid_t start(const char *type, int index, const char *json)
-{
-    char number[16];
-    pid_t pid;
-
-    (void)snprintf(number, sizeof number, "%d", index);
-    pid = fork();
-    assert_true(pid >= 0);
-    if (pid == 0) {
-        (void)execl("/proc/self/exe", "test", type, number, json, (char *)NULL);
-        _exit(127);
-    }
-    return pid;
-}
-
-static void kill_hard(pid_t *pid)
-{
-    if (*pid <= 0)
-        return;
-    (void)kill(*pid, SIGKILL);
-    (void)waitpid(*pid, NULL, 0);
-    *pid = 0;
+    return tasks_play(argv, &options, functions, sizeof functions / sizeof functions[0]);
 }
 
 /* ---- Threads that call without end ---- */
@@ -203,12 +153,12 @@ static void *call_on(void *arg)
     float *data = numbers(1);
 
     while (!atomic_load(&caller->stop)) {
-        uint64_t began_ms = now_ms();
+        uint64_t began_ms = cli_now_ms();
         mu_error error = {0};
         int rv = call_once(caller, data, &error);
 
-        if (now_ms() - began_ms > caller->slowest_ms)
-            caller->slowest_ms = now_ms() - began_ms;
+        if (cli_now_ms() - began_ms > caller->slowest_ms)
+            caller->slowest_ms = cli_now_ms() - began_ms;
         if (rv == 0)
             atomic_fetch_add(&caller->succeeded, 1);
         else
@@ -291,9 +241,9 @@ static struct fixture *set_up_with(int servers)
     f->initial = numbers(7);
     f->data = numbers(0);
     nodes_init(&f->nodes, 1, servers);
-    f->worker = start("worker", 0, f->nodes.json);
+    f->worker = tasks_start("worker", 0, f->nodes.json);
     for (int i = 0; i < servers; i++)
-        f->servers[i] = start("ps", i, f->nodes.json);
+        f->servers[i] = tasks_start("ps", i, f->nodes.json);
     f->chief = nodes_open(&f->nodes, "chief", 0);
     f->coordinator = nodes_coordinator(f->chief);
     nodes_wait_log(&f->nodes, "/job:worker/task:0 takes closures");
@@ -318,9 +268,9 @@ static int tear_down(void **state)
 
     mu_coordinator_close(f->coordinator);
     nodes_done(&f->nodes);
-    kill_hard(&f->worker);
+    tasks_kill(&f->worker);
     for (int i = 0; i < f->servers_count; i++)
-        kill_hard(&f->servers[i]);
+        tasks_kill(&f->servers[i]);
     free(f->initial);
     free(f->data);
     free(f);
@@ -385,21 +335,21 @@ static void assert_not_found(struct fixture *f, mu_variable *variable, const cha
 
 static void restart(struct fixture *f, int server)
 {
-    kill_hard(&f->servers[server]);
-    f->servers[server] = start("ps", server, f->nodes.json);
+    tasks_kill(&f->servers[server]);
+    f->servers[server] = tasks_start("ps", server, f->nodes.json);
 }
 
 /* Nobody creates it: an open that does not, either, ends at its limit and says so. */
 static void assert_absent(struct fixture *f, const char *words, const char *task)
 {
-    uint64_t began_ms = now_ms();
+    uint64_t began_ms = cli_now_ms();
     mu_variable *variable = NULL;
     mu_error error = {0};
 
     assert_int_equal(open_w(f->chief, NULL, MU_VARIABLE_EXISTING, ABSENT_MS, &error,
                             &variable), -MU_EDEADLINE);
-    assert_true(now_ms() - began_ms > ABSENT_MS / 2);
-    assert_true(now_ms() - began_ms < ABSENT_MS + LATE_MS);
+    assert_true(cli_now_ms() - began_ms > ABSENT_MS / 2);
+    assert_true(cli_now_ms() - began_ms < ABSENT_MS + LATE_MS);
     assert_string_equal(error.message, words);
     assert_string_equal(error.task, task);
     assert_null(variable);
@@ -415,9 +365,8 @@ static void assert_lost_add(int code, const char *words)
     assert_true(strstr(words, expected) != NULL || strstr(words, "not reached for "));
 }
 
-static void test_calls_end(void **state)
+TEST_ON(test_calls_end, struct fixture *f, set_up_one, tear_down)
 {
-    struct fixture *f = *state;
     mu_variable *variable = opened(f, 0);
     mu_remote_value *worker = schedule(f, "add_until_lost");
     struct caller reader;
@@ -429,7 +378,7 @@ static void test_calls_end(void **state)
     begin_calls(&adder, variable, true);
     wait_succeeded(&reader, CALLS_BEFORE);
     wait_succeeded(&adder, CALLS_BEFORE);
-    kill_hard(&f->servers[0]);
+    tasks_kill(&f->servers[0]);
     wait_last(&reader, -MU_EUNAVAILABLE);
     wait_last(&adder, -MU_EUNAVAILABLE);
     code = (int)fetched(worker);
@@ -456,9 +405,8 @@ static void test_calls_end(void **state)
 
 /* The only server comes back empty: all is lost, and created again as at first, by the
  * one who may. */
-static void test_created_again(void **state)
+TEST_ON(test_created_again, struct fixture *f, set_up_one, tear_down)
 {
-    struct fixture *f = *state;
     mu_variable *variable = opened(f, 0);
     mu_remote_value *worker;
 
@@ -477,9 +425,8 @@ static void test_created_again(void **state)
 
 /* One of two comes back empty: what the other has is not mixed with new content, unless
  * all of it is written anew; then old handles find that on both. */
-static void test_not_mixed(void **state)
+TEST_ON(test_not_mixed, struct fixture *f, set_up_two, tear_down)
 {
-    struct fixture *f = *state;
     mu_variable *before = opened(f, 0);
     mu_variable *variable = NULL;
     mu_remote_value *worker;
@@ -518,9 +465,8 @@ static const struct flags_row {
         "MU_VARIABLE_RECREATE (2), and MU_VARIABLE_SAME (4)"},
 };
 
-static void test_bad_flags(void **state)
+TEST_ON(test_bad_flags, struct fixture *f, set_up_one, tear_down)
 {
-    struct fixture *f = *state;
     mu_variable *variable = NULL;
     mu_error error = {0};
 
@@ -534,14 +480,7 @@ static void test_bad_flags(void **state)
 
 int main(int argc, char **argv)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(test_calls_end, set_up_one, tear_down),
-        cmocka_unit_test_setup_teardown(test_created_again, set_up_one, tear_down),
-        cmocka_unit_test_setup_teardown(test_not_mixed, set_up_two, tear_down),
-        cmocka_unit_test_setup_teardown(test_bad_flags, set_up_one, tear_down),
-    };
-
     if (argc == 4)
         return play(argv);
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return tests_run(NULL, NULL);
 }

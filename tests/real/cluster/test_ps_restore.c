@@ -2,12 +2,7 @@
  * from a checkpoint: handles from before go on, those of the chief, those that a worker's
  * functions keep, and that of a per-worker object. Server and worker are processes of
  * their own: this very program, started with a task as arguments. */
-#include "tests/real/nodes.h"
-
-#include <signal.h>
-#include <stdbool.h>
-#include <sys/prctl.h>
-#include <sys/wait.h>
+#include "tests/real/tasks.h"
 
 enum { COUNT = 40000 };         /* of 8 bytes: in two shards */
 
@@ -72,51 +67,15 @@ static int look(mu_run *run, void *user)
 
 static int play(char **argv)
 {
+    static const struct tasks_function functions[] = {
+        {"make_handle", make_handle, 0},
+        {"add_one", add_one, 0},
+        {"look", look, 0},
+    };
     mu_node_options options;
-    mu_cluster *cluster;
-    mu_node *node;
-    mu_error error;
 
-    (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
-    if (mu_cluster_parse(argv[3], strlen(argv[3]), "test", &error, &cluster) != 0)
-        return 2;
     mu_node_options_init(&options);
-    options.cluster = cluster;
-    options.task_type = argv[1];
-    options.task_index = atoi(argv[2]);
-    options.log_level = MU_LOG_ERROR;
-    if (mu_node_open(&options, &error, &node) != 0)
-        return 3;
-    if (strcmp(argv[1], "worker") == 0 &&
-        (mu_node_register_function(node, "make_handle", make_handle, NULL, 0) != 0 ||
-         mu_node_register_function(node, "add_one", add_one, NULL, 0) != 0 ||
-         mu_node_register_function(node, "look", look, NULL, 0) != 0))
-        return 4;
-    return mu_node_wait_job(node, -1, &error);
-}
-
-static pid_t start(const char *type, int index, const char *json)
-{
-    char number[16];
-    pid_t pid;
-
-    (void)snprintf(number, sizeof number, "%d", index);
-    pid = fork();
-    assert_true(pid >= 0);
-    if (pid == 0) {
-        (void)execl("/proc/self/exe", "test", type, number, json, (char *)NULL);
-        _exit(127);
-    }
-    return pid;
-}
-
-static void kill_hard(pid_t *pid)
-{
-    if (*pid <= 0)
-        return;
-    (void)kill(*pid, SIGKILL);
-    (void)waitpid(*pid, NULL, 0);
-    *pid = 0;
+    return tasks_play(argv, &options, functions, sizeof functions / sizeof functions[0]);
 }
 
 /* ---- One worker, two servers ---- */
@@ -143,9 +102,9 @@ static int set_up(void **state)
     (void)snprintf(f->folder, sizeof f->folder, "/tmp/muster-restore-XXXXXX");
     assert_non_null(mkdtemp(f->folder));
     nodes_init(&f->nodes, 1, 2);
-    f->worker = start("worker", 0, f->nodes.json);
+    f->worker = tasks_start("worker", 0, f->nodes.json);
     for (int i = 0; i < 2; i++)
-        f->servers[i] = start("ps", i, f->nodes.json);
+        f->servers[i] = tasks_start("ps", i, f->nodes.json);
     f->chief = nodes_open(&f->nodes, "chief", 0);
     f->coordinator = nodes_coordinator(f->chief);
     if (open_w(f->chief, 0, &error, &f->w) != 0 ||
@@ -164,9 +123,9 @@ static int tear_down(void **state)
     mu_per_worker_close(f->handle);
     mu_coordinator_close(f->coordinator);
     nodes_done(&f->nodes);
-    kill_hard(&f->worker);
+    tasks_kill(&f->worker);
     for (int i = 0; i < 2; i++)
-        kill_hard(&f->servers[i]);
+        tasks_kill(&f->servers[i]);
     if (f->checkpoint != NULL)
         (void)unlink(f->checkpoint);
     free(f->checkpoint);
@@ -237,8 +196,8 @@ static void save(struct fixture *f)
 
 static void restart(struct fixture *f, int server)
 {
-    kill_hard(&f->servers[server]);
-    f->servers[server] = start("ps", server, f->nodes.json);
+    tasks_kill(&f->servers[server]);
+    f->servers[server] = tasks_start("ps", server, f->nodes.json);
 }
 
 static void restore(struct fixture *f)
@@ -249,9 +208,8 @@ static void restore(struct fixture *f)
         fail_msg("%s", error.message);
 }
 
-static void test_handles_go_on_after_a_restore(void **state)
+TEST_ON(test_handles_go_on_after_a_restore, struct fixture *f, set_up, tear_down)
 {
-    struct fixture *f = *state;
     mu_value *result = NULL;
     mu_error error;
 
@@ -285,12 +243,7 @@ static void test_handles_go_on_after_a_restore(void **state)
 
 int main(int argc, char **argv)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(test_handles_go_on_after_a_restore, set_up,
-                                        tear_down),
-    };
-
     if (argc == 4)
         return play(argv);
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return tests_run(NULL, NULL);
 }

@@ -4,8 +4,7 @@
  *
  * Workers have one thread. What holds it up ends when FILE is there or when it is
  * cancelled, so that nothing here depends on how fast the machine is. */
-#include "tests/real/cli.h"
-#include "tests/real/nodes.h"
+#include "tests/real/tasks.h"
 
 enum {
     WORKERS = 2,
@@ -65,29 +64,12 @@ static int run_work(mu_run *run, void *user)
 
 static int be_worker(char **argv)
 {
+    static const struct tasks_function work = {"work", run_work, 0};
     mu_node_options options;
-    mu_cluster *cluster = NULL;
-    mu_node *node = NULL;
-    mu_error error = {0};
-    int rv = mu_cluster_parse(argv[3], strlen(argv[3]), "test", &error, &cluster);
 
     mu_node_options_init(&options);
-    options.cluster = cluster;
-    options.task_type = "worker";
-    options.task_index = atoi(argv[2]);
     options.threads = 1;
-    options.log_level = MU_LOG_ERROR;
-    if (rv == 0)
-        rv = mu_node_open(&options, &error, &node);
-    if (rv == 0)
-        rv = mu_node_register_function(node, "work", run_work, argv[4], 0);
-    if (rv == 0)
-        rv = mu_node_main(node, &error);
-    if (rv != 0)
-        (void)fprintf(stderr, "worker %s: %s\n", argv[2], error.message);
-    (void)mu_node_close(node, SOON_MS, NULL);
-    mu_cluster_free(cluster);
-    return rv == 0 ? 0 : 1;
+    return tasks_play(argv, &options, &work, 1);
 }
 
 /* ---- Processes ---- */
@@ -104,32 +86,9 @@ static void start_worker(struct fixture *f, int index)
 {
     char number[16];
     char *arguments[] = {"test", "worker", number, f->nodes.json, f->file, NULL};
-    pid_t parent = getpid();
 
     (void)snprintf(number, sizeof number, "%d", index);
-    f->workers[index] = fork();
-    assert_true(f->workers[index] >= 0);
-    if (f->workers[index] > 0)
-        return;
-    (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
-    if (getppid() == parent)
-        (void)execv("/proc/self/exe", arguments);
-    _exit(126);
-}
-
-/* The exit code; 128 + n after a signal. */
-static int end_of_worker(struct fixture *f, int index)
-{
-    uint64_t deadline_ms = cli_now_ms() + CLI_SOON_MS;
-    int status = 0;
-
-    while (waitpid(f->workers[index], &status, WNOHANG) == 0) {
-        if (cli_now_ms() >= deadline_ms)
-            fail_msg("worker %d did not end", index);
-        cli_pause();
-    }
-    f->workers[index] = 0;
-    return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
+    f->workers[index] = tasks_start_program(arguments, -1);
 }
 
 /* Whatever holds a worker up ends. */
@@ -161,10 +120,7 @@ static int tear_down(void **state)
     struct fixture *f = *state;
 
     for (int i = 0; i < WORKERS; i++)
-        if (f->workers[i] > 0) {
-            (void)kill(f->workers[i], SIGKILL);
-            (void)end_of_worker(f, i);
-        }
+        tasks_kill(&f->workers[i]);
     mu_coordinator_close(f->coordinator);
     nodes_done(&f->nodes);
     (void)unlink(f->file);
@@ -294,9 +250,8 @@ static uint64_t count_retried(struct fixture *f)
 
 /* ---- Stories ---- */
 
-static void test_quick_ones_pass_a_hanging_one(void **state)
+TEST_ON(test_quick_ones_pass_a_hanging_one, struct fixture *f, set_up, tear_down)
 {
-    struct fixture *f = *state;
     static mu_remote_value *quick[QUICK];
     mu_remote_value *hanging;
     mu_error error = {0};
@@ -320,9 +275,8 @@ static void test_quick_ones_pass_a_hanging_one(void **state)
 }
 
 /* It comes when all has been sent to the other one. */
-static void test_worker_that_joins_takes_its_part(void **state)
+TEST_ON(test_worker_that_joins_takes_its_part, struct fixture *f, set_up, tear_down)
 {
-    struct fixture *f = *state;
     static mu_remote_value *slow[SLOW];
     mu_remote_value *first;
     int part;
@@ -351,9 +305,8 @@ static bool are_queued(struct fixture *f, mu_remote_value *const *values, int co
 }
 
 /* They come back, since what runs there takes too long: it is the first that is sent. */
-static void test_urgent_one_overtakes_what_was_sent(void **state)
+TEST_ON(test_urgent_one_overtakes_what_was_sent, struct fixture *f, set_up, tear_down)
 {
-    struct fixture *f = *state;
     static mu_remote_value *behind[BEHIND];
     mu_remote_value *first = hold_up(f, behind);
     mu_remote_value *urgent = schedule(f, 0, MU_PRIORITY_HIGHEST);
@@ -383,9 +336,8 @@ static void *drain_first(void *arg)
 }
 
 /* What runs there ends there, and nothing else. */
-static void test_draining_worker_gives_back(void **state)
+TEST_ON(test_draining_worker_gives_back, struct fixture *f, set_up, tear_down)
 {
-    struct fixture *f = *state;
     static mu_remote_value *behind[BEHIND];
     mu_remote_value *first = hold_up(f, behind);
     int64_t pid = f->workers[0];
@@ -399,7 +351,7 @@ static void test_draining_worker_gives_back(void **state)
     release(f);
     assert_int_equal(pthread_join(drain, &drained), 0);
     assert_int_equal((int)(intptr_t)drained, 0);
-    assert_int_equal(end_of_worker(f, 0), 0);
+    assert_int_equal(tasks_end(&f->workers[0]), 0);
     assert_int_equal(fetch(first).pid, pid);
     start_worker(f, 1);
     assert_int_equal(fetch_many(behind, BEHIND, f->workers[1]), BEHIND);
@@ -407,9 +359,8 @@ static void test_draining_worker_gives_back(void **state)
 }
 
 /* It stands still when it is asked, and is killed before it has answered. */
-static void test_killed_while_it_is_asked(void **state)
+TEST_ON(test_killed_while_it_is_asked, struct fixture *f, set_up, tear_down)
 {
-    struct fixture *f = *state;
     static mu_remote_value *behind[BEHIND];
     mu_remote_value *first = hold_up(f, behind);
 
@@ -418,7 +369,7 @@ static void test_killed_while_it_is_asked(void **state)
     wait_for_worker(f, 1);
     run_quick_ones(f, 10);
     assert_int_equal(kill(f->workers[0], SIGKILL), 0);
-    assert_int_equal(end_of_worker(f, 0), 128 + SIGKILL);
+    assert_int_equal(tasks_end(&f->workers[0]), 128 + SIGKILL);
     release(f);
     assert_int_equal(fetch_many(behind, BEHIND, f->workers[1]), BEHIND);
     assert_int_equal(fetch(first).pid, f->workers[1]);
@@ -427,20 +378,7 @@ static void test_killed_while_it_is_asked(void **state)
 
 int main(int argc, char **argv)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(test_quick_ones_pass_a_hanging_one, set_up,
-                                        tear_down),
-        cmocka_unit_test_setup_teardown(test_worker_that_joins_takes_its_part, set_up,
-                                        tear_down),
-        cmocka_unit_test_setup_teardown(test_urgent_one_overtakes_what_was_sent, set_up,
-                                        tear_down),
-        cmocka_unit_test_setup_teardown(test_draining_worker_gives_back, set_up,
-                                        tear_down),
-        cmocka_unit_test_setup_teardown(test_killed_while_it_is_asked, set_up,
-                                        tear_down),
-    };
-
     if (argc == 5 && strcmp(argv[1], "worker") == 0)
         return be_worker(argv);
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return tests_run(NULL, NULL);
 }

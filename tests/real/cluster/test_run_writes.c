@@ -3,15 +3,7 @@
 #include "actors/ps/variable_store.h"
 #include "actors/worker/function_run.h"
 #include "api/internal.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
+#include "tests/support/test.h"
 
 struct fixture {
     char nodes[2];              /* only their addresses are looked at */
@@ -80,9 +72,8 @@ static const struct mu__effect *assert_shard(const struct mu__effect *effect,
     return effect->next;
 }
 
-static void test_shards(void **state)
+TEST_ON(test_shards, struct fixture *f, set_up, tear_down)
 {
-    struct fixture *f = *state;
     const mu_optimizer plain = {0.5, 0};
     const mu_optimizer heavy = {0.25, 0.9};
     static const uint32_t operations[] = {MU__WRITE_ASSIGN, MU__WRITE_ADD, MU__WRITE_SGD,
@@ -115,9 +106,8 @@ static void assert_refused(struct fixture *f, int rv, int code, const char *word
     assert_int_equal(f->run.effects.bytes, 0);
 }
 
-static void test_refused(void **state)
+TEST_ON(test_refused, struct fixture *f, set_up, tear_down)
 {
-    struct fixture *f = *state;
     const mu_optimizer optimizer = {0.5, 0};
 
     assert_refused(f, mu_run_assign(&f->run, f->variable, content, 79), -MU_EINVALID,
@@ -136,9 +126,8 @@ static void test_refused(void **state)
 }
 
 /* A write that does not fit is taken back with all of its shards. */
-static void test_bound(void **state)
+TEST_ON(test_bound, struct fixture *f, set_up, tear_down)
 {
-    struct fixture *f = *state;
     const size_t bytes = 60 << 20;
     char *buffer = calloc(1, bytes);
     struct mu__effect *last;
@@ -160,15 +149,4 @@ static void test_bound(void **state)
     free(buffer);
 }
 
-#define WITH_FIXTURE(test) cmocka_unit_test_setup_teardown(test, set_up, tear_down)
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        WITH_FIXTURE(test_shards),
-        WITH_FIXTURE(test_refused),
-        WITH_FIXTURE(test_bound),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_PROGRAM()

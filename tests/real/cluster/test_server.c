@@ -26,7 +26,7 @@ static mu_server *start(struct nodes *nodes, const char *type, int index)
 
 /* ---- Birth ---- */
 
-static void test_option_errors(void **state)
+TEST(test_option_errors)
 {
     static const char *const filters[] = {"worker"};
     struct nodes nodes;
@@ -44,7 +44,6 @@ static void test_option_errors(void **state)
     static const int codes[] = {-MU_EINVALID, -MU_EINVALID, -MU_EINVALID, -MU_EINVALID,
                                 -MU_EINVALID, -MU_EINVALID, -MU_ERANGE, -MU_EINVALID};
 
-    (void)state;
     nodes_init(&nodes, 1, 1);
     server_options(&nodes, "ps", 0, &node, &good);
     mu_session_config_init(&config);
@@ -75,7 +74,7 @@ static void test_option_errors(void **state)
     nodes_done(&nodes);
 }
 
-static void test_address_in_use(void **state)
+TEST(test_address_in_use)
 {
     struct nodes nodes;
     mu_node_options node;
@@ -84,7 +83,6 @@ static void test_address_in_use(void **state)
     mu_server *first;
     mu_error error;
 
-    (void)state;
     nodes_init(&nodes, 1, 1);
     server_options(&nodes, "ps", 0, &node, &options);
     first = start_with(&options);
@@ -96,7 +94,7 @@ static void test_address_in_use(void **state)
     nodes_done(&nodes);
 }
 
-static void test_looking(void **state)
+TEST(test_looking)
 {
     static const char *const filters[] = {"/job:ps", "/job:worker/task:0"};
     struct nodes nodes;
@@ -109,7 +107,6 @@ static void test_looking(void **state)
     mu_server *server;
     char target[320];
 
-    (void)state;
     nodes_init(&nodes, 1, 1);
     server_options(&nodes, "worker", 0, &node, &options);
     mu_session_config_init(&config);
@@ -159,7 +156,7 @@ static void test_looking(void **state)
 
 /* ---- TF_CONFIG ---- */
 
-static void test_environment(void **state)
+TEST(test_environment)
 {
     static const struct {
         const char *text;       /* %s: the cluster */
@@ -185,7 +182,6 @@ static void test_environment(void **state)
     mu_server *server = NULL;
     mu_error error;
 
-    (void)state;
     nodes_init(&nodes, 1, 1);
     server_options(&nodes, "worker", 0, &node, &options);
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
@@ -239,7 +235,7 @@ static void check_server(mu_server *server, const char *task, const char *target
 
 /* A resolver says cluster, task and layer; the task of the options wins. TF_CONFIG comes
  * first, where it has a cluster. */
-static void test_resolver(void **state)
+TEST(test_resolver)
 {
     struct nodes nodes;
     mu_node_options node;
@@ -249,7 +245,6 @@ static void test_resolver(void **state)
     mu_error error = {0};
     char text[1200];
 
-    (void)state;
     nodes_init(&nodes, 1, 0);
     resolver = found_by(&nodes, "worker", 0, "found");
     server_options(&nodes, "worker", 0, &node, &options);
@@ -287,7 +282,7 @@ static void test_resolver(void **state)
 }
 
 /* Somebody else's servers: no node, and a join that only a stop ends. */
-static void test_google(void **state)
+TEST(test_google)
 {
     struct nodes nodes;
     mu_node_options node;
@@ -296,7 +291,6 @@ static void test_google(void **state)
     mu_server *server;
     mu_error error;
 
-    (void)state;
     nodes_init(&nodes, 1, 1);
     server_options(&nodes, "ps", 0, &node, &options);
     options.environment = "google";
@@ -314,7 +308,7 @@ static void test_google(void **state)
 
 /* ---- The end ---- */
 
-static void test_job_done(void **state)
+TEST(test_job_done)
 {
     struct nodes nodes;
     mu_server *servers[2];
@@ -322,7 +316,6 @@ static void test_job_done(void **state)
     mu_error error;
     mu_node *chief;
 
-    (void)state;
     nodes_init(&nodes, 1, 1);
     servers[0] = start(&nodes, "worker", 0);
     servers[1] = start(&nodes, "ps", 0);
@@ -355,7 +348,7 @@ static void *stop_it(void *arg)
 }
 
 /* Threads that stop and threads that join, all at a time. */
-static void test_stop(void **state)
+TEST(test_stop)
 {
     struct nodes nodes;
     struct joiner joiners[3];
@@ -364,7 +357,6 @@ static void test_stop(void **state)
     mu_error error = {0};
     void *stopped;
 
-    (void)state;
     nodes_init(&nodes, 1, 1);
     for (int round = 0; round < 10; round++) {
         server = start(&nodes, round % 2 == 0 ? "ps" : "worker", 0);
@@ -395,9 +387,8 @@ static int slow(mu_run *run, void *user)
 }
 
 /* A worker finishes what it has before it is gone, whoever stops it. */
-static void test_stop_drains(void **state)
+TEST(test_stop_drains)
 {
-    (void)state;
     for (int remote = 0; remote < 2; remote++) {
         struct nodes nodes;
         mu_coordinator *coordinator;
@@ -443,7 +434,7 @@ static void test_stop_drains(void **state)
     }
 }
 
-static void test_stop_remote_errors(void **state)
+TEST(test_stop_remote_errors)
 {
     static const struct {
         const char *task;
@@ -461,7 +452,6 @@ static void test_stop_remote_errors(void **state)
     mu_node *client;
     mu_error error;
 
-    (void)state;
     nodes_init(&nodes, 1, 2);
     (void)nodes_open(&nodes, "chief", 0);
     client = nodes_open(&nodes, "client", 0);
@@ -475,20 +465,4 @@ static void test_stop_remote_errors(void **state)
     nodes_done(&nodes);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_option_errors),
-        cmocka_unit_test(test_address_in_use),
-        cmocka_unit_test(test_looking),
-        cmocka_unit_test(test_environment),
-        cmocka_unit_test(test_resolver),
-        cmocka_unit_test(test_google),
-        cmocka_unit_test(test_job_done),
-        cmocka_unit_test(test_stop),
-        cmocka_unit_test(test_stop_drains),
-        cmocka_unit_test(test_stop_remote_errors),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_PROGRAM()

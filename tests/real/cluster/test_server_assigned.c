@@ -66,7 +66,7 @@ static void make_offer(struct nodes *nodes, const char *type, int index)
 
 /* ---- Servers that are told their cluster ---- */
 
-static void test_told(void **state)
+TEST(test_told)
 {
     static const char *const filters[] = {"/job:ps"};
     struct nodes nodes;
@@ -79,7 +79,6 @@ static void test_told(void **state)
     mu_error error = {0};
     mu_node *chief;
 
-    (void)state;
     nodes_init(&nodes, 1, 1);
     chief = nodes_open(&nodes, "chief", 0);
     waiting_options(&nodes, "ps", 0, &starter.node, &starter.options);
@@ -109,7 +108,7 @@ static void test_told(void **state)
     nodes_done(&nodes);
 }
 
-static void test_told_limit(void **state)
+TEST(test_told_limit)
 {
     struct nodes nodes;
     mu_node_options node;
@@ -118,7 +117,6 @@ static void test_told_limit(void **state)
     mu_server_options offer;
     mu_error error;
 
-    (void)state;
     nodes_init(&nodes, 1, 1);
     waiting_options(&nodes, "ps", 0, &node, &options);
     options.timeout_ms = 50;
@@ -154,9 +152,8 @@ static void *offer_as_rival(void *arg)
     return NULL;
 }
 
-static void test_two_specs(void **state)
+TEST(test_two_specs)
 {
-    (void)state;
     for (int round = 0; round < 5; round++) {
         struct nodes nodes;
         struct starter starter = {.rv = 0};
@@ -234,9 +231,8 @@ static void doomed_offers(struct doomed *doomed, int after_ms)
     (void)close(doomed->go);
 }
 
-static void test_killed_clients(void **state)
+TEST(test_killed_clients)
 {
-    (void)state;
     for (int round = 0; round < 12; round++) {
         struct nodes nodes;
         struct starter starter = {.rv = 0};
@@ -277,7 +273,7 @@ static void throw_garbage(int port, const void *data, size_t size)
     (void)close(fd);
 }
 
-static void test_garbage(void **state)
+TEST(test_garbage)
 {
     static const char get[] = "GET / HTTP/1.1\r\nHost: x\r\n\r\n";
     static const unsigned char sp[] = {0, 'S', 'P', 0, 0, 0x51, 0, 0, 0xFF, 0xFF, 0xFF,
@@ -290,7 +286,6 @@ static void test_garbage(void **state)
     const char *address;
     int port;
 
-    (void)state;
     nodes_init(&nodes, 1, 1);
     address = mu_cluster_address(nodes.cluster, "ps", 0);
     port = (int)strtol(strchr(address, ':') + 1, NULL, 10);
@@ -309,15 +304,4 @@ static void test_garbage(void **state)
     nodes_done(&nodes);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_told),
-        cmocka_unit_test(test_told_limit),
-        cmocka_unit_test(test_two_specs),
-        cmocka_unit_test(test_killed_clients),
-        cmocka_unit_test(test_garbage),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_PROGRAM()

@@ -155,45 +155,29 @@ static void assert_loss_is_said_by(const char *what)
                                  "EUNAVAILABLE: ");
 }
 
-static void test_read(void **state)
+TEST(test_read)
 {
-    (void)state;
     assert_loss_is_said_by("read");
 }
 
-static void test_open(void **state)
+TEST(test_open)
 {
-    (void)state;
     assert_loss_is_said_by("open");
 }
 
-static void test_checkpoint(void **state)
+TEST(test_checkpoint)
 {
-    (void)state;
     assert_loss_is_said_by("save");
 }
 
-static void test_call_in_a_function(void **state)
+TEST(test_call_in_a_function)
 {
-    (void)state;
     assert_loss_is_said_by("look");
 }
 
-static void test_writes_of_a_function(void **state)
+TEST(test_writes_of_a_function)
 {
-    (void)state;
     assert_loss_is_said_by("add");
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_read),
-        cmocka_unit_test(test_open),
-        cmocka_unit_test(test_checkpoint),
-        cmocka_unit_test(test_call_in_a_function),
-        cmocka_unit_test(test_writes_of_a_function),
-    };
-
-    return cmocka_run_group_tests_name("server lost", tests, compile, clean);
-}
+TEST_PROGRAM_WITH(compile, clean)

@@ -2,21 +2,14 @@
 #ifndef MU_TESTS_DISTRIBUTE_FIXTURE_H
 #define MU_TESTS_DISTRIBUTE_FIXTURE_H
 
+#include "tests/support/test.h"
+
 #include <muster.h>
 
 #include <pthread.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdatomic.h>
 #include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <uv.h>
-
-#include <cmocka.h>
 
 #define COUNT(array) (sizeof(array) / sizeof(array)[0])
 
@@ -201,7 +194,5 @@ static inline int run(const mu_distribute_options *o, mu_value **ret_results)
     assert_null(mu_context_current());
     return rv;
 }
-
-#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 #endif

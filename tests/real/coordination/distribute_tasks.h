@@ -261,6 +261,4 @@ static inline const char *text_of(const struct process *p, const char *task,
     return text;
 }
 
-#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
-
 #endif

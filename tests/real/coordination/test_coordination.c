@@ -21,12 +21,6 @@ static mu_node *open_node(struct nodes *nodes, const char *type, int index)
     return nodes_open_with(nodes, &options);
 }
 
-static void check(int rv, const mu_error *error)
-{
-    if (rv != 0)
-        fail_msg("%s: %s", mu_err_name(rv), error->message);
-}
-
 static void begin(struct fixture *f, int workers)
 {
     mu_error error = {0};
@@ -68,7 +62,7 @@ static void has_value(mu_node *node, const char *key, const char *value)
     assert_null(item.value);
 }
 
-static void test_keys(void **state)
+TEST(test_keys)
 {
     struct fixture f;
     mu_error error = {0};
@@ -77,7 +71,6 @@ static void test_keys(void **state)
     uint64_t count = 0;
     int64_t number = 0;
 
-    (void)state;
     begin(&f, 2);
     put(f.workers[0], "/a//b/", "one", 0);
     has_value(f.workers[1], "a/b", "one");
@@ -106,7 +99,7 @@ static void test_keys(void **state)
     end(&f);
 }
 
-static void test_bad_arguments(void **state)
+TEST(test_bad_arguments)
 {
     static const char too_large[(1 << 20) + 1];
     struct fixture f;
@@ -115,7 +108,6 @@ static void test_bad_arguments(void **state)
     mu_error error = {0};
     mu_kv_item item;
 
-    (void)state;
     begin(&f, 1);
     assert_int_equal(mu_kv_get(f.chief, NULL, 0, &error, &item), -MU_EINVALID);
     assert_string_equal(error.message, "mu_kv_get: argument key is NULL");
@@ -179,7 +171,7 @@ static void wait_for(const atomic_uint *counter, unsigned count)
 }
 
 /* Ten thousand increments under way: each once, in order. */
-static void test_many_at_once(void **state)
+TEST(test_many_at_once)
 {
     enum { MANY = 10000 };
     const mu_kv_request ask = {
@@ -187,7 +179,6 @@ static void test_many_at_once(void **state)
     struct flow flow = {.last = 0};
     struct fixture f;
 
-    (void)state;
     begin(&f, 1);
     for (unsigned i = 0; i < MANY; i++)
         assert_int_equal(
@@ -203,14 +194,13 @@ static void note_code(void *user, const mu_kv_response *answer)
     atomic_store((atomic_int *)user, answer->code);
 }
 
-static void test_cancel(void **state)
+TEST(test_cancel)
 {
     const mu_kv_request ask = {.operation = MU_KV_GET, .key = "never", .timeout_ms = -1};
     atomic_int code = 0;
     uint64_t request = 0;
     struct fixture f;
 
-    (void)state;
     begin(&f, 1);
     assert_int_equal(mu_kv_request_async(f.workers[0], &ask, note_code, &code, &request),
                      0);
@@ -222,7 +212,7 @@ static void test_cancel(void **state)
     end(&f);
 }
 
-static void test_lists(void **state)
+TEST(test_lists)
 {
     enum { MANY = 3000 };
     mu_value *items = NULL;
@@ -230,7 +220,6 @@ static void test_lists(void **state)
     struct fixture f;
     char key[32];
 
-    (void)state;
     begin(&f, 1);
     for (int i = 0; i < MANY; i++) {
         (void)snprintf(key, sizeof key, "dir/%05d", i);
@@ -272,14 +261,13 @@ static void next_is(mu_kv_watch *watch, int type, const char *key, const char *v
     mu_kv_event_clear(&event);
 }
 
-static void test_watch(void **state)
+TEST(test_watch)
 {
     mu_kv_watch *watch = NULL;
     mu_kv_event event;
     mu_error error = {0};
     struct fixture f;
 
-    (void)state;
     begin(&f, 1);
     put(f.chief, "d/a", "1", 0);
     check(mu_kv_watch_open(f.workers[0], "d", 1, SOON_MS, &error, &watch), &error);
@@ -330,14 +318,13 @@ static void *go_through(void *arg)
     return NULL;
 }
 
-static void test_barriers_of_threads(void **state)
+TEST(test_barriers_of_threads)
 {
     atomic_uint arrived = 0;
     struct fixture f;
     struct party parties[3];
     pthread_t threads[3][THREADS];
 
-    (void)state;
     begin(&f, 2);
     for (unsigned i = 0; i < 3; i++) {
         parties[i] = (struct party){.node = i == 0 ? f.chief : f.workers[i - 1],
@@ -361,14 +348,13 @@ static void barrier_over(void *user, int code, const mu_error *error)
     atomic_store((atomic_int *)user, code == 0 ? 1 : code);
 }
 
-static void test_barrier_limit_and_cancel(void **state)
+TEST(test_barrier_limit_and_cancel)
 {
     mu_barrier_options options;
     atomic_int code = 0;
     mu_error error = {0};
     struct fixture f;
 
-    (void)state;
     begin(&f, 1);
     mu_barrier_options_init(&options);
     options.timeout_ms = 100;
@@ -394,7 +380,7 @@ static void text_is(const mu_value *map, const char *key, const char *text)
     assert_string_equal(found, text);
 }
 
-static void test_tasks(void **state)
+TEST(test_tasks)
 {
     mu_value *tasks = NULL;
     mu_error error = {0};
@@ -402,7 +388,6 @@ static void test_tasks(void **state)
     uint64_t next = 0;
     struct fixture f;
 
-    (void)state;
     begin(&f, 2);
     check(mu_tasks_states(f.workers[0], "worker:0-1", SOON_MS, &error, &tasks), &error);
     assert_int_equal(mu_value_count(tasks), 2);
@@ -437,14 +422,13 @@ static void note_error(void *user, const mu_error *error)
     atomic_store((atomic_int *)user, error->code);
 }
 
-static void test_error_and_reset(void **state)
+TEST(test_error_and_reset)
 {
     atomic_int code = 0;
     mu_error error = {0};
     struct fixture f;
     mu_kv_item item;
 
-    (void)state;
     begin(&f, 1);
     assert_int_equal(mu_agent_on_error(f.workers[0], note_error, &code), 0);
     assert_int_equal(mu_agent_state(f.workers[0], &error), MU_AGENT_CONNECTED);
@@ -468,13 +452,12 @@ static void test_error_and_reset(void **state)
 }
 
 /* What a member says cannot end, begin or colour a line of the chief's log. */
-static void test_error_that_forges_a_line(void **state)
+TEST(test_error_that_forges_a_line)
 {
     static const char forged[] = "x\n/job:chief/task:0 node: ERROR all is lost\x1b[2J\r";
     mu_error error = {0};
     struct fixture f;
 
-    (void)state;
     begin(&f, 1);
     check(mu_agent_report_error(f.workers[0], -MU_EDATALOSS, forged, SOON_MS, &error),
           &error);
@@ -512,7 +495,7 @@ static void *train(void *arg)
     return NULL;
 }
 
-static void test_preemption(void **state)
+TEST(test_preemption)
 {
     struct trainer trainers[2];
     pthread_t threads[2];
@@ -520,7 +503,6 @@ static void test_preemption(void **state)
     mu_error error = {0};
     struct fixture f;
 
-    (void)state;
     begin(&f, 2);
     for (unsigned i = 0; i < 2; i++) {
         trainers[i] = (struct trainer){.node = f.workers[i], .first = 50 * i};
@@ -568,7 +550,7 @@ static void *wait_at_barrier(void *arg)
 }
 
 /* Whatever waits hears that the node is closed; what is asked later does at once. */
-static void test_closing(void **state)
+TEST(test_closing)
 {
     static void *(*const waits[])(void *) = {wait_for_key, wait_at_barrier, wait_for_key};
     const mu_kv_request ask = {.operation = MU_KV_GET, .key = "never", .timeout_ms = -1};
@@ -579,7 +561,6 @@ static void test_closing(void **state)
     mu_kv_watch *watch = NULL;
     mu_error error = {0};
 
-    (void)state;
     begin(&f, 1);
     check(mu_kv_watch_open(f.workers[0], "w", 0, SOON_MS, &error, &watch), &error);
     for (unsigned i = 0; i < 3; i++) {
@@ -607,7 +588,7 @@ static void test_closing(void **state)
 }
 
 /* One that nobody hosts the service for. */
-static void test_no_service(void **state)
+TEST(test_no_service)
 {
     mu_node_options options;
     struct nodes nodes;
@@ -615,7 +596,6 @@ static void test_no_service(void **state)
     mu_node *node;
     int stop = 1;
 
-    (void)state;
     nodes_init(&nodes, 0, 0);
     nodes_options(&nodes, "chief", 0, &options);
     options.service_hosts = "none";
@@ -631,24 +611,4 @@ static void test_no_service(void **state)
     nodes_done(&nodes);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_keys),
-        cmocka_unit_test(test_bad_arguments),
-        cmocka_unit_test(test_many_at_once),
-        cmocka_unit_test(test_cancel),
-        cmocka_unit_test(test_lists),
-        cmocka_unit_test(test_watch),
-        cmocka_unit_test(test_barriers_of_threads),
-        cmocka_unit_test(test_barrier_limit_and_cancel),
-        cmocka_unit_test(test_tasks),
-        cmocka_unit_test(test_error_and_reset),
-        cmocka_unit_test(test_error_that_forges_a_line),
-        cmocka_unit_test(test_preemption),
-        cmocka_unit_test(test_closing),
-        cmocka_unit_test(test_no_service),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_PROGRAM()

@@ -44,13 +44,12 @@ static const char *text_of(const mu_value *results, const char *name, const char
 
 /* ---- local ---- */
 
-static void test_local(void **state)
+TEST_ON(test_local, struct notes *notes, setup, teardown)
 {
     static const char *const lines[] = {
         "work -:-1 n=0 chief=1 distributed=0 init=1 save=1 summary=1 barrier=0 "
         "master=\"\"",
     };
-    struct notes *notes = *state;
     mu_distribute_options o;
     mu_value *results = NULL;
     int64_t number = 0;
@@ -68,7 +67,7 @@ static void test_local(void **state)
     mu_value_free(results);
 }
 
-static void test_local_evaluates(void **state)
+TEST_ON(test_local_evaluates, struct notes *notes, setup, teardown)
 {
     static const char *const lines[] = {
         "eval -:-1 n=0 chief=1 distributed=0 init=1 save=1 summary=1 barrier=0 "
@@ -76,7 +75,6 @@ static void test_local_evaluates(void **state)
         "work -:-1 n=0 chief=1 distributed=0 init=1 save=1 summary=1 barrier=0 "
         "master=\"\"",
     };
-    struct notes *notes = *state;
     mu_distribute_options o;
     mu_value *results = NULL;
 
@@ -99,9 +97,8 @@ static int fail_plainly(mu_context *c, void *user)
 }
 
 /* An error ends it: nothing is evaluated, and the result has it, too. */
-static void test_local_fails(void **state)
+TEST_ON(test_local_fails, struct notes *notes, setup, teardown)
 {
-    struct notes *notes = *state;
     mu_distribute_options o;
     mu_value *results = NULL;
     mu_error error = {0};
@@ -138,9 +135,8 @@ static int look_for_things(mu_context *c, void *user)
     return 0;
 }
 
-static void test_local_has_nothing(void **state)
+TEST_ON(test_local_has_nothing, struct notes *notes, setup, teardown)
 {
-    struct notes *notes = *state;
     mu_distribute_options o;
 
     options_of(notes, &o);
@@ -155,9 +151,8 @@ static int wait_alone(mu_context *c, void *user)
     return mu_context_wait_for_others(c, -1, NULL);
 }
 
-static void test_barrier_optional(void **state)
+TEST_ON(test_barrier_optional, struct notes *notes, setup, teardown)
 {
-    struct notes *notes = *state;
     mu_distribute_options o;
 
     options_of(notes, &o);
@@ -180,9 +175,8 @@ static int nest(mu_context *c, void *user)
     return 0;
 }
 
-static void test_nesting(void **state)
+TEST_ON(test_nesting, struct notes *notes, setup, teardown)
 {
-    struct notes *notes = *state;
     mu_distribute_options o;
 
     options_of(notes, &o);
@@ -193,7 +187,7 @@ static void test_nesting(void **state)
 
 /* ---- standalone ---- */
 
-static void test_between_graph(void **state)
+TEST_ON(test_between_graph, struct notes *notes, setup, teardown)
 {
     static const char *const lines[] = {
         "eval evaluator:0 n=3 chief=1 distributed=0 init=1 save=1 summary=1 barrier=0 "
@@ -205,7 +199,6 @@ static void test_between_graph(void **state)
         "work worker:1 n=3 chief=0 distributed=1 init=0 save=0 summary=0 barrier=1 "
         "master=\"grpc://w:2\" filters=/job:worker/task:1,/job:ps",
     };
-    struct notes *notes = *state;
     mu_cluster *cluster = parse("{" C "," W2 "," P "," E "}");
     mu_distribute_options o;
     mu_value *results = NULL;
@@ -229,7 +222,7 @@ static void test_between_graph(void **state)
     mu_cluster_free(cluster);
 }
 
-static void test_in_graph(void **state)
+TEST_ON(test_in_graph, struct notes *notes, setup, teardown)
 {
     static const char *const lines[] = {
         "work -:-1 n=2 chief=1 distributed=1 init=1 save=1 summary=1 barrier=0 "
@@ -237,7 +230,6 @@ static void test_in_graph(void **state)
         "work evaluator:0 n=2 chief=1 distributed=0 init=1 save=1 summary=1 barrier=0 "
         "master=\"\"",
     };
-    struct notes *notes = *state;
     mu_cluster *cluster = parse("{" W2 "," P "," E "}");
     mu_distribute_options o;
     mu_value *results = NULL;
@@ -273,9 +265,8 @@ static int go_round(mu_context *c, void *user)
     return rv;
 }
 
-static void test_rounds(void **state)
+TEST_ON(test_rounds, struct notes *notes, setup, teardown)
 {
-    struct notes *notes = *state;
     mu_cluster *cluster = parse("{" W3 "}");
     mu_distribute_options o;
 
@@ -289,9 +280,8 @@ static void test_rounds(void **state)
 }
 
 /* A task that fails before the barrier: the others do not wait for it, and hear why. */
-static void test_failure_at_the_barrier(void **state)
+TEST_ON(test_failure_at_the_barrier, struct notes *notes, setup, teardown)
 {
-    struct notes *notes = *state;
     mu_cluster *cluster = parse("{" C "," W2 "," E "}");
     mu_distribute_options o;
     mu_value *results = NULL;
@@ -319,9 +309,8 @@ static void test_failure_at_the_barrier(void **state)
 }
 
 /* The evaluator's error counts like any other, and ends the workers' waiting. */
-static void test_evaluator_fails(void **state)
+TEST_ON(test_evaluator_fails, struct notes *notes, setup, teardown)
 {
-    struct notes *notes = *state;
     mu_cluster *cluster = parse("{" W2 "," E "}");
     mu_distribute_options o;
     mu_value *results = NULL;
@@ -348,9 +337,8 @@ static void test_evaluator_fails(void **state)
 }
 
 /* Who returns without coming is not waited for, either. */
-static void test_leaves_without_coming(void **state)
+TEST_ON(test_leaves_without_coming, struct notes *notes, setup, teardown)
 {
-    struct notes *notes = *state;
     mu_cluster *cluster = parse("{" W3 "}");
     mu_distribute_options o;
     mu_value *results = NULL;
@@ -394,9 +382,8 @@ static int end_the_chief_s_wait(mu_context *c, void *user)
     return mu_context_fail_with(c, &error);
 }
 
-static void test_waits_are_ended_by_another_thread(void **state)
+TEST_ON(test_waits_are_ended_by_another_thread, struct notes *notes, setup, teardown)
 {
-    struct notes *notes = *state;
     mu_distribute_options o;
     mu_error error = {0};
     mu_cluster *cluster = parse("{" C ",\"worker\":[\"w:1\"]}");
@@ -411,9 +398,8 @@ static void test_waits_are_ended_by_another_thread(void **state)
     mu_cluster_free(cluster);
 }
 
-static void test_barrier_limit(void **state)
+TEST_ON(test_barrier_limit, struct notes *notes, setup, teardown)
 {
-    struct notes *notes = *state;
     mu_cluster *cluster = parse("{" W2 "}");
     mu_distribute_options o;
     mu_value *results = NULL;
@@ -437,7 +423,7 @@ static void test_barrier_limit(void **state)
 /* ---- the environment ---- */
 
 /* What fails, and does not say why, has failed. */
-static void test_error_without_a_code(void **state)
+TEST_WITH(test_error_without_a_code, setup, teardown)
 {
     mu_distribute_options options;
     mu_error error;
@@ -449,25 +435,4 @@ static void test_error_without_a_code(void **state)
     assert_int_equal(error.code, -MU_EUNKNOWN);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        TEST(test_local),
-        TEST(test_local_evaluates),
-        TEST(test_local_fails),
-        TEST(test_error_without_a_code),
-        TEST(test_local_has_nothing),
-        TEST(test_barrier_optional),
-        TEST(test_nesting),
-        TEST(test_between_graph),
-        TEST(test_in_graph),
-        TEST(test_rounds),
-        TEST(test_failure_at_the_barrier),
-        TEST(test_evaluator_fails),
-        TEST(test_leaves_without_coming),
-        TEST(test_waits_are_ended_by_another_thread),
-        TEST(test_barrier_limit),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_PROGRAM()

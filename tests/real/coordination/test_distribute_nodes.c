@@ -55,9 +55,8 @@ static int open_session(mu_context *c, void *user)
     return check_session(c, node, session);
 }
 
-static void test_sessions(void **state)
+TEST_ON(test_sessions, struct world *world, setup, teardown)
 {
-    struct world *world = *state;
     mu_session_config config;
 
     mu_session_config_init(&config);
@@ -99,10 +98,8 @@ static int open_no_session(mu_context *c, void *user)
 
 /* The chief has no session: nobody waits for it to the end of the limit, which is hours
  * away. */
-static void test_no_session(void **state)
+TEST_ON(test_no_session, struct world *world, setup, teardown)
 {
-    struct world *world = *state;
-
     make_cluster(world, 1, 2, 0, 0);
     add_all(world, MU_MODE_INDEPENDENT, mu_strategy_parameter_server());
     for (int i = 0; i < world->count; i++)
@@ -144,9 +141,8 @@ static void run_twice(void *arg)
     t->end_rv = mu_distribute_end(SOON_MS, &p->error);
 }
 
-static void test_server_is_kept(void **state)
+TEST_ON(test_server_is_kept, struct world *world, setup, teardown)
 {
-    struct world *world = *state;
     struct twice twice = {0};
     uv_thread_t thread;
 
@@ -168,9 +164,8 @@ static void test_server_is_kept(void **state)
 
 /* ---- a client that is a worker ---- */
 
-static void test_client_worker(void **state)
+TEST_ON(test_client_worker, struct world *world, setup, teardown)
 {
-    struct world *world = *state;
     struct process *chief;
 
     make_cluster(world, 1, 2, 1, 1);
@@ -217,10 +212,8 @@ static int wait_until_interrupted(mu_context *c, void *user)
     return mu_context_fail_with(c, &error);
 }
 
-static void test_a_wait_is_ended_by_another_thread(void **state)
+TEST_ON(test_a_wait_is_ended_by_another_thread, struct world *world, setup, teardown)
 {
-    struct world *world = *state;
-
     make_cluster(world, 1, 1, 0, 0);
     add_all(world, MU_MODE_INDEPENDENT, mu_strategy_parameter_server());
     for (int i = 0; i < world->count; i++)
@@ -255,9 +248,8 @@ static int request_servers(mu_context *c, void *user)
 }
 
 /* The client's own node is opened by who asks for it, and one for all. */
-static void test_standalone(void **state)
+TEST_ON(test_standalone, struct world *world, setup, teardown)
 {
-    struct world *world = *state;
     struct nodes nodes;
     mu_distribute_options *o;
 
@@ -291,9 +283,8 @@ static int resolve_named(void *user, int64_t timeout_ms, mu_error *ret_error,
 
 /* Where a resolver names the cluster, as after a batch job, its servers refuse who is of
  * another one: the client takes that name as they do. */
-static void test_standalone_of_a_job(void **state)
+TEST_ON(test_standalone_of_a_job, struct world *world, setup, teardown)
 {
-    struct world *world = *state;
     mu_resolver_kind kind = {.name = "named", .resolve = resolve_named};
     mu_resolver *resolver = NULL;
     mu_node_options options;
@@ -382,10 +373,9 @@ static void add_all_with_a_function(struct world *world, int mode)
     }
 }
 
-static void test_functions_are_registered_before_a_worker_serves(void **state)
+TEST_ON(test_functions_are_registered_before_a_worker_serves, struct world *world,
+        setup, teardown)
 {
-    struct world *world = *state;
-
     make_cluster(world, 1, 2, 1, 0);
     add_all_with_a_function(world, MU_MODE_CLIENT_WORKER);
     run_all(world);
@@ -394,9 +384,9 @@ static void test_functions_are_registered_before_a_worker_serves(void **state)
     assert_int_equal(number_of(find(world, "chief", 0), "worker_fn", "value"), 42);
 }
 
-static void test_a_node_that_the_program_refuses_ends_the_run(void **state)
+TEST_ON(test_a_node_that_the_program_refuses_ends_the_run, struct world *world,
+        setup, teardown)
 {
-    struct world *world = *state;
     struct process *chief;
 
     make_cluster(world, 1, 0, 0, 0);
@@ -427,9 +417,9 @@ static int want_node_twice(mu_context *c, void *user)
     return 0;
 }
 
-static void test_a_client_s_node_that_is_refused_is_an_error_of_the_call(void **state)
+TEST_ON(test_a_client_s_node_that_is_refused_is_an_error_of_the_call, struct world *world,
+        setup, teardown)
 {
-    struct world *world = *state;
     struct nodes nodes;
     mu_distribute_options *o;
 
@@ -450,20 +440,4 @@ static void test_a_client_s_node_that_is_refused_is_an_error_of_the_call(void **
     nodes_done(&nodes);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        TEST(test_sessions),
-        TEST(test_no_session),
-        TEST(test_server_is_kept),
-        TEST(test_client_worker),
-        TEST(test_a_wait_is_ended_by_another_thread),
-        TEST(test_standalone),
-        TEST(test_standalone_of_a_job),
-        TEST(test_functions_are_registered_before_a_worker_serves),
-        TEST(test_a_node_that_the_program_refuses_ends_the_run),
-        TEST(test_a_client_s_node_that_is_refused_is_an_error_of_the_call),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_PROGRAM()

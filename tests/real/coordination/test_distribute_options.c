@@ -71,7 +71,7 @@ static int check_copy(mu_context *c, void *user)
 }
 
 /* Each task has its own copy, made for it and dropped with it. */
-static void test_own_strategy(void **state)
+TEST_ON(test_own_strategy, struct notes *notes, setup, teardown)
 {
     static const char *const lines[] = {
         "work worker:0 n=2 chief=1 distributed=1 init=0 save=1 summary=1 barrier=1 "
@@ -89,7 +89,6 @@ static void test_own_strategy(void **state)
         .should_init = is_first,
         .drop = drop,
     };
-    struct notes *notes = *state;
     mu_cluster *cluster = parse("{" W2 "," P "}");
     mu_cluster *larger = parse("{" W3 "," P "}");
     mu_session_config config;
@@ -129,7 +128,7 @@ static int own_spec(void *user, mu_error *ret_error, mu_tf_config *ret_config)
     return mu_tf_config_parse(json, strlen(json), ret_error, ret_config);
 }
 
-static void test_tf_config(void **state)
+TEST_ON(test_tf_config, struct notes *notes, setup, teardown)
 {
     static const char *const lines[] = {
         "work -:-1 n=1 chief=1 distributed=1 init=1 save=1 summary=1 barrier=0 "
@@ -137,7 +136,6 @@ static void test_tf_config(void **state)
         "work evaluator:0 n=1 chief=1 distributed=0 init=1 save=1 summary=1 barrier=0 "
         "master=\"\"",
     };
-    struct notes *notes = *state;
     mu_distribute_options o;
 
     options_of(notes, &o);
@@ -162,7 +160,7 @@ static mu_resolver *static_resolver(const char *json, const char *layer)
 }
 
 /* The caller's word, then TF_CONFIG, then the resolver's, then the strategy's. */
-static void test_precedence(void **state)
+TEST_ON(test_precedence, struct notes *notes, setup, teardown)
 {
     static const struct {
         const char *environment;
@@ -192,7 +190,6 @@ static void test_precedence(void **state)
         {NULL, "", NULL, "{\"cluster\":{" C "}}", false, "grpc://c:1", 1},
         {NULL, "", NULL, NULL, false, "", 0},
     };
-    struct notes *notes = *state;
     mu_cluster *cluster = parse("{" W2 "}");
 
     for (size_t i = 0; i < COUNT(rows); i++) {
@@ -226,12 +223,11 @@ static void test_precedence(void **state)
 }
 
 /* One process needs no cluster, so nothing that says which one there is can be wrong. */
-static void test_local_mode_does_not_look_at_tf_config(void **state)
+TEST_ON(test_local_mode_does_not_look_at_tf_config, struct notes *notes, setup, teardown)
 {
     static const char *const broken[] = {"{", "{\"cluster\":7}",
                                          "{\"environment\":\"moon\"}",
                                          "{\"cluster\":{" C "}}"};
-    struct notes *notes = *state;
     mu_distribute_options o;
 
     for (size_t i = 0; i < COUNT(broken); i++) {
@@ -246,9 +242,8 @@ static void test_local_mode_does_not_look_at_tf_config(void **state)
 
 /* What it does not find is no local run by mistake; who wants one does not ask it. What
  * it calls the master stands, as TF_CONFIG's session_master does. */
-static void test_resolver(void **state)
+TEST_ON(test_resolver, struct notes *notes, setup, teardown)
 {
-    struct notes *notes = *state;
     mu_distribute_options o;
     mu_resolver *resolver = NULL;
     mu_error error;
@@ -323,10 +318,8 @@ static const struct {
      "environment \"moon\""},
 };
 
-static void test_refused(void **state)
+TEST_ON(test_refused, struct notes *notes, setup, teardown)
 {
-    struct notes *notes = *state;
-
     for (size_t i = 0; i < COUNT(refused); i++) {
         mu_value *results = (mu_value *)notes;
         mu_distribute_options o;
@@ -351,7 +344,7 @@ static void test_refused(void **state)
     assert_int_equal(notes->count, 0);
 }
 
-static void test_no_function(void **state)
+TEST_WITH(test_no_function, setup, teardown)
 {
     mu_distribute_options o;
     mu_error error = {0};
@@ -364,9 +357,8 @@ static void test_no_function(void **state)
 }
 
 /* A spoilt TF_CONFIG of somebody else does not matter to who does not look at it. */
-static void test_environment_ignored(void **state)
+TEST_ON(test_environment_ignored, struct notes *notes, setup, teardown)
 {
-    struct notes *notes = *state;
     mu_distribute_options o;
 
     options_of(notes, &o);
@@ -376,18 +368,4 @@ static void test_environment_ignored(void **state)
     assert_int_equal(notes->count, 1);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        TEST(test_own_strategy),
-        TEST(test_tf_config),
-        TEST(test_precedence),
-        TEST(test_local_mode_does_not_look_at_tf_config),
-        TEST(test_resolver),
-        TEST(test_refused),
-        TEST(test_no_function),
-        TEST(test_environment_ignored),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_PROGRAM()

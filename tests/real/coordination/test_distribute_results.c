@@ -1,16 +1,7 @@
 /* Results as maps and as bytes: what another process wrote is believed only if it is
  * whole. */
 #include "api/distribute/internal.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
+#include "tests/support/test.h"
 
 enum { MUTATIONS = 20000 };
 
@@ -32,7 +23,7 @@ static mu_value *make_result(void)
     return result;
 }
 
-static void test_there_and_back(void **state)
+TEST(test_there_and_back)
 {
     mu_value *result = make_result();
     mu_value *back = NULL;
@@ -40,7 +31,6 @@ static void test_there_and_back(void **state)
     void *bytes;
     size_t size;
 
-    (void)state;
     assert_int_equal(mu__result_pack(result, &error, &bytes, &size), 0);
     assert_int_equal(mu__result_unpack(bytes, size, &error, &back), 0);
     assert_true(mu_value_equal(result, back));
@@ -53,13 +43,12 @@ static void test_there_and_back(void **state)
     mu_value_free(back);
 }
 
-static void test_fine_results_have_no_error(void **state)
+TEST(test_fine_results_have_no_error)
 {
     mu_value *result = mu__result_make(0, NULL, NULL);
     mu_value *list = mu_value_list();
     mu_error error = {.code = 7};
 
-    (void)state;
     mu__result_error(result, &error);
     assert_int_equal(error.code, 0);
     assert_null(mu_value_find(result, "message"));
@@ -72,11 +61,10 @@ static void test_fine_results_have_no_error(void **state)
 }
 
 /* A code that is none is no error: numbers from another process decide nothing else. */
-static void test_odd_codes(void **state)
+TEST(test_odd_codes)
 {
     static const int64_t codes[] = {1, -256, INT64_MIN, INT64_MAX};
 
-    (void)state;
     for (size_t i = 0; i < sizeof codes / sizeof codes[0]; i++) {
         mu_value *map = mu_value_map();
         mu_error error = {.code = 7};
@@ -88,7 +76,7 @@ static void test_odd_codes(void **state)
     }
 }
 
-static void test_cut_short(void **state)
+TEST(test_cut_short)
 {
     mu_value *result = make_result();
     mu_value *back = NULL;
@@ -96,7 +84,6 @@ static void test_cut_short(void **state)
     void *bytes;
     size_t size;
 
-    (void)state;
     assert_int_equal(mu__result_pack(result, &error, &bytes, &size), 0);
     for (size_t i = 0; i < size; i++) {
         char *part = malloc(i + 1);
@@ -111,7 +98,7 @@ static void test_cut_short(void **state)
     mu_value_free(result);
 }
 
-static void test_no_map(void **state)
+TEST(test_no_map)
 {
     mu_value *list = mu_value_list();
     mu_value *back = NULL;
@@ -119,7 +106,6 @@ static void test_no_map(void **state)
     void *bytes;
     size_t size;
 
-    (void)state;
     assert_int_equal(mu__result_pack(list, &error, &bytes, &size), 0);
     assert_int_equal(mu__result_unpack(bytes, size, &error, &back), -MU_EDATALOSS);
     assert_non_null(strstr(error.message, "expected a map"));
@@ -128,7 +114,7 @@ static void test_no_map(void **state)
 }
 
 /* One to four bytes of many results are others: an error or a map, never more. */
-static void test_mutations(void **state)
+TEST(test_mutations)
 {
     mu_value *result = make_result();
     uint64_t random = 1;
@@ -137,7 +123,6 @@ static void test_mutations(void **state)
     uint8_t *copy;
     size_t size;
 
-    (void)state;
     assert_int_equal(mu__result_pack(result, NULL, &bytes, &size), 0);
     copy = malloc(size);
     for (int i = 0; i < MUTATIONS; i++) {
@@ -161,16 +146,4 @@ static void test_mutations(void **state)
     mu_value_free(result);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_there_and_back),
-        cmocka_unit_test(test_fine_results_have_no_error),
-        cmocka_unit_test(test_odd_codes),
-        cmocka_unit_test(test_cut_short),
-        cmocka_unit_test(test_no_map),
-        cmocka_unit_test(test_mutations),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_PROGRAM()

@@ -4,9 +4,8 @@
 
 /* ---- independent ---- */
 
-static void test_between_graph(void **state)
+TEST_ON(test_between_graph, struct world *world, setup, teardown)
 {
-    struct world *world = *state;
     struct process *chief;
 
     make_cluster(world, 1, 2, 1, 1);
@@ -28,10 +27,8 @@ static void test_between_graph(void **state)
     assert_null(find(world, "ps", 0)->results);
 }
 
-static void test_in_graph(void **state)
+TEST_ON(test_in_graph, struct world *world, setup, teardown)
 {
-    struct world *world = *state;
-
     make_cluster(world, 1, 1, 1, 0);
     add_all(world, MU_MODE_INDEPENDENT, mu_strategy_default());
     run_all(world);
@@ -42,10 +39,8 @@ static void test_in_graph(void **state)
 }
 
 /* Worker 0 leads where there is no chief, and servers hear of the end all the same. */
-static void test_without_chief(void **state)
+TEST_ON(test_without_chief, struct world *world, setup, teardown)
 {
-    struct world *world = *state;
-
     make_cluster(world, 0, 2, 1, 0);
     add_all(world, MU_MODE_INDEPENDENT, mu_strategy_parameter_server());
     run_all(world);
@@ -58,10 +53,8 @@ static void test_without_chief(void **state)
 
 /* The others are at the barrier, without a limit, when worker 1 fails; they get its
  * error, and the servers hear what the job came to. */
-static void test_failure_at_the_barrier(void **state)
+TEST_ON(test_failure_at_the_barrier, struct world *world, setup, teardown)
 {
-    struct world *world = *state;
-
     make_cluster(world, 1, 2, 1, 0);
     world->fails = "/job:worker/task:1";
     world->timeout_ms = -1;
@@ -82,10 +75,9 @@ static void test_failure_at_the_barrier(void **state)
 
 /* The same when it ends well, a worker or the chief: it does not come, and nobody waits
  * for it for ever. */
-static void test_end_before_the_barrier(void **state)
+TEST_ON(test_end_before_the_barrier, struct world *world, setup, teardown)
 {
     static const char *const tasks[] = {"/job:worker/task:1", "/job:chief/task:0"};
-    struct world *world = *state;
 
     make_cluster(world, 1, 2, 0, 0);
     world->timeout_ms = -1;
@@ -114,10 +106,8 @@ static void test_end_before_the_barrier(void **state)
     }
 }
 
-static void test_chief_fails(void **state)
+TEST_ON(test_chief_fails, struct world *world, setup, teardown)
 {
-    struct world *world = *state;
-
     make_cluster(world, 1, 1, 0, 0);
     world->fails = "/job:chief/task:0";
     world->timeout_ms = -1;
@@ -130,9 +120,8 @@ static void test_chief_fails(void **state)
         number_of(find(world, "chief", 0), "/job:worker/task:0", "code"), -MU_EDATALOSS);
 }
 
-static void test_large_results(void **state)
+TEST_ON(test_large_results, struct world *world, setup, teardown)
 {
-    struct world *world = *state;
     struct process *chief;
 
     make_cluster(world, 1, 1, 0, 0);
@@ -148,9 +137,8 @@ static void test_large_results(void **state)
 }
 
 /* A worker that never was there is not waited for longer than the limit. */
-static void test_missing_worker(void **state)
+TEST_ON(test_missing_worker, struct world *world, setup, teardown)
 {
-    struct world *world = *state;
     struct process *chief;
 
     make_cluster(world, 1, 1, 0, 0);
@@ -181,9 +169,8 @@ static int has_no_node(mu_context *c, void *user)
     return 0;
 }
 
-static void test_google(void **state)
+TEST_ON(test_google, struct world *world, setup, teardown)
 {
-    struct world *world = *state;
     struct process *server;
 
     make_cluster(world, 1, 0, 1, 0);
@@ -204,13 +191,12 @@ static void test_google(void **state)
 
 /* Nobody lists an address: each task listens, says where in a folder, and finds the
  * others there. Indices of workers are those that are free. */
-static void test_found_in_a_folder(void **state)
+TEST_ON(test_found_in_a_folder, struct world *world, setup, teardown)
 {
     static const struct {
         const char *type;
         int index;
     } tasks[] = {{"chief", 0}, {"worker", -1}, {"worker", -1}, {"ps", 0}};
-    struct world *world = *state;
     mu_resolver *resolvers[4];
     char folder[] = "/tmp/muster-found-XXXXXX";
     char command[64];
@@ -245,9 +231,8 @@ static void test_found_in_a_folder(void **state)
 }
 
 /* A server that is kept is not looked for again. */
-static void test_found_and_kept(void **state)
+TEST_ON(test_found_and_kept, struct world *world, setup, teardown)
 {
-    struct world *world = *state;
     mu_resolver *resolver;
     mu_error error;
     struct process *p;
@@ -271,21 +256,4 @@ static void test_found_and_kept(void **state)
     mu_resolver_free(resolver);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        TEST(test_between_graph),
-        TEST(test_in_graph),
-        TEST(test_without_chief),
-        TEST(test_failure_at_the_barrier),
-        TEST(test_end_before_the_barrier),
-        TEST(test_chief_fails),
-        TEST(test_large_results),
-        TEST(test_missing_worker),
-        TEST(test_google),
-        TEST(test_found_in_a_folder),
-        TEST(test_found_and_kept),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_PROGRAM()

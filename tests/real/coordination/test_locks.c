@@ -15,12 +15,6 @@ struct fixture {
 
 static struct fixture f;
 
-static void check(int rv, const mu_error *error)
-{
-    if (rv != 0)
-        fail_msg("%s: %s", mu_err_name(rv), error->message);
-}
-
 static int begin(void **state)
 {
     mu_error error = {0};
@@ -82,7 +76,7 @@ static void await_places(const char *name, size_t count)
 
 /* ---- Locks ---- */
 
-static void test_held_by_one(void **state)
+TEST(test_held_by_one)
 {
     mu_lock *first;
     mu_lock *other;
@@ -90,7 +84,6 @@ static void test_held_by_one(void **state)
     mu_error error = {0};
     uint64_t number;
 
-    (void)state;
     first = acquire(f.workers[0], "a/b");
     other = acquire(f.workers[1], "a");
     number = mu_lock_fencing_token(first);
@@ -131,7 +124,7 @@ static void *wait_in_order(void *arg)
 }
 
 /* First come, first served, also when one of those who wait gives up. */
-static void test_in_order(void **state)
+TEST(test_in_order)
 {
     static struct waiter waiters[THREADS];
     static pthread_t threads[THREADS];
@@ -139,7 +132,6 @@ static void test_in_order(void **state)
     mu_lock *lock = acquire(f.chief, "fair");
     mu_lock *never = NULL;
 
-    (void)state;
     for (int i = 0; i < THREADS; i++) {
         if (i == THREADS / 2)
             assert_int_equal(mu_lock_acquire(f.chief, "fair", 100, NULL, &never),
@@ -170,12 +162,11 @@ static void *wait_for_long(void *arg)
     return NULL;
 }
 
-static void test_wait_without_limit_is_told(void **state)
+TEST(test_wait_without_limit_is_told)
 {
     mu_lock *lock = acquire(f.chief, "long");
     pthread_t thread;
 
-    (void)state;
     assert_int_equal(pthread_create(&thread, NULL, wait_for_long, f.workers[0]), 0);
     nodes_wait_log(&f.nodes, "/job:worker/task:0 agent: waiting: lock \"long\" is not "
                    "free for 5 s: /job:chief/task:0 on ");
@@ -201,11 +192,10 @@ static void *take_turns(void *arg)
     return NULL;
 }
 
-static void test_never_two(void **state)
+TEST(test_never_two)
 {
     pthread_t threads[THREADS];
 
-    (void)state;
     for (int i = 0; i < THREADS; i++)
         assert_int_equal(pthread_create(&threads[i], NULL, take_turns, f.workers[i % 2]),
                          0);
@@ -216,7 +206,7 @@ static void test_never_two(void **state)
 
 /* A task that leaves holds nothing any more: the next one gets the lock, the former
  * holder hears it, and what it guards with the number is refused. */
-static void test_lost(void **state)
+TEST(test_lost)
 {
     mu_lock *lock = acquire(f.workers[0], "lost");
     uint64_t number = mu_lock_fencing_token(lock);
@@ -229,7 +219,6 @@ static void test_lost(void **state)
     mu_lock *next;
     uint64_t count = 0;
 
-    (void)state;
     check_held.key = mu_lock_key(lock);
     check(mu_kv_transact(f.workers[0], &guarded, SOON_MS, &error, &outcome), &error);
     check(mu_kv_delete(f.chief, mu_lock_key(lock), SOON_MS, &error, &count), &error);
@@ -251,13 +240,12 @@ static void test_lost(void **state)
     check(mu_agent_register(f.workers[0], 0, SOON_MS, &error), &error);
 }
 
-static void test_bad_names(void **state)
+TEST(test_bad_names)
 {
     char name[1100];
     mu_error error = {0};
     mu_lock *lock = NULL;
 
-    (void)state;
     assert_int_equal(mu_lock_acquire(f.chief, "", 0, &error, &lock), -MU_EINVALID);
     assert_string_equal(error.message, "a lock's name is a key: a key may not be empty");
     assert_int_equal(mu_lock_acquire(f.chief, NULL, 0, &error, &lock), -MU_EINVALID);
@@ -273,7 +261,7 @@ static void test_bad_names(void **state)
 
 /* ---- Transactions ---- */
 
-static void test_transaction(void **state)
+TEST(test_transaction)
 {
     const mu_kv_check checks[] = {
         {.type = MU_KV_IF_ABSENT, .key = "/x//a/"},
@@ -287,7 +275,6 @@ static void test_transaction(void **state)
     mu_kv_item item = {0};
     mu_error error = {0};
 
-    (void)state;
     assert_int_equal(mu_kv_transact(f.chief, &transaction, SOON_MS, &error, &outcome),
                      -MU_EPRECONDITION);
     assert_int_equal(outcome.failed, 1);
@@ -306,7 +293,7 @@ static void test_transaction(void **state)
                      -MU_EPRECONDITION);
 }
 
-static void test_transactions_that_are_wrong(void **state)
+TEST(test_transactions_that_are_wrong)
 {
     static const char large[(1 << 20) + 1];
     static mu_kv_change many[MU_KV_TRANSACTION_MAX + 1];
@@ -317,7 +304,6 @@ static void test_transactions_that_are_wrong(void **state)
     mu_kv_transaction_result outcome;
     mu_error error = {0};
 
-    (void)state;
     assert_int_equal(mu_kv_transact(f.chief, &one, SOON_MS, &error, &outcome),
                      -MU_EEXHAUSTED);
     assert_int_equal(outcome.failed, -1);
@@ -337,18 +323,4 @@ static void test_transactions_that_are_wrong(void **state)
                         "and may have 128 of each");
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_held_by_one),
-        cmocka_unit_test(test_in_order),
-        cmocka_unit_test(test_wait_without_limit_is_told),
-        cmocka_unit_test(test_never_two),
-        cmocka_unit_test(test_lost),
-        cmocka_unit_test(test_bad_names),
-        cmocka_unit_test(test_transaction),
-        cmocka_unit_test(test_transactions_that_are_wrong),
-    };
-
-    return cmocka_run_group_tests(tests, begin, end);
-}
+TEST_PROGRAM_WITH(begin, end)

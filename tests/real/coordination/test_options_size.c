@@ -254,7 +254,7 @@ static void expect(struct fixture *f, const struct row *row, const char *options
         fail_msg("%s: %d %s", row->type, rv, error.message);
 }
 
-static void test_sizes(void **state)
+TEST(test_sizes)
 {
     struct fixture *f = *state;
     _Alignas(max_align_t) char options[BYTES_MAX];
@@ -275,7 +275,7 @@ static void test_sizes(void **state)
     }
 }
 
-static void test_not_initialized(void **state)
+TEST(test_not_initialized)
 {
     struct fixture *f = *state;
     _Alignas(max_align_t) char options[BYTES_MAX];
@@ -291,7 +291,7 @@ static void test_not_initialized(void **state)
 
 /* A program that has fewer fields gets what it has from the environment, and the size
  * that it gave. */
-static void test_environment(void **state)
+TEST(test_environment)
 {
     struct fixture *f = *state;
     _Alignas(max_align_t) char bytes[BYTES_MAX];
@@ -311,13 +311,4 @@ static void test_environment(void **state)
         assert_int_equal((unsigned char)bytes[i], GARBAGE);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_sizes),
-        cmocka_unit_test(test_not_initialized),
-        cmocka_unit_test(test_environment),
-    };
-
-    return cmocka_run_group_tests(tests, setup, teardown);
-}
+TEST_PROGRAM_WITH(setup, teardown)

@@ -72,9 +72,8 @@ static void check_run_on_a_thread(const char *words, enum goodbye goodbye)
     assert_string_equal(began, words);
 }
 
-static void test_on_a_thread(void **state)
+LISTED_TEST(test_on_a_thread)
 {
-    (void)state;
     check_run_on_a_thread("run \"run-1\" of the job begins", SAYS_NOTHING);
     check_run_on_a_thread("run \"run-2\" of the job begins", SAYS_NOTHING);
     check_run_on_a_thread("run \"run-3\" of the job begins", JOB_IS_DONE);
@@ -107,9 +106,8 @@ static void check_run_on_a_loop(const char *words)
     assert_string_equal(began, words);
 }
 
-static void test_on_the_programs_loop(void **state)
+LISTED_TEST(test_on_the_programs_loop)
 {
-    (void)state;
     check_run_on_a_loop("run \"run-1\" of the job begins");
     check_run_on_a_loop("run \"run-2\" of the job begins");
 }

@@ -84,10 +84,8 @@ static void await_connected(struct crowd *c, int first, int last)
 
 /* Some are killed while they wait, and are started again: all pass, and the barrier is
  * not passed before the last one has come. */
-static void test_crowd(void **state)
+TEST_ON(test_crowd, struct crowd *c, set_up_crowd, tear_down_crowd)
 {
-    struct crowd *c = *state;
-
     for (int i = 0; i < CROWD - 1; i++)
         come(c, i, "all", NULL);
     await_connected(c, 0, CROWD - 2);
@@ -110,9 +108,8 @@ static void test_crowd(void **state)
 }
 
 /* All get the same words, which name those who are missing. */
-static void test_crowd_late(void **state)
+TEST_ON(test_crowd_late, struct crowd *c, set_up_crowd, tear_down_crowd)
 {
-    struct crowd *c = *state;
     const char *words = c->each[0].text;
 
     for (int i = 0; i < CROWD; i++)
@@ -182,7 +179,6 @@ static unsigned long preempt(const char *servers)
     enum { WORKERS = 3 };
     char plugin[256];
     char address[64];
-    const char *at;
     unsigned long step;
 
     (void)snprintf(plugin, sizeof plugin, "%s/rounds.so",
@@ -191,9 +187,7 @@ static unsigned long preempt(const char *servers)
               "--plugin", plugin, "--set", "barriers=0", "--set", "rounds=1000000",
               "--set", "increments=1", "--set", "pause_ms=2", "--preempt-on-sigterm",
               "1", "--grace-ms", "1000", NULL);
-    at = cli_expect(&run, NULL, "/job:chief/task:0 node: is up at tcp://");
-    (void)cli_expect(&run, at, "\n");
-    (void)snprintf(address, sizeof address, "tcp://%.*s", (int)strcspn(at, "\n"), at);
+    cli_expect_up(&run, NULL, "chief/task:0", address, sizeof address);
     await_work(address, WORKERS);
     assert_int_equal(kill(cli_task_pid(&run, NULL, "worker/1"), SIGTERM), 0);
     step = stop_of(0);
@@ -205,32 +199,18 @@ static unsigned long preempt(const char *servers)
         (void)snprintf(words, sizeof words, "worker/%d ended with exit code 0", i);
         (void)cli_expect(&run, NULL, words);
     }
-    cli_kill(&run, SIGINT);
-    cli_expect_code(&run, 128 + SIGINT);
+    cli_stop(&run);
     return step;
 }
 
-static void test_preempt(void **state)
+TEST_WITH(test_preempt, set_up_run, tear_down_run)
 {
-    (void)state;
     assert_true(preempt("0") > 0);
 }
 
-static void test_preempt_with_servers(void **state)
+TEST_WITH(test_preempt_with_servers, set_up_run, tear_down_run)
 {
-    (void)state;
     assert_true(preempt("2") > 0);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(test_crowd, set_up_crowd, tear_down_crowd),
-        cmocka_unit_test_setup_teardown(test_crowd_late, set_up_crowd, tear_down_crowd),
-        cmocka_unit_test_setup_teardown(test_preempt, set_up_run, tear_down_run),
-        cmocka_unit_test_setup_teardown(test_preempt_with_servers, set_up_run,
-                                        tear_down_run),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_PROGRAM()

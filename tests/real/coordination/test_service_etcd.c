@@ -54,9 +54,8 @@ static int await_next_leader(struct service *s, const size_t *said, const char *
 
 /* Twice the one that leads is killed while everybody is at work; the first is started
  * again. */
-static void test_leader_killed(void **state)
+TEST_ON(test_leader_killed, struct service *s, set_up, tear_down)
 {
-    struct service *s = *state;
     size_t said[SERVICE_HOSTS_MAX];
     int leader = service_leader(s, NULL);
 
@@ -78,9 +77,8 @@ static void test_leader_killed(void **state)
 
 /* One that was stopped for longer than its lease finds that it does not lead: what it was
  * asked is asked elsewhere, and it changes nothing. */
-static void test_leader_stopped(void **state)
+TEST_ON(test_leader_stopped, struct service *s, set_up, tear_down)
 {
-    struct service *s = *state;
     size_t said[SERVICE_HOSTS_MAX];
     int leader = service_leader(s, NULL);
     const char *words;
@@ -102,9 +100,8 @@ static void test_leader_stopped(void **state)
 
 /* Calls wait while etcd is away, and say so at their limit; what was answered is there
  * when it is back, and what was under way is done once. */
-static void test_etcd_killed(void **state)
+TEST_ON(test_etcd_killed, struct service *s, set_up, tear_down)
 {
-    struct service *s = *state;
     mu_error error = {0};
     mu_kv_item item;
 
@@ -126,13 +123,12 @@ static void test_etcd_killed(void **state)
 }
 
 /* A host that begins while etcd is away says so to whoever waits for it. */
-static void test_etcd_away(void **state)
+TEST_ON(test_etcd_away, struct service *s, set_up, tear_down)
 {
-    struct service *s = *state;
     mu_error error = {0};
     mu_kv_item item;
 
-    service_check(mu_kv_put(s->workers[0], "a", "1", 1, 0, 0, SOON_MS, &error, NULL),
+    check(mu_kv_put(s->workers[0], "a", "1", 1, 0, 0, SOON_MS, &error, NULL),
                   &error);
     etcd_kill(&etcd);
     for (int i = 0; i < s->hosts_count; i++) {
@@ -143,21 +139,8 @@ static void test_etcd_away(void **state)
     print_message("%s\n", error.message);
     assert_non_null(strstr(error.message, "its store is not held yet: etcd at http://"));
     etcd_start(&etcd);
-    service_check(mu_kv_get(s->workers[0], "a", SOON_MS, &error, &item), &error);
+    check(mu_kv_get(s->workers[0], "a", SOON_MS, &error, &item), &error);
     mu_kv_item_clear(&item);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(test_leader_killed, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(test_leader_stopped, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(test_etcd_killed, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(test_etcd_away, set_up, tear_down),
-    };
-    const char *missing = needs_programs("etcd", NULL);
-
-    if (missing != NULL)
-        return needs_skip(missing);
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+NEEDS_PROGRAM(needs_programs("etcd", NULL), NULL, NULL)

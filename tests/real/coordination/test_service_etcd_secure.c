@@ -64,7 +64,7 @@ static void secure_store(char *out, size_t size)
     (void)snprintf(out, size, "etcd:https://127.0.0.1:%d", etcd.port);
 }
 
-static void test_https(void **state)
+LISTED_TEST(test_https)
 {
     struct service *s = *state;
     char store[64];
@@ -74,14 +74,14 @@ static void test_https(void **state)
     secure_store(store, sizeof store);
     service_open(s, 1, store);
     assert_int_equal(service_leader(s, NULL), 0);
-    service_check(mu_kv_put(s->workers[0], "a", "1", 1, 0, 0, SOON_MS, &error, NULL),
+    check(mu_kv_put(s->workers[0], "a", "1", 1, 0, 0, SOON_MS, &error, NULL),
                   &error);
-    service_check(mu_kv_get(s->workers[0], "a", SOON_MS, &error, &item), &error);
+    check(mu_kv_get(s->workers[0], "a", SOON_MS, &error, &item), &error);
     mu_kv_item_clear(&item);
 }
 
 /* A host whose files are not there, or not both, does not begin. */
-static void test_https_files(void **state)
+LISTED_TEST(test_https_files)
 {
     struct service *s = *state;
     mu_node_options options;
@@ -204,13 +204,13 @@ static void put(mu_node *node, const char *key)
 {
     mu_error error = {0};
 
-    service_check(mu_kv_put(node, key, "1", 1, 0, 0, SOON_MS, &error, NULL), &error);
+    check(mu_kv_put(node, key, "1", 1, 0, 0, SOON_MS, &error, NULL), &error);
 }
 
 /* Tokens end a second after their last use, and the lease is kept every two: each time
  * another one is needed. Nothing is said of it; also not of those that an etcd which
  * began anew has forgotten. */
-static void test_tokens_end(void **state)
+LISTED_TEST(test_tokens_end)
 {
     struct service *s = *state;
     uint64_t end_ms = cli_now_ms() + 5000;
@@ -254,7 +254,7 @@ static void expect_not_held(struct service *s, const char *words)
     nodes_done(&s->nodes);
 }
 
-static void test_users_refused(void **state)
+LISTED_TEST(test_users_refused)
 {
     struct service *s = *state;
 
@@ -271,7 +271,7 @@ static void test_users_refused(void **state)
 }
 
 /* A user is of no harm where there are none, and is one as soon as there are. */
-static void test_users_come(void **state)
+LISTED_TEST(test_users_come)
 {
     struct service *s = *state;
     char store[64];
@@ -283,7 +283,7 @@ static void test_users_come(void **state)
     service_open(s, 1, store);
     assert_int_equal(service_leader(s, NULL), 0);
     ctl("auth enable");
-    service_check(mu_kv_put(s->workers[0], "a", "1", 1, 0, 0, SOON_MS, &error, NULL),
+    check(mu_kv_put(s->workers[0], "a", "1", 1, 0, 0, SOON_MS, &error, NULL),
                   &error);
     cli_read(&s->hosts[0]);
     assert_null(strstr(s->hosts[0].text, "does not lead any more"));
@@ -292,13 +292,13 @@ static void test_users_come(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-#define TEST(name, what) \
+#define CASE(name, what) \
     cmocka_unit_test_setup_teardown(name, set_up_##what, tear_down_##what)
-        TEST(test_https, secure),
-        TEST(test_https_files, secure),
-        TEST(test_tokens_end, users),
-        TEST(test_users_refused, users),
-        TEST(test_users_come, users),
+        CASE(test_https, secure),
+        CASE(test_https_files, secure),
+        CASE(test_tokens_end, users),
+        CASE(test_users_refused, users),
+        CASE(test_users_come, users),
     };
     const char *missing = needs_programs("etcd", "etcdctl", "openssl", "python3", NULL);
 

@@ -60,13 +60,12 @@ static void note_value(void *user, const mu_kv_response *answer)
 
 /* Killed again and again while everybody is at work; and once while two of three wait at
  * a barrier, and another for a key. */
-static void test_journal(void **state)
+TEST_ON(test_journal, struct service *s, set_up, tear_down)
 {
     enum { ROUNDS = 120, HOLD_AT = 90 };
     const mu_kv_request ask = {
         .operation = MU_KV_GET, .key = "late", .timeout_ms = CLI_SOON_MS};
     struct waiting waiting = {.code = 0};
-    struct service *s = *state;
     mu_error error = {0};
 
     open_on_journal(s);
@@ -90,7 +89,7 @@ static void test_journal(void **state)
 
     assert_int_equal(atomic_load(&waiting.code), 0);
     restart(s);
-    service_check(mu_kv_put(s->workers[0], "late", "here", 4, 0, 0, SOON_MS, &error,
+    check(mu_kv_put(s->workers[0], "late", "here", 4, 0, 0, SOON_MS, &error,
                             NULL), &error);
     for (int i = 0; i < SOON_MS && atomic_load(&waiting.code) == 0; i++)
         nodes_pause();
@@ -100,14 +99,13 @@ static void test_journal(void **state)
 
 /* The host is away for a while: calls say so at their limit, and changes that were
  * answered are there afterwards. */
-static void test_host_away(void **state)
+TEST_ON(test_host_away, struct service *s, set_up, tear_down)
 {
-    struct service *s = *state;
     mu_error error = {0};
     mu_kv_item item = {0};
 
     open_on_journal(s);
-    service_check(mu_kv_put(s->workers[0], "a", "1", 1, 0, 0, SOON_MS, &error, NULL),
+    check(mu_kv_put(s->workers[0], "a", "1", 1, 0, 0, SOON_MS, &error, NULL),
                   &error);
     service_kill_host(s, 0);
     assert_int_equal(mu_kv_put(s->workers[0], "b", "1", 1, 0, 0, 300, &error, NULL),
@@ -115,7 +113,7 @@ static void test_host_away(void **state)
     assert_non_null(strstr(error.message, "/job:chief/task:0"));
     assert_non_null(strstr(error.message, "is not connected since"));
     service_start_host(s, 0);
-    service_check(mu_kv_get(s->workers[1], "a", SOON_MS, &error, &item), &error);
+    check(mu_kv_get(s->workers[1], "a", SOON_MS, &error, &item), &error);
     assert_string_equal(item.value, "1");
     mu_kv_item_clear(&item);
 }
@@ -126,8 +124,8 @@ static void go_on(struct service *s, int i)
 {
     mu_error error = {0};
 
-    service_check(mu_agent_reset(s->workers[i], SOON_MS, &error), &error);
-    service_check(mu_agent_register(s->workers[i], 0, SOON_MS, &error), &error);
+    check(mu_agent_reset(s->workers[i], SOON_MS, &error), &error);
+    check(mu_agent_register(s->workers[i], 0, SOON_MS, &error), &error);
     assert_int_equal(mu_agent_state(s->workers[i], NULL), MU_AGENT_CONNECTED);
 }
 
@@ -156,29 +154,28 @@ static void note_passed(void *user, int code, const mu_error *error)
 }
 
 /* Who had used a key or a barrier is in error; who had not goes on. */
-static void test_memory(void **state)
+TEST_ON(test_memory, struct service *s, set_up, tear_down)
 {
-    struct service *s = *state;
     mu_error error = {0};
     mu_kv_item item;
     mu_barrier_options options;
     atomic_int passed = 0;
 
     service_open(s, 1, "memory");
-    service_check(mu_kv_put(s->workers[0], "a", "1", 1, 0, 0, SOON_MS, &error, NULL),
+    check(mu_kv_put(s->workers[0], "a", "1", 1, 0, 0, SOON_MS, &error, NULL),
                   &error);
     mu_barrier_options_init(&options);
     options.tasks = "worker:0-1";
     assert_int_equal(
         mu_barrier_wait_async(s->workers[0], "b", &options, note_passed, &passed), 0);
-    service_check(mu_barrier_wait(s->workers[1], "b", &options, &error), &error);
+    check(mu_barrier_wait(s->workers[1], "b", &options, &error), &error);
     for (int i = 0; i < SOON_MS && atomic_load(&passed) == 0; i++)
         nodes_pause();
     assert_int_equal(atomic_load(&passed), 1);
     restart(s);
     expect_error(s, 0);
     expect_error(s, 1);
-    service_check(mu_agent_register(s->workers[2], 0, SOON_MS, &error), &error);
+    check(mu_agent_register(s->workers[2], 0, SOON_MS, &error), &error);
     assert_int_equal(mu_agent_state(s->workers[2], NULL), MU_AGENT_CONNECTED);
     go_on(s, 0);
     go_on(s, 1);
@@ -190,13 +187,4 @@ static void test_memory(void **state)
     crew_check(&crew);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(test_journal, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(test_host_away, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(test_memory, set_up, tear_down),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_PROGRAM()

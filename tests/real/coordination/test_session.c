@@ -145,7 +145,7 @@ static void expect_failure(mu_node *node, const mu_session_options *options, int
 
 /* The chief's parameters cannot be made: those who wait say so at once, and go on when it
  * has tried again. That it waits is in the log of a worker after seconds. */
-static void test_chief_fails(void **state)
+TEST(test_chief_fails)
 {
     struct nodes nodes;
     struct seen chiefs = {.fails = -MU_EDATALOSS};
@@ -154,7 +154,6 @@ static void test_chief_fails(void **state)
     mu_session_options options;
     mu_session *chief;
 
-    (void)state;
     nodes_init(&nodes, 1, 0);
     opener = (struct opener){.node = nodes_open(&nodes, "worker", 0), .rv = 1};
     session_options(&workers, &opener.options);
@@ -175,11 +174,10 @@ static void test_chief_fails(void **state)
 }
 
 /* The job ends, well or not, and no session comes any more. */
-static void test_job_ends_while_workers_wait(void **state)
+TEST(test_job_ends_while_workers_wait)
 {
     static const int codes[] = {0, -MU_EDATALOSS};
 
-    (void)state;
     for (size_t i = 0; i < 2; i++) {
         struct nodes nodes;
         struct seen seen = {.fails = 0};
@@ -202,7 +200,7 @@ static void test_job_ends_while_workers_wait(void **state)
 }
 
 /* Workers wait for the chief's word, and say so in the log. */
-static void test_workers_wait(void **state)
+TEST(test_workers_wait)
 {
     struct nodes nodes;
     struct seen chiefs = {.fails = 0};
@@ -211,7 +209,6 @@ static void test_workers_wait(void **state)
     mu_session_options options;
     mu_session *chief;
 
-    (void)state;
     nodes_init(&nodes, 2, 0);
     begin_open(&openers[0], nodes_open(&nodes, "worker", 0), &workers);
     begin_open(&openers[1], nodes_open(&nodes, "worker", 1), &workers);
@@ -242,7 +239,7 @@ static void test_workers_wait(void **state)
     nodes_done(&nodes);
 }
 
-static void test_options(void **state)
+TEST(test_options)
 {
     static const char *const filters[] = {"/job:ps"};
     static const char *const wrong[] = {"ps"};
@@ -254,7 +251,6 @@ static void test_options(void **state)
     mu_session *session;
     mu_node *chief;
 
-    (void)state;
     nodes_init(&nodes, 0, 0);
     chief = nodes_open(&nodes, "chief", 0);
     session_options(&seen, &good);
@@ -287,7 +283,7 @@ static void test_options(void **state)
 }
 
 /* What the program's functions return. */
-static void test_functions_fail(void **state)
+TEST(test_functions_fail)
 {
     struct nodes nodes;
     struct seen seen = {.fails = -MU_EDATALOSS};
@@ -295,7 +291,6 @@ static void test_functions_fail(void **state)
     mu_session *session;
     mu_node *chief;
 
-    (void)state;
     nodes_init(&nodes, 0, 0);
     chief = nodes_open(&nodes, "chief", 0);
     session_options(&seen, &options);
@@ -315,7 +310,7 @@ static void test_functions_fail(void **state)
 }
 
 /* A worker asks again until all is ready. */
-static void test_worker_not_ready(void **state)
+TEST(test_worker_not_ready)
 {
     struct nodes nodes;
     struct seen chiefs = {.fails = 0};
@@ -325,7 +320,6 @@ static void test_worker_not_ready(void **state)
     mu_session *chief;
     mu_node *worker;
 
-    (void)state;
     nodes_init(&nodes, 1, 0);
     worker = nodes_open(&nodes, "worker", 0);
     session_options(&chiefs, &options);
@@ -348,7 +342,7 @@ static void test_worker_not_ready(void **state)
 }
 
 /* The limit's words say who was waited for, and when it was heard. */
-static void test_limits(void **state)
+TEST(test_limits)
 {
     struct nodes nodes;
     struct seen seen = {.fails = 0};
@@ -357,7 +351,6 @@ static void test_limits(void **state)
     struct opener opener;
     mu_node *worker;
 
-    (void)state;
     nodes_init(&nodes, 1, 0);
     worker = nodes_open(&nodes, "worker", 0);
     session_options(&seen, &options);
@@ -438,7 +431,7 @@ static mu_variable *save_two(mu_node *chief, const char *folder)
     return variable;
 }
 
-static void test_restores(void **state)
+TEST(test_restores)
 {
     struct nodes nodes;
     struct seen seen = {.fails = 0};
@@ -453,7 +446,6 @@ static void test_restores(void **state)
     mu_node *worker;
     int64_t read = 0;
 
-    (void)state;
     assert_non_null(mkdtemp(folder));
     nodes_init(&nodes, 1, 1);
     (void)nodes_open(&nodes, "ps", 0);
@@ -508,7 +500,7 @@ static void test_restores(void **state)
 
 /* The service is elsewhere, and remembers the former chief's word until it knows that the
  * chief has gone; nobody takes that for the new one's. */
-static void test_chief_restarts(void **state)
+TEST(test_chief_restarts)
 {
     struct nodes nodes;
     struct seen chiefs = {.fails = 0};
@@ -520,7 +512,6 @@ static void test_chief_restarts(void **state)
     mu_node *chief;
     mu_node *worker[2];
 
-    (void)state;
     nodes_init(&nodes, 2, 1);
     nodes_options(&nodes, "ps", 0, &node_options);
     node_options.service_hosts = "ps:0";
@@ -556,7 +547,7 @@ static void test_chief_restarts(void **state)
 
 /* The service is the chief's, and its store is lost with it, again and again, while a
  * worker waits. */
-static void test_service_restarts(void **state)
+TEST(test_service_restarts)
 {
     struct nodes nodes;
     struct seen chiefs = {.fails = 0};
@@ -566,7 +557,6 @@ static void test_service_restarts(void **state)
     mu_session *session;
     mu_node *worker;
 
-    (void)state;
     nodes_init(&nodes, 1, 0);
     worker = nodes_open(&nodes, "worker", 0);
     begin_open(&opener, worker, &workers);
@@ -590,20 +580,4 @@ static void test_service_restarts(void **state)
     nodes_done(&nodes);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_workers_wait),
-        cmocka_unit_test(test_chief_fails),
-        cmocka_unit_test(test_job_ends_while_workers_wait),
-        cmocka_unit_test(test_options),
-        cmocka_unit_test(test_functions_fail),
-        cmocka_unit_test(test_worker_not_ready),
-        cmocka_unit_test(test_limits),
-        cmocka_unit_test(test_restores),
-        cmocka_unit_test(test_chief_restarts),
-        cmocka_unit_test(test_service_restarts),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_PROGRAM()

@@ -1,10 +1,6 @@
 /* A per-worker value whose function ends its worker's process, each time: the workers are
  * lost under it a few times, then those who use it are told, and everything else runs. */
-#include "tests/real/cli.h"
-
-static struct cli run;
-static char folder[64];
-static char plugin[96];
+#include "tests/real/plugin.h"
 
 static const char plugin_text[] =
     "#include <muster.h>\n"
@@ -65,20 +61,6 @@ static const char plugin_text[] =
     "    return mu_node_register_program(node, \"chief\", chief, NULL);\n"
     "}\n";
 
-static int compile(void **state)
-{
-    (void)state;
-    cli_folder(folder, sizeof folder);
-    return cli_compile(folder, plugin_text, plugin, sizeof plugin);
-}
-
-static int clean(void **state)
-{
-    (void)state;
-    (void)unlink(plugin);
-    return rmdir(folder);
-}
-
 static size_t count_of(const char *text, const char *needle)
 {
     size_t count = 0;
@@ -88,9 +70,8 @@ static size_t count_of(const char *text, const char *needle)
     return count;
 }
 
-static void test_a_build_that_kills_is_given_up(void **state)
+TEST(test_a_build_that_kills_is_given_up)
 {
-    (void)state;
     cli_start(&run, NULL, "run", "--plugin", plugin, "--workers", "1", "--ps", "0",
               "--restart", "on-failure", "--attempts-max", "3", "--color", "never", NULL);
     cli_expect_code(&run, 0);
@@ -100,11 +81,4 @@ static void test_a_build_that_kills_is_given_up(void **state)
     assert_int_equal(count_of(run.text, "was killed by signal 9"), 3);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_a_build_that_kills_is_given_up),
-    };
-
-    return cmocka_run_group_tests_name("build kills", tests, compile, clean);
-}
+PLUGIN_PROGRAM(plugin_text)

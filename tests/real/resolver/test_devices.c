@@ -91,12 +91,11 @@ static void put_card(const char *name, const char *vendor, const char *device,
     put(path, "226:0\n");
 }
 
-static void test_no_gpus(void **state)
+TEST_WITH(test_no_gpus, make_root, remove_root)
 {
     mu_value *devices;
     int64_t number = 0;
 
-    (void)state;
     put("/proc/meminfo", "MemFree: 1 kB\nMemTotal:       16303428 kB\nMemTotals: 2 kB\n");
     devices = mu__devices_read(root);
     assert_non_null(devices);
@@ -110,11 +109,10 @@ static void test_no_gpus(void **state)
     mu_value_free(devices);
 }
 
-static void test_cards(void **state)
+TEST_WITH(test_cards, make_root, remove_root)
 {
     mu_value *devices;
 
-    (void)state;
     put_card("card0", "0x1a03\n", "0x2000\n", "card0");     /* shows pictures alone */
     put_card("card1", "0x1002\n", "0x738c\n", "renderD128");
     put("/sys/class/drm/card1/device/mem_info_vram_total", "34342961152\n");
@@ -133,11 +131,10 @@ static void test_cards(void **state)
 }
 
 /* Those of NVIDIA's driver are not counted twice. */
-static void test_nvidia(void **state)
+TEST_WITH(test_nvidia, make_root, remove_root)
 {
     mu_value *devices;
 
-    (void)state;
     put("/proc/driver/nvidia/gpus/0000:07:00.0/information",
         "Model: \t\t NVIDIA A100-SXM4-40GB\nIRQ:   \t\t 301\n");
     put("/proc/driver/nvidia/gpus/0000:0a:00.0/information", "IRQ: 7\n");
@@ -169,11 +166,10 @@ static void put_chip(const char *slot, const char *vendor, const char *device,
 }
 
 /* The network card of such a machine is Google's, too. */
-static void test_chips(void **state)
+TEST_WITH(test_chips, make_root, remove_root)
 {
     mu_value *devices;
 
-    (void)state;
     put_chip("0000:00:04.0", "0x1ae0\n", "0x0042\n", "0x0058\n");
     put_chip("0000:00:05.0", "0x1ae0\n", "0x005e\n", "0x0050\n");
     put_chip("0000:00:06.0", "0x1ae0\n", "0x0063\n", "0x0063\n");
@@ -195,7 +191,7 @@ static void test_chips(void **state)
 }
 
 /* Device files alone: only where the environment says that they are TPUs. */
-static void test_chips_in_containers(void **state)
+TEST(test_chips_in_containers)
 {
     static const struct {
         const char *type;
@@ -223,7 +219,6 @@ static void test_chips_in_containers(void **state)
         {"", NULL, {"/dev/accel0"}, {"TPU"}, {0}},
     };
 
-    (void)state;
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         mu_value *devices;
 
@@ -243,7 +238,7 @@ static void test_chips_in_containers(void **state)
     }
 }
 
-static void test_memory_texts(void **state)
+TEST(test_memory_texts)
 {
     static const struct {
         const char *text;
@@ -260,21 +255,19 @@ static void test_memory_texts(void **state)
         {"MemTotal: 18446744073709551615 kB\n", 0},
     };
 
-    (void)state;
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
         if (mu__devices_memory(rows[i].text) != rows[i].bytes)
             fail_msg("row %zu", i);
 }
 
 /* Whatever this machine is, it has a name, a core and some memory. */
-static void test_this_machine(void **state)
+TEST(test_this_machine)
 {
     mu_value *devices = mu__devices_read("");
     const char *host = "";
     int64_t bytes = 0;
     size_t size;
 
-    (void)state;
     (void)mu_value_get_string(mu_value_find(devices, "host"), &host, &size);
     (void)mu_value_get_int(mu_value_find(devices, "memory_bytes"), &bytes);
     assert_true(host[0] != '\0');
@@ -284,17 +277,7 @@ static void test_this_machine(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(test_no_gpus, make_root, remove_root),
-        cmocka_unit_test_setup_teardown(test_cards, make_root, remove_root),
-        cmocka_unit_test_setup_teardown(test_nvidia, make_root, remove_root),
-        cmocka_unit_test_setup_teardown(test_chips, make_root, remove_root),
-        cmocka_unit_test(test_chips_in_containers),
-        cmocka_unit_test(test_memory_texts),
-        cmocka_unit_test(test_this_machine),
-    };
-
     (void)unsetenv("TPU_ACCELERATOR_TYPE");
     (void)unsetenv("TPU_CHIPS_PER_HOST_BOUNDS");
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return tests_run(NULL, NULL);
 }

@@ -93,9 +93,8 @@ static uint64_t close_desk(bool withdraws)
 }
 
 /* An announcement that does not come to its end is cut short, and then taken back. */
-static void test_announcement_is_cut_short(void **state)
+LISTED_TEST(test_announcement_is_cut_short)
 {
-    (void)state;
     memset(&told, 0, sizeof told);
     told.tells_once = told.takes_back = true;
     open_desk();
@@ -105,9 +104,8 @@ static void test_announcement_is_cut_short(void **state)
 }
 
 /* So is taking back itself, and it is said. */
-static void test_withdrawal_is_cut_short(void **state)
+LISTED_TEST(test_withdrawal_is_cut_short)
 {
-    (void)state;
     memset(&told, 0, sizeof told);
     told.tells_once = true;
     open_desk();
@@ -118,9 +116,8 @@ static void test_withdrawal_is_cut_short(void **state)
 }
 
 /* Who takes nothing back waits for nothing. */
-static void test_closed_without_withdrawing(void **state)
+LISTED_TEST(test_closed_without_withdrawing)
 {
-    (void)state;
     memset(&told, 0, sizeof told);
     told.tells_once = true;
     open_desk();

@@ -276,9 +276,8 @@ static void make_file(void)
 
 /* ---- Tests ---- */
 
-static void test_between_two_looks(void **state)
+TEST_WITH(test_between_two_looks, set_up, tear_down)
 {
-    (void)state;
     wait_for_words("worker:0 is not there, try 1, again in ");
     assert_int_equal(source.looks, 1);
     make_file();
@@ -287,9 +286,8 @@ static void test_between_two_looks(void **state)
 }
 
 /* What is tried again within a look is read at once, and the look goes on. */
-static void test_within_a_look(void **state)
+TEST_WITH(test_within_a_look, set_up, tear_down)
 {
-    (void)state;
     source.is_tried_again = true;
     wait_for_words("/all failed (");
     make_file();
@@ -298,9 +296,8 @@ static void test_within_a_look(void **state)
 }
 
 /* Many changes that bring nothing are one look; the next one is another. */
-static void test_many_changes(void **state)
+TEST_WITH(test_many_changes, set_up, tear_down)
 {
-    (void)state;
     wait_for_words("try 1, again in ");
     for (unsigned i = 0; i < BURST; i++)
         make_other(i);
@@ -312,9 +309,8 @@ static void test_many_changes(void **state)
 }
 
 /* What is watched is not there yet: its coming is a change, and what comes in it. */
-static void test_folder_that_comes(void **state)
+TEST_WITH(test_folder_that_comes, set_up, tear_down)
 {
-    (void)state;
     (void)snprintf(source.watched, sizeof source.watched, "%s/0", source.folder);
     (void)snprintf(source.file, sizeof source.file, "%s/0/all", source.folder);
     wait_for_words("try 1, again in ");
@@ -326,9 +322,8 @@ static void test_folder_that_comes(void **state)
 }
 
 /* Of a union what any member watches is watched. */
-static void test_second_member(void **state)
+TEST_WITH(test_second_member, set_up_quiet_first, tear_down)
 {
-    (void)state;
     wait_for_words("try 1, again in ");
     make_file();
     wait_until_found();
@@ -350,9 +345,8 @@ static unsigned watches_count(void)
 }
 
 /* What a look says no more of is not watched from the next one on. */
-static void test_path_that_goes(void **state)
+TEST_WITH(test_path_that_goes, set_up_quiet_last, tear_down)
 {
-    (void)state;
     wait_for_words("try 1, again in ");
     assert_int_equal(watches_count(), 2);
     quiet.is_watched = false;
@@ -363,20 +357,4 @@ static void test_path_that_goes(void **state)
     assert_int_equal(watches_count(), 1);
 }
 
-#define CHANGE(test) cmocka_unit_test_setup_teardown(test, set_up, tear_down)
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        CHANGE(test_between_two_looks),
-        CHANGE(test_within_a_look),
-        CHANGE(test_many_changes),
-        CHANGE(test_folder_that_comes),
-        cmocka_unit_test_setup_teardown(test_second_member, set_up_quiet_first,
-                                        tear_down),
-        cmocka_unit_test_setup_teardown(test_path_that_goes, set_up_quiet_last,
-                                        tear_down),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_PROGRAM()

@@ -78,7 +78,7 @@ static void find(struct work *work)
     assert_true(work->is_closed);
 }
 
-static void test_every_allocation_can_fail(void **state)
+TEST(test_every_allocation_can_fail)
 {
     char folder[] = "/tmp/muster-finder-XXXXXX";
     struct work work = {0};
@@ -86,7 +86,6 @@ static void test_every_allocation_can_fail(void **state)
     char path[64];
     long n = 0;
 
-    (void)state;
     assert_non_null(mkdtemp(folder));
     if (mu_resolver_new("directory", &error, &work.resolver) != 0 ||
         mu_resolver_set(work.resolver, "path", folder, &error) != 0)
@@ -109,11 +108,4 @@ static void test_every_allocation_can_fail(void **state)
     mu_resolver_free(work.resolver);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_every_allocation_can_fail),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_PROGRAM()

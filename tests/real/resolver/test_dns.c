@@ -115,7 +115,7 @@ static int close_server(void **state)
     return 0;
 }
 
-static void test_both_kinds_of_records(void **state)
+TEST(test_both_kinds_of_records)
 {
     const struct dnsmasq *dnsmasq = *state;
 
@@ -130,7 +130,7 @@ static void test_both_kinds_of_records(void **state)
            "0 0 2222 ps-9.test\n1 7 2222 ps-0.test\n1 5 2222 ps-1.test\n");
 }
 
-static void test_what_is_not_there(void **state)
+TEST(test_what_is_not_there)
 {
     const struct dnsmasq *dnsmasq = *state;
 
@@ -146,7 +146,7 @@ static void test_what_is_not_there(void **state)
                  -MU_EUNAVAILABLE, "says REFUSED");
 }
 
-static void test_what_is_no_name(void **state)
+TEST(test_what_is_no_name)
 {
     const struct dnsmasq *dnsmasq = *state;
 
@@ -159,21 +159,19 @@ static void test_what_is_no_name(void **state)
 }
 
 /* Numbers are not asked for at all. */
-static void test_numbers(void **state)
+TEST(test_numbers)
 {
-    (void)state;
     expect(1, MU__REQUEST_ADDRESSES, "10.1.2.3", "10.1.2.3\n");
     expect(1, MU__REQUEST_ADDRESSES, "FD00:0::1", "fd00::1\n");
 }
 
-static void test_bad_server(void **state)
+TEST(test_bad_server)
 {
     static const char *const servers[] = {"localhost", "1.2.3.4:",      "1.2.3.4:0",
                                           "",          "1.2.3.4:65536", "[::1",
                                           "::1]:53",   "[::1]x"};
     const struct mu__answer *answer;
 
-    (void)state;
     for (size_t i = 0; i < sizeof servers / sizeof servers[0]; i++) {
         const struct mu__request request = {
             .kind = MU__REQUEST_SERVICES, .name = "a.test", .dns_server = servers[i]};
@@ -188,7 +186,7 @@ static void test_bad_server(void **state)
     }
 }
 
-static void test_changed_answers(void **state)
+TEST(test_changed_answers)
 {
     const struct dnsmasq *dnsmasq = *state;
     uint64_t due_ms = now_ms() + SOON_MS;
@@ -211,7 +209,7 @@ static void test_changed_answers(void **state)
 }
 
 /* More than fits a datagram, so that it is asked over TCP. */
-static void test_large_answer(void **state)
+TEST(test_large_answer)
 {
     enum { COUNT = 700 };
     static char many[COUNT * 40];
@@ -220,7 +218,6 @@ static void test_large_answer(void **state)
     size_t expected_at = 0;
     struct dnsmasq dnsmasq;
 
-    (void)state;
     for (unsigned i = 0; i < COUNT; i++) {
         unsigned shuffled = i * 333 % COUNT; /* 333 and COUNT have no common divisor */
 
@@ -235,7 +232,7 @@ static void test_large_answer(void **state)
     dnsmasq_close(&dnsmasq);
 }
 
-static void test_answer_beyond_bound(void **state)
+TEST(test_answer_beyond_bound)
 {
     const struct dnsmasq *dnsmasq = *state;
     struct mu__request request = {
@@ -253,7 +250,7 @@ static void test_answer_beyond_bound(void **state)
 }
 
 /* A server that is there and silent: the limit holds; one that goes on answers. */
-static void test_stopped_server(void **state)
+TEST(test_stopped_server)
 {
     const struct dnsmasq *dnsmasq = *state;
     uint64_t begun_ms = now_ms();
@@ -267,7 +264,7 @@ static void test_stopped_server(void **state)
 }
 
 /* A request that was lost is put again. */
-static void test_question_is_put_again(void **state)
+TEST(test_question_is_put_again)
 {
     const struct dnsmasq *dnsmasq = *state;
     struct mu__request request = {.kind = MU__REQUEST_SERVICES, .name = "_ps._tcp.test"};
@@ -286,7 +283,7 @@ static void test_question_is_put_again(void **state)
 }
 
 /* Nobody waits for a silent server that nobody wants to hear. */
-static void test_cancelled(void **state)
+TEST(test_cancelled)
 {
     const struct dnsmasq *dnsmasq = *state;
     const char *const names[] = {"a.test", "b.test", "c.test", "d.test",
@@ -308,7 +305,7 @@ static void test_cancelled(void **state)
     assert_int_equal(kill(dnsmasq->pid, SIGCONT), 0);
 }
 
-static void test_killed_server(void **state)
+TEST(test_killed_server)
 {
     struct dnsmasq *dnsmasq = *state;
     uint64_t begun_ms = now_ms();
@@ -322,14 +319,13 @@ static void test_killed_server(void **state)
 }
 
 /* The system's own look-up, of the one name that needs no server. */
-static void test_system(void **state)
+TEST(test_system)
 {
     const struct mu__request request = {.kind = MU__REQUEST_ADDRESSES,
                                         .name = "localhost"};
     const struct mu__answer *answer;
     struct desk desk;
 
-    (void)state;
     desk_open(&desk, 1);
     answer = desk_request(&desk, &request);
     assert_int_equal(answer->code, 0);
@@ -369,7 +365,7 @@ static void on_progress(void *user, const char *line)
                             "10.0.0.3 grow.test\n");
 }
 
-static void test_resolver_waits_for_tasks(void **state)
+TEST(test_resolver_waits_for_tasks)
 {
     struct dnsmasq dnsmasq;
     mu_resolution resolution;
@@ -377,7 +373,6 @@ static void test_resolver_waits_for_tasks(void **state)
     mu_error error;
     char *json;
 
-    (void)state;
     dnsmasq_open(&dnsmasq, 0, conf, "127.0.0.1 ready.test\n10.0.0.4 grow.test\n");
     resolver = open_resolver(&dnsmasq);
     assert_int_equal(mu_resolver_resolve(resolver, 0, &error, &resolution),
@@ -472,7 +467,7 @@ static void liar_close(struct liar *liar)
 
 #define TAIL(text) .tail = (text), .tail_size = sizeof(text) - 1
 
-static void test_lies(void **state)
+TEST(test_lies)
 {
     static const struct lie lies[] = {
         {.what = "of another question",
@@ -521,7 +516,6 @@ static void test_lies(void **state)
          .words = "connection refused"},
     };
 
-    (void)state;
     for (size_t i = 0; i < sizeof lies / sizeof lies[0]; i++) {
         struct liar liar;
 
@@ -533,28 +527,4 @@ static void test_lies(void **state)
     }
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_both_kinds_of_records),
-        cmocka_unit_test(test_what_is_not_there),
-        cmocka_unit_test(test_what_is_no_name),
-        cmocka_unit_test(test_numbers),
-        cmocka_unit_test(test_bad_server),
-        cmocka_unit_test(test_changed_answers),
-        cmocka_unit_test(test_large_answer),
-        cmocka_unit_test(test_answer_beyond_bound),
-        cmocka_unit_test(test_stopped_server),
-        cmocka_unit_test(test_question_is_put_again),
-        cmocka_unit_test(test_cancelled),
-        cmocka_unit_test(test_killed_server),
-        cmocka_unit_test(test_system),
-        cmocka_unit_test(test_resolver_waits_for_tasks),
-        cmocka_unit_test(test_lies),
-    };
-    const char *missing = needs_programs("dnsmasq", NULL);
-
-    if (missing != NULL)
-        return needs_skip(missing);
-    return cmocka_run_group_tests(tests, open_server, close_server);
-}
+NEEDS_PROGRAM(needs_programs("dnsmasq", NULL), open_server, close_server)

@@ -43,12 +43,11 @@ static int resolve(const char *names, int64_t timeout_ms, mu_error *ret_error,
     return rv;
 }
 
-static void test_letters(void **state)
+TEST_WITH(test_letters, open_dns, close_dns)
 {
     mu_cluster *cluster = NULL;
     mu_error error = {0};
 
-    (void)state;
     if (resolve("worker=b\xC3\xBC" "cher.test:1,ps=xn--bcher-kva.test:2", SOON_MS, &error,
                 &cluster) != 0)
         fail_msg("%s", error.message);
@@ -58,14 +57,13 @@ static void test_letters(void **state)
 }
 
 /* What is no UTF-8, or what nobody has: an error that names it. */
-static void test_other_letters(void **state)
+TEST_WITH(test_other_letters, open_dns, close_dns)
 {
     static const char *const names[] = {"b\xFC" "cher.test", "b\xC3\xA4" "cher.test"};
     mu_cluster *cluster;
     char setting[64];
     mu_error error;
 
-    (void)state;
     for (size_t i = 0; i < 2; i++) {
         (void)snprintf(setting, sizeof setting, "worker=%s:1", names[i]);
         assert_int_not_equal(resolve(setting, 0, &error, &cluster), 0);
@@ -94,15 +92,4 @@ static const char *check_letters(void)
     return missing == NULL ? machine_make_names() : missing;
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(test_letters, open_dns, close_dns),
-        cmocka_unit_test_setup_teardown(test_other_letters, open_dns, close_dns),
-    };
-    const char *reason = check_letters();
-
-    if (reason != NULL)
-        return needs_skip(reason);
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+NEEDS_PROGRAM(check_letters(), NULL, NULL)

@@ -126,9 +126,8 @@ static int close_fixture(void **state)
 #define CHIEF_SEES "/job:chief/task:0 links: /job:worker/task:0 is up"
 #define WORKER_SEES "/job:worker/task:0 links: /job:chief/task:0 is up"
 
-static void test_chief_moves(void **state)
+TEST_ON(test_chief_moves, struct fixture *f, open_fixture, close_fixture)
 {
-    struct fixture *f = *state;
     mu_node *chief;
 
     (void)nodes_open(&f->nodes, "worker", 0);
@@ -146,9 +145,8 @@ static void test_chief_moves(void **state)
     assert_false(listens("127.0.0.2", PORT_CHIEF));
 }
 
-static void test_worker_moves(void **state)
+TEST_ON(test_worker_moves, struct fixture *f, open_fixture, close_fixture)
 {
-    struct fixture *f = *state;
     mu_node *worker = nodes_open(&f->nodes, "worker", 0);
 
     (void)nodes_open(&f->nodes, "chief", 0);
@@ -166,10 +164,8 @@ static void test_worker_moves(void **state)
 }
 
 /* A name that is not there yet is looked up until it is. */
-static void test_name_comes_late(void **state)
+TEST_ON(test_name_comes_late, struct fixture *f, open_fixture, close_fixture)
 {
-    struct fixture *f = *state;
-
     dnsmasq_change(&f->dnsmasq, "127.0.0.1 ready.test\n127.0.0.4 worker.test\n");
     for (int i = 0; i < SOON_MS; i++) {
         struct addrinfo *found = NULL;
@@ -274,9 +270,8 @@ static void check_seven(mu_coordinator *coordinator)
 }
 
 /* The link is up, and up again, without a wait for the silent address. */
-static void test_silent_address(void **state)
+TEST_ON(test_silent_address, struct fixture *f, open_fixture, close_fixture)
 {
-    struct fixture *f = *state;
     uint64_t begin_ns;
     int fds[FILLS + 1];
 
@@ -295,10 +290,8 @@ static void test_silent_address(void **state)
 
 /* A node of the same cluster is at an address that was the chief's: it says who it is,
  * and the name's other address is tried. The link to that node itself stays. */
-static void test_other_task_at_an_address(void **state)
+TEST_ON(test_other_task_at_an_address, struct fixture *f, open_fixture, close_fixture)
 {
-    struct fixture *f = *state;
-
     mu_error error = {0};
     mu_node *worker;
     mu_node *chief;
@@ -320,9 +313,8 @@ static void test_other_task_at_an_address(void **state)
 }
 
 /* What `muster check` says of such a name. */
-static void test_probe(void **state)
+TEST_ON(test_probe, struct fixture *f, open_fixture, close_fixture)
 {
-    struct fixture *f = *state;
     struct mu__probe probes[] = {{.url = "tcp://chief.test:7001"},
                                  {.url = "tcp://chief.test:7002"}};
     int fds[FILLS + 1];
@@ -347,21 +339,10 @@ static void test_probe(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(test_chief_moves, open_fixture, close_fixture),
-        cmocka_unit_test_setup_teardown(test_worker_moves, open_fixture, close_fixture),
-        cmocka_unit_test_setup_teardown(test_name_comes_late, open_fixture,
-                                        close_fixture),
-        cmocka_unit_test_setup_teardown(test_silent_address, open_fixture,
-                                        close_fixture),
-        cmocka_unit_test_setup_teardown(test_other_task_at_an_address, open_fixture,
-                                        close_fixture),
-        cmocka_unit_test_setup_teardown(test_probe, open_fixture, close_fixture),
-    };
     const char *missing = needs_programs("dnsmasq", NULL);
     const char *reason = missing == NULL ? machine_make_names() : missing;
 
     if (reason != NULL)
         return needs_skip(reason);
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return tests_run(NULL, NULL);
 }

@@ -3,15 +3,9 @@
 #include "actors/worker_types.h"
 #include "node/options.h"
 #include "runtime/uv/spin.h"
+#include "tests/support/test.h"
 
 #include <limits.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
 
 enum { PAGE_BYTES = 65536 };
 
@@ -33,7 +27,7 @@ static int forget_all(void **state)
 
 /* All bytes belong to an option of the table, or to one of these; but for four before a
  * pointer, as a field of four bytes leaves them. */
-static void test_every_field_has_a_row(void **state)
+TEST(test_every_field_has_a_row)
 {
     static const struct {
         size_t offset;
@@ -47,7 +41,6 @@ static void test_every_field_has_a_row(void **state)
     unsigned char seen[sizeof(mu_node_options)] = {0};
     size_t gap = 0;
 
-    (void)state;
     for (size_t i = 0; i < sizeof others / sizeof others[0]; i++)
         memset(seen + others[i].offset, 1, others[i].size);
     for (size_t i = 0; i < MU__OPTIONS_COUNT; i++)
@@ -63,9 +56,8 @@ static void test_every_field_has_a_row(void **state)
     assert_int_equal(gap, 0);
 }
 
-static void test_defaults_are_those_of_the_parts(void **state)
+TEST(test_defaults_are_those_of_the_parts)
 {
-    (void)state;
     assert_int_equal(mu__options[MU__OPTION_SPIN_US].high, MU__SPIN_US_MAX);
     assert_string_equal(mu__options[MU__OPTION_WORKER_TYPES].initial_words,
                         MU__WORKER_TYPES);
@@ -128,7 +120,7 @@ static const struct {
     {"TF_PS_HANDLE_UNKNOWN_ERROR", "-9", AT(unknown_is_worker), 0},
 };
 
-static void test_each_sets_its_field_alone(void **state)
+TEST_WITH(test_each_sets_its_field_alone, forget_all, NULL)
 {
     for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++) {
         mu_node_options options;
@@ -149,7 +141,7 @@ static void test_each_sets_its_field_alone(void **state)
 }
 
 /* The resolver's name of the cluster is taken where none was chosen. */
-static void test_resolvers_cluster_name(void **state)
+TEST_WITH(test_resolvers_cluster_name, forget_all, NULL)
 {
     static const struct {
         const char *chosen;     /* NULL: nothing */
@@ -162,7 +154,6 @@ static void test_resolvers_cluster_name(void **state)
         {"blue", "", "blue"},
     };
 
-    (void)state;
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         mu_node_options options;
 
@@ -176,11 +167,10 @@ static void test_resolvers_cluster_name(void **state)
     }
 }
 
-static void test_bytes_and_texts(void **state)
+TEST_WITH(test_bytes_and_texts, forget_all, NULL)
 {
     mu_node_options options;
 
-    (void)state;
     mu_node_options_init(&options);
     (void)setenv("MUSTER_QUEUE_BYTES_MAX", "68719476736", 1);
     (void)setenv("MUSTER_JOURNAL", "/var/lib/chief.journal", 1);
@@ -207,11 +197,10 @@ static void test_bytes_and_texts(void **state)
     assert_string_equal(options.recoverable, "worker,ps");
 }
 
-static void test_who_wins(void **state)
+TEST_WITH(test_who_wins, forget_all, NULL)
 {
     mu_node_options options;
 
-    (void)state;
     mu_node_options_init(&options);
     options.server_failures = 77;
     assert_int_equal(mu_node_options_from_environment(&options, NULL), 0);
@@ -265,7 +254,7 @@ static const struct {
     {"TF_PS_HANDLE_UNKNOWN_ERROR", "true", "a whole number"},
 };
 
-static void test_bad_values_change_nothing(void **state)
+TEST_WITH(test_bad_values_change_nothing, forget_all, NULL)
 {
     for (size_t i = 0; i < sizeof refused / sizeof refused[0]; i++) {
         mu_node_options options;
@@ -290,12 +279,11 @@ static void test_bad_values_change_nothing(void **state)
 
 /* ---- the program's own options ---- */
 
-static void test_ranges_are_checked(void **state)
+TEST_WITH(test_ranges_are_checked, forget_all, NULL)
 {
     mu_node_options options;
     mu_error error = {0};
 
-    (void)state;
     mu_node_options_init(&options);
     assert_int_equal(mu__options_check(&options, &error), 0);
     assert_int_equal(options.timeouts, UINT_MAX);
@@ -309,11 +297,10 @@ static void test_ranges_are_checked(void **state)
     assert_int_equal(mu__options_check(&options, &error), -MU_EINVALID);
 }
 
-static void test_exit_code(void **state)
+TEST_WITH(test_exit_code, forget_all, NULL)
 {
     mu_error error = {.code = -MU_EUNAVAILABLE, .kind = MU_ERROR_SERVER};
 
-    (void)state;
     assert_int_equal(mu_restart_exit_code(&error), -1);
     assert_int_equal(mu_restart_exit_code(NULL), -1);
     (void)setenv("TF_CLIENT_NON_FATAL_RESTART_EXIT_CODE", "41", 1);
@@ -371,7 +358,7 @@ static void make_row(const struct mu__option *option, char *out, size_t size)
                        option->name, initial, initial[0] == '\0' ? "" : " ", range);
 }
 
-static void test_page_has_every_name(void **state)
+TEST(test_page_has_every_name)
 {
     static const char *const not_read[] = {
         "TF_PSS_ENABLE_COORDINATION_SERVICE",
@@ -382,7 +369,6 @@ static void test_page_has_every_name(void **state)
     };
     char *page = read_page();
 
-    (void)state;
     for (size_t i = 0; i < MU__OPTIONS_COUNT; i++) {
         char row[512];
 
@@ -396,20 +382,4 @@ static void test_page_has_every_name(void **state)
     free(page);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_every_field_has_a_row),
-        cmocka_unit_test(test_defaults_are_those_of_the_parts),
-        cmocka_unit_test_setup(test_each_sets_its_field_alone, forget_all),
-        cmocka_unit_test_setup(test_bytes_and_texts, forget_all),
-        cmocka_unit_test_setup(test_resolvers_cluster_name, forget_all),
-        cmocka_unit_test_setup(test_who_wins, forget_all),
-        cmocka_unit_test_setup(test_bad_values_change_nothing, forget_all),
-        cmocka_unit_test_setup(test_ranges_are_checked, forget_all),
-        cmocka_unit_test_setup(test_exit_code, forget_all),
-        cmocka_unit_test(test_page_has_every_name),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_PROGRAM()

@@ -441,9 +441,8 @@ static void expect_row(struct fixture *f, struct holder *h, const struct etcd_ro
 /* The first of the tests, since they begin with an etcd that is new. The holder only
  * carries the requests: its own store is at another place, where nobody is, so that it
  * changes no revision. */
-static void test_rows(void **state)
+TEST_ON(test_rows, struct fixture *f, setup, teardown)
 {
-    struct fixture *f = *state;
     struct holder *h;
     char place[sizeof f->place];
 
@@ -457,9 +456,8 @@ static void test_rows(void **state)
 
 /* One of two holds it; when that one ends well, the other one does at once; when it is
  * just gone, after its lease. */
-static void test_election(void **state)
+TEST_ON(test_election, struct fixture *f, setup, teardown)
 {
-    struct fixture *f = *state;
     struct holder *one = holder_start(f, 0);
     struct holder *two;
     uint64_t before_ms;
@@ -492,9 +490,8 @@ static void test_election(void **state)
 }
 
 /* One that stood still for longer than its lease changes nothing. */
-static void test_fencing(void **state)
+TEST_ON(test_fencing, struct fixture *f, setup, teardown)
 {
-    struct fixture *f = *state;
     struct holder *one = holder_start(f, 0);
     struct holder *two;
 
@@ -525,9 +522,8 @@ static bool is_through(const struct holder *h)
 
 /* Killed and started again soon: nothing is lost, and the holder may stay. For longer
  * than the lease: it is lost, and held again. */
-static void test_etcd_killed(void **state)
+TEST_ON(test_etcd_killed, struct fixture *f, setup, teardown)
 {
-    struct fixture *f = *state;
     struct holder *h = holder_start(f, 0);
     uint64_t revision = 0;
     uint64_t epoch;
@@ -559,9 +555,8 @@ static void test_etcd_killed(void **state)
 
 /* More keys than a transaction takes, and larger ones than a request: all by one commit;
  * and read in pages. */
-static void test_large_batches(void **state)
+TEST_ON(test_large_batches, struct fixture *f, setup, teardown)
 {
-    struct fixture *f = *state;
     struct holder *h = holder_start(f, 0);
     uint8_t *value = calloc(1, MU__KEY_VALUE_MAX);
 
@@ -582,19 +577,4 @@ static void test_large_batches(void **state)
     free(value);
 }
 
-int main(void)
-{
-#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
-    static const struct CMUnitTest tests[] = {
-        TEST(test_rows),
-        TEST(test_election),
-        TEST(test_fencing),
-        TEST(test_etcd_killed),
-        TEST(test_large_batches),
-    };
-    const char *missing = needs_programs("etcd", NULL);
-
-    if (missing != NULL)
-        return needs_skip(missing);
-    return cmocka_run_group_tests(tests, group_setup, group_teardown);
-}
+NEEDS_PROGRAM(needs_programs("etcd", NULL), group_setup, group_teardown)

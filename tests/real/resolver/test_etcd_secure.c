@@ -136,10 +136,8 @@ static const char *expect_refused(struct fixture *f, unsigned resolve_ms, int co
 
 /* ---- Certificates ---- */
 
-static void test_https(void **state)
+TEST_ON(test_https, struct fixture *f, set_up, tear_down)
 {
-    struct fixture *f = *state;
-
     assert_non_null(f);
     begin(f, "server", false);
     make_resolver(f);
@@ -164,10 +162,8 @@ static void expect_no_entrance(struct fixture *f)
     (void)mu_node_close(node, SOON_MS, NULL);
 }
 
-static void test_client_certificate(void **state)
+TEST_ON(test_client_certificate, struct fixture *f, set_up, tear_down)
 {
-    struct fixture *f = *state;
-
     assert_non_null(f);
     begin(f, "server", true);
     make_resolver(f);
@@ -180,10 +176,8 @@ static void test_client_certificate(void **state)
     expect_open(f);
 }
 
-static void test_expired_certificate(void **state)
+TEST_ON(test_expired_certificate, struct fixture *f, set_up, tear_down)
 {
-    struct fixture *f = *state;
-
     assert_non_null(f);
     begin(f, "expired", false);
     make_resolver(f);
@@ -191,10 +185,8 @@ static void test_expired_certificate(void **state)
     (void)expect_refused(f, SOON_MS, -MU_EUNAUTHENTICATED, "certificate has expired");
 }
 
-static void test_server_name(void **state)
+TEST_ON(test_server_name, struct fixture *f, set_up, tear_down)
 {
-    struct fixture *f = *state;
-
     assert_non_null(f);
     begin(f, "elsewhere", false);
     make_resolver(f);
@@ -237,9 +229,8 @@ static void make_users(struct fixture *f)
         ctl(f, steps[i]);
 }
 
-static void test_users(void **state)
+TEST_ON(test_users, struct fixture *f, set_up, tear_down)
 {
-    struct fixture *f = *state;
     const char *words;
 
     assert_non_null(f);
@@ -314,9 +305,8 @@ static void make_nameless(struct fixture *f)
 
 /* Tokens that end are replaced while a node is open, and the node says nothing of it.
  * They live long enough for an answer on a loaded machine. */
-static void test_tokens_end(void **state)
+TEST_ON(test_tokens_end, struct fixture *f, set_up, tear_down)
 {
-    struct fixture *f = *state;
     mu_error error;
     mu_node *node;
 
@@ -346,20 +336,4 @@ static void test_tokens_end(void **state)
     expect_nothing_secret(f);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
-        TEST(test_https),
-        TEST(test_client_certificate),
-        TEST(test_expired_certificate),
-        TEST(test_server_name),
-        TEST(test_users),
-        TEST(test_tokens_end),
-    };
-    const char *missing = needs_programs("etcd", "etcdctl", "openssl", "python3", NULL);
-
-    if (missing != NULL)
-        return needs_skip(missing);
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+NEEDS_PROGRAM(needs_programs("etcd", "etcdctl", "openssl", "python3", NULL), NULL, NULL)

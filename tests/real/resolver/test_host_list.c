@@ -23,7 +23,7 @@ static int set_up(void **state)
     (void)state;
     cli_folder(folder, sizeof folder);
     (void)snprintf(path, sizeof path, "%s/slurm.conf", folder);
-    launch_write(path, "ClusterName=test\nSlurmctldHost=localhost(127.0.0.1)\n"
+    cli_write_file(path, "ClusterName=test\nSlurmctldHost=localhost(127.0.0.1)\n"
                        "NodeName=n1 NodeAddr=127.0.0.1\nPartitionName=all Nodes=ALL\n");
     return setenv("SLURM_CONF", path, 1);
 }
@@ -110,13 +110,12 @@ static bool compare(const char *text)
     return same;
 }
 
-static void test_same_as_scontrol(void **state)
+TEST(test_same_as_scontrol)
 {
     static const char *const lists[] = {"n[1-2],m5,o[3-4,6,7-9]", "n[09-10]",
                                         "n[0001-0003]", "n[01-1]", "n[08-0010]",
                                         "127.0.0.[1-4]", "a b\nc , d", "[1-2]"};
 
-    (void)state;
     needs_skip_test(needs_programs("scontrol", NULL));
     for (size_t i = 0; i < sizeof lists / sizeof lists[0]; i++)
         assert_true(compare(lists[i]));
@@ -132,11 +131,4 @@ static void test_same_as_scontrol(void **state)
     }
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_same_as_scontrol),
-    };
-
-    return cmocka_run_group_tests_name("host list", tests, set_up, clean);
-}
+TEST_PROGRAM_WITH(set_up, clean)

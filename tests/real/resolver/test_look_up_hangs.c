@@ -4,15 +4,10 @@
 #include "runtime/uv/blocking.h"
 #include "runtime/uv/look_up.h"
 #include "tests/real/hanging_dns.h"
+#include "tests/support/test.h"
 #include "transport/wire/uv/listen.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdint.h>
-#include <string.h>
 #include <unistd.h>
-
-#include <cmocka.h>
 
 enum {
     SHORT_MS = 100,
@@ -44,12 +39,11 @@ static int answer(void **state)
 
 /* What hangs goes on by itself, and more of it waits in its lane. One whose thread had no
  * turn within the limit never begins. */
-static void test_limit(void **state)
+TEST_WITH(test_limit, hang, answer)
 {
     struct mu__addresses addresses;
     bool is_full = false;
 
-    (void)state;
     for (int i = 0; i < ROUNDS && !is_full; i++) {
         unsigned begun = dns_count(&dns.entered);
         mu_error error = {0};
@@ -73,19 +67,18 @@ static void test_limit(void **state)
     assert_int_equal(dns_count(&dns.entered), HANGING);
 }
 
-static void test_answer(void **state)
+TEST_WITH(test_answer, hang, answer)
 {
     struct mu__addresses addresses;
     mu_error error = {0};
 
-    (void)state;
     dns_answer(true);
     assert_int_equal(mu__look_up("away.test", 1, SOON_MS, &error, &addresses),
                      -MU_EUNAVAILABLE);
     assert_string_equal(error.message, gai_strerror(EAI_AGAIN));
 }
 
-static void test_listen(void **state)
+TEST_WITH(test_listen, hang, answer)
 {
     static const char begin[] =
         "cannot listen at tcp://hangs.test:7000: its host cannot be looked up: no answer "
@@ -95,7 +88,6 @@ static void test_listen(void **state)
     struct mu__listening listening;
     mu_error error = {0};
 
-    (void)state;
     assert_int_equal(
         mu__listen_within("tcp://hangs.test:7000", SHORT_MS, &error, &listening),
         -MU_EUNAVAILABLE);
@@ -106,7 +98,7 @@ static void test_listen(void **state)
 }
 
 /* Nothing has to be looked up for these. */
-static void test_numbers(void **state)
+TEST_WITH(test_numbers, hang, answer)
 {
     static const char *const urls[] = {"tcp://127.0.0.1:0", "tcp://0.0.0.0:0",
                                        "tcp://*:0"};
@@ -114,7 +106,6 @@ static void test_numbers(void **state)
     struct mu__listening listening;
     mu_error error = {0};
 
-    (void)state;
     for (size_t i = 0; i < sizeof urls / sizeof urls[0]; i++) {
         if (mu__listen(urls[i], &error, &listening) != 0)
             fail_msg("%s", error.message);
@@ -128,13 +119,12 @@ static void test_numbers(void **state)
 }
 
 /* It goes on without its name, as if that stood for nothing; and says so. */
-static void test_own_host(void **state)
+TEST_WITH(test_own_host, hang, answer)
 {
     char host[MU__OWN_HOST_BYTES];
     char nameless[MU__OWN_HOST_BYTES];
     const char *words = mu__own_host(host);
 
-    (void)state;
     assert_non_null(words);
     assert_non_null(strstr(words, "this machine's own name is not looked up"));
     dns_answer(true);
@@ -144,17 +134,4 @@ static void test_own_host(void **state)
     assert_string_equal(host, nameless);
 }
 
-#define TEST(test) cmocka_unit_test_setup_teardown(test, hang, answer)
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        TEST(test_numbers),
-        TEST(test_answer),
-        TEST(test_limit),
-        TEST(test_listen),
-        TEST(test_own_host),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_PROGRAM()

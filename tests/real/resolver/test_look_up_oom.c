@@ -2,23 +2,17 @@
  * is left behind. */
 #include "tests/real/hanging_dns.h"
 #include "tests/support/fault.h"
+#include "tests/support/test.h"
 #include "transport/wire/uv/listen.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 
 enum { STEPS_MAX = 100 };
 
-static void test_every_allocation_can_fail(void **state)
+TEST(test_every_allocation_can_fail)
 {
     static const char url[] = "tcp://away.test:7000";
     struct mu__listening listening;
     long n = 0;
 
-    (void)state;
     dns_answer(true);
     for (;; n++) {
         mu_error error = {0};
@@ -38,11 +32,4 @@ static void test_every_allocation_can_fail(void **state)
     dns_wait(&dns.left, dns_count(&dns.entered));
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_every_allocation_can_fail),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_PROGRAM()

@@ -2,18 +2,10 @@
 #include "cli/verbs.h"
 
 #include "muster/main.h"
+#include "tests/support/test.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
-
-#include <cmocka.h>
 
 static char loaded[256];
 
@@ -30,7 +22,7 @@ static int load(mu_node *node, const char *module, void *user, mu_error *ret_err
                : 0;
 }
 
-static void test_modules_are_given_to_the_host_in_their_order(void **state)
+TEST(test_modules_are_given_to_the_host_in_their_order)
 {
     mu_main_options options;
     char words[][48] = {"muster", "node", "--cluster", "{\"worker\": [\"127.0.0.1:0\"]}",
@@ -39,7 +31,6 @@ static void test_modules_are_given_to_the_host_in_their_order(void **state)
     char *arguments[sizeof words / sizeof words[0] + 1] = {NULL};
     int count = (int)(sizeof words / sizeof words[0]);
 
-    (void)state;
     mu_main_options_init(&options);
     options.load = load;
     options.user = loaded;
@@ -51,13 +42,12 @@ static void test_modules_are_given_to_the_host_in_their_order(void **state)
 
 /* A program that was compiled with older headers: what is behind its options is not
  * looked at. */
-static void test_options_of_another_size(void **state)
+TEST(test_options_of_another_size)
 {
     char *arguments[] = {(char[]){"muster"}, (char[]){"version"}, NULL};
     _Alignas(mu_main_options) char bytes[sizeof(mu_main_options) + sizeof(void *)];
     mu_main_options *options = (mu_main_options *)(void *)bytes;
 
-    (void)state;
     memset(bytes, 0xA5, sizeof bytes);
     mu_main_options_init_sized(options, offsetof(mu_main_options, load));
     assert_int_equal(mu_main_with(options, 2, arguments), 0);
@@ -97,11 +87,10 @@ static int code_of_node(const char *python, char *out, size_t size)
     return WEXITSTATUS(status);
 }
 
-static void test_without_a_host_the_command_becomes_the_interpreter(void **state)
+TEST(test_without_a_host_the_command_becomes_the_interpreter)
 {
     char out[4096];
 
-    (void)state;
     assert_int_equal(code_of_node("/bin/echo", out, sizeof out), 0);
     assert_non_null(strstr(out, "node --python module --grace-ms 7"));
     assert_int_equal(code_of_node("/no/such/python", out, sizeof out), CMD_USAGE);
@@ -109,22 +98,11 @@ static void test_without_a_host_the_command_becomes_the_interpreter(void **state
     assert_non_null(strstr(out, "MUSTER_PYTHON names another one"));
 }
 
-static void test_without_arguments_there_is_help_and_exit_code_2(void **state)
+TEST(test_without_arguments_there_is_help_and_exit_code_2)
 {
     char *none[] = {(char[]){"muster"}, NULL};
 
-    (void)state;
     assert_int_equal(mu_main(1, none), CMD_USAGE);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_without_a_host_the_command_becomes_the_interpreter),
-        cmocka_unit_test(test_without_arguments_there_is_help_and_exit_code_2),
-        cmocka_unit_test(test_modules_are_given_to_the_host_in_their_order),
-        cmocka_unit_test(test_options_of_another_size),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_PROGRAM()

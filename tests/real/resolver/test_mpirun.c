@@ -73,7 +73,7 @@ static int set_up(void **state)
     cli_folder(folder, sizeof folder);
     launch_compile(folder, plugin, sizeof plugin);
     (void)snprintf(agent, sizeof agent, "%s/agent", folder);
-    launch_write(agent,
+    cli_write_file(agent,
                  "#!/bin/sh\n"
                  "while [ \"${1#-}\" != \"$1\" ]; do shift; done\n"
                  "shift\n"
@@ -150,7 +150,7 @@ static const char *const three_workers[] = {
 /* ---- One node ---- */
 
 /* The port is made of the id of the job, where there is one. */
-static void test_who_they_are(void **state)
+LISTED_TEST(test_who_they_are)
 {
     static const char *const words[] = {"resolve", "-o", "TF_CONFIG", NULL};
     static const char *const lines[] = {
@@ -158,32 +158,29 @@ static void test_who_they_are(void **state)
         "\"task\":{\"type\":\"worker\",\"index\":1}",
         "\"task\":{\"type\":\"worker\",\"index\":2}", NULL};
 
-    (void)state;
     start(here, "3", words);
     expect_all(lines);
 }
 
 /* All on one host: the launcher tells so, and the ports follow from the ranks. */
-static void test_a_cluster_with_all_listed(void **state)
+LISTED_TEST(test_a_cluster_with_all_listed)
 {
     const char *const words[] = {"node", "--resolver-set",
                                  setting("jobs=chief=1,ps=1,worker=*"), "--plugin",
                                  plugin, "--set", "workers=2", NULL};
 
-    (void)state;
     start(here, "4", words);
     expect_all(two_workers);
 }
 
 /* Only the address of rank 0 is known: the others are workers, and join it. */
-static void test_a_cluster_that_meets(void **state)
+LISTED_TEST(test_a_cluster_that_meets)
 {
     char address[64];
     const char *const words[] = {"node",     "--resolver",       family->resolver,
                                  "--resolver-set", address, "--plugin", plugin,
                                  "--set",    "workers=3", NULL};
 
-    (void)state;
     (void)snprintf(address, sizeof address, "coordinator_address=127.0.0.1:%d",
                    ports_free_run(4));
     start(here, "4", words);
@@ -193,13 +190,12 @@ static void test_a_cluster_that_meets(void **state)
 /* ---- Two nodes ---- */
 
 /* Nobody tells the hosts of two nodes: the launcher's own is where rank 0 is. */
-static void test_two_nodes_meet(void **state)
+LISTED_TEST(test_two_nodes_meet)
 {
     const char *const words[] = {
         "node", "--plugin", plugin, "--set", "workers=3",
         family->bind[0] == '\0' ? NULL : "--resolver-set", family->bind, NULL};
 
-    (void)state;
     start(family->two, "4", words);
     if (family->tells_host)
         expect_all(three_workers);
@@ -208,21 +204,20 @@ static void test_two_nodes_meet(void **state)
 }
 
 /* With a list of them they are all known; the second one's name is loopback's, too. */
-static void test_two_nodes_that_are_listed(void **state)
+LISTED_TEST(test_two_nodes_that_are_listed)
 {
     const char *const words[] = {
         "node", "--resolver-set", setting("hosts=127.0.0.[1-2]"),
         "--resolver-set", setting("jobs=chief=1,ps=1,worker=*"),
         "--plugin", plugin, "--set", "workers=2", NULL};
 
-    (void)state;
     start(family->two, "4", words);
     expect_all(two_workers);
     assert_non_null(strstr(mpirun.text, "worker/task:1 node: is up at tcp://127.0.0.2:"));
 }
 
 /* Two tasks on the first one and one on the second. */
-static void test_uneven_nodes(void **state)
+LISTED_TEST(test_uneven_nodes)
 {
     char path[96];
     char file[128];
@@ -231,16 +226,15 @@ static void test_uneven_nodes(void **state)
                                  "jobs=chief=1,worker=*", "--plugin", plugin, "--set",
                                  "workers=2", NULL};
 
-    (void)state;
     (void)snprintf(path, sizeof path, "%s/hosts", folder);
     (void)snprintf(file, sizeof file, "hostfile=%s", path);
-    launch_write(path, "127.0.0.1 slots=2\n127.0.0.2 slots=1\n");
+    cli_write_file(path, "127.0.0.1 slots=2\n127.0.0.2 slots=1\n");
     start(family->two, "3", words);
     expect_all(two_workers);
     assert_non_null(strstr(mpirun.text, "worker/task:1 node: is up at tcp://127.0.0.2:"));
 }
 
-static void test_nodes_in_turn(void **state)
+LISTED_TEST(test_nodes_in_turn)
 {
     const char *const words[] = {
         "resolve", "--resolver-set", setting("hosts=127.0.0.[1-2]"),
@@ -250,19 +244,17 @@ static void test_nodes_in_turn(void **state)
         "[\"127.0.0.1:7000\",\"127.0.0.2:7000\",\"127.0.0.1:7001\",\"127.0.0.2:7001\"]",
         "\"index\":0", "\"index\":1", "\"index\":2", "\"index\":3", NULL};
 
-    (void)state;
     start(family->in_turn, "4", words);
     expect_all(lines);
 }
 
 /* The launcher tells each task the name of its host. */
-static void test_hosts_in_another_order(void **state)
+LISTED_TEST(test_hosts_in_another_order)
 {
     char order[320];
     const char *const words[] = {"resolve", "--resolver", family->resolver,
                                  "--resolver-set", order, NULL};
 
-    (void)state;
     (void)snprintf(order, sizeof order, "hosts=198.51.100.7,%.255s", host);
     start(family->two, "4", words);
     expect_failure("expected the hosts, slots and mapping that the launcher has");

@@ -46,40 +46,39 @@ static int tear_down(void **state)
     return find_tear_down(state);
 }
 
-static void test_find_and_run(void **state)
+TEST_WITH(test_find_and_run, set_up, tear_down)
 {
     find_play(*state);
     assert_non_null(*state);
 }
 
-static void test_killed_worker(void **state)
+TEST_WITH(test_killed_worker, set_up, tear_down)
 {
     find_play_killed_worker(*state);
     assert_non_null(*state);
 }
 
-static void test_taken_name(void **state)
+TEST_WITH(test_taken_name, set_up, tear_down)
 {
     find_play_taken_name(*state);
     assert_non_null(*state);
 }
 
-static void test_missing(void **state)
+TEST_WITH(test_missing, set_up, tear_down)
 {
     find_play_missing(*state);
     assert_non_null(*state);
 }
 
-static void test_any_index(void **state)
+TEST_WITH(test_any_index, set_up, tear_down)
 {
     find_play_any_index(*state);
     assert_non_null(*state);
 }
 
 /* Without etcd the last cluster stands, and when it is back all tell it again. */
-static void test_down_for_a_while(void **state)
+TEST_ON(test_down_for_a_while, struct find *f, set_up, tear_down)
 {
-    struct find *f = *state;
     mu_coordinator *coordinator;
 
     coordinator = nodes_coordinator(find_open_all(f));
@@ -120,9 +119,8 @@ static size_t count_there(struct find *f)
 
 /* The first endpoints take connections and say nothing, so that each look takes as long
  * as a lease: telling goes on beside it, and nobody's lease ends. */
-static void test_hanging_endpoint(void **state)
+TEST_ON(test_hanging_endpoint, struct find *f, set_up, tear_down)
 {
-    struct find *f = *state;
     uint64_t end_ms;
     int fd;
     int port;
@@ -146,9 +144,8 @@ static void test_hanging_endpoint(void **state)
 
 /* All of etcd stands still for as long as a lease lasts: when it goes on, so does
  * everything else. */
-static void test_stopped(void **state)
+TEST_ON(test_stopped, struct find *f, set_up, tear_down)
 {
-    struct find *f = *state;
     mu_coordinator *coordinator;
 
     coordinator = nodes_coordinator(find_open_all(f));
@@ -168,23 +165,11 @@ static void test_stopped(void **state)
 
 int main(int argc, char **argv)
 {
-    const struct CMUnitTest tests[] = {
-#define TEST(name) \
-    cmocka_unit_test_setup_teardown(name, set_up, tear_down)
-        TEST(test_find_and_run),
-        TEST(test_killed_worker),
-        TEST(test_taken_name),
-        TEST(test_missing),
-        TEST(test_any_index),
-        TEST(test_down_for_a_while),
-        TEST(test_hanging_endpoint),
-        TEST(test_stopped),
-    };
     const char *missing = needs_programs("etcd", NULL);
 
     if (argc == 5 && strcmp(argv[1], "worker") == 0)
         return find_be_worker(argv[2], argv[3], argv[4]);
     if (missing != NULL)
         return needs_skip(missing);
-    return cmocka_run_group_tests(tests, open_server, close_server);
+    return tests_run(open_server, close_server);
 }

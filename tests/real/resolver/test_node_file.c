@@ -13,9 +13,8 @@ static void find_wait_workers(mu_node *node, size_t count)
     assert_int_equal(mu_node_task_count(node, "worker"), count);
 }
 
-static void test_changes(void **state)
+TEST_ON(test_changes, struct find *f, find_set_up_folder, find_tear_down)
 {
-    struct find *f = *state;
     char path[128];
     char text[512];
     int ports[3];
@@ -87,10 +86,9 @@ static mu_resolver *make_rewriting(struct rewriter *rewriter)
     return whole;
 }
 
-static void test_changes_during_look(void **state)
+TEST_ON(test_changes_during_look, struct find *f, find_set_up_folder, find_tear_down)
 {
     static struct rewriter rewriter;
-    struct find *f = *state;
     mu_node_options options;
     mu_error error = {0};
     mu_node *node = NULL;
@@ -131,9 +129,8 @@ static void test_changes_during_look(void **state)
 
 /* Where this task itself is does not change while it runs: a source that says so is taken
  * for the others, and that is logged. */
-static void test_moves_own_task(void **state)
+TEST_ON(test_moves_own_task, struct find *f, find_set_up_folder, find_tear_down)
 {
-    struct find *f = *state;
     char path[128];
     char text[512];
     struct find_task *chief;
@@ -157,15 +154,4 @@ static void test_moves_own_task(void **state)
     assert_int_equal(mu_node_task_count(chief->node, "chief"), 1);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-#define TEST(name) \
-    cmocka_unit_test_setup_teardown(name, find_set_up_folder, find_tear_down)
-        TEST(test_changes),
-        TEST(test_changes_during_look),
-        TEST(test_moves_own_task),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_PROGRAM()

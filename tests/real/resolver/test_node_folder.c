@@ -1,31 +1,31 @@
 /* Nodes that find each other over a folder. */
 #include "tests/real/find.h"
 
-static void test_find_and_run(void **state)
+TEST_WITH(test_find_and_run, find_set_up_folder, find_tear_down)
 {
     find_play(*state);
     assert_non_null(*state);
 }
 
-static void test_killed_worker(void **state)
+TEST_WITH(test_killed_worker, find_set_up_folder, find_tear_down)
 {
     find_play_killed_worker(*state);
     assert_non_null(*state);
 }
 
-static void test_taken_name(void **state)
+TEST_WITH(test_taken_name, find_set_up_folder, find_tear_down)
 {
     find_play_taken_name(*state);
     assert_non_null(*state);
 }
 
-static void test_missing(void **state)
+TEST_WITH(test_missing, find_set_up_folder, find_tear_down)
 {
     find_play_missing(*state);
     assert_non_null(*state);
 }
 
-static void test_any_index(void **state)
+TEST_WITH(test_any_index, find_set_up_folder, find_tear_down)
 {
     find_play_any_index(*state);
     assert_non_null(*state);
@@ -33,10 +33,9 @@ static void test_any_index(void **state)
 
 /* What a task told is gone: it stood still for too long, say. It tells it anew, and does
  * not take itself for one that was taken out. */
-static void test_forgotten(void **state)
+TEST_ON(test_forgotten, struct find *f, find_set_up_folder, find_tear_down)
 {
     static const char gone[] = "this task's announcement has expired, and is made again";
-    struct find *f = *state;
     mu_node *chief = find_open_all(f);
     mu_coordinator *coordinator = nodes_coordinator(chief);
     char path[128];
@@ -60,9 +59,8 @@ static void test_forgotten(void **state)
 }
 
 /* A process that comes while the folder is away waits for it. */
-static void test_away(void **state)
+TEST_ON(test_away, struct find *f, find_set_up_folder, find_tear_down)
 {
-    struct find *f = *state;
     char away[128];
     struct find_task *ps;
 
@@ -78,9 +76,8 @@ static void test_away(void **state)
 }
 
 /* A task that leaves takes its file with it. */
-static void test_leaves_nothing(void **state)
+TEST_ON(test_leaves_nothing, struct find *f, find_set_up_folder, find_tear_down)
 {
-    struct find *f = *state;
     char path[128];
     struct find_task *ps;
 
@@ -93,9 +90,8 @@ static void test_leaves_nothing(void **state)
 }
 
 /* A port that somebody else has: nothing is told. */
-static void test_port_in_use(void **state)
+TEST_ON(test_port_in_use, struct find *f, find_set_up_folder, find_tear_down)
 {
-    struct find *f = *state;
     struct find_task task = {.f = f, .index = 0, .type = "chief", .resolve_ms = SOON_MS};
     mu_node_options options;
     char url[64];
@@ -118,9 +114,8 @@ static void test_port_in_use(void **state)
 }
 
 /* Where it listens is not what it tells: a name, with the port that was chosen. */
-static void test_advertised(void **state)
+TEST_ON(test_advertised, struct find *f, find_set_up_folder, find_tear_down)
 {
-    struct find *f = *state;
     char path[128];
     char text[128] = "";
     unsigned port = 0;
@@ -143,22 +138,7 @@ static void test_advertised(void **state)
 
 int main(int argc, char **argv)
 {
-    const struct CMUnitTest tests[] = {
-#define TEST(name) \
-    cmocka_unit_test_setup_teardown(name, find_set_up_folder, find_tear_down)
-        TEST(test_find_and_run),
-        TEST(test_killed_worker),
-        TEST(test_taken_name),
-        TEST(test_missing),
-        TEST(test_any_index),
-        TEST(test_forgotten),
-        TEST(test_away),
-        TEST(test_leaves_nothing),
-        TEST(test_port_in_use),
-        TEST(test_advertised),
-    };
-
     if (argc == 5 && strcmp(argv[1], "worker") == 0)
         return find_be_worker(argv[2], argv[3], argv[4]);
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return tests_run(NULL, NULL);
 }

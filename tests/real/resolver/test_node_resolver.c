@@ -6,7 +6,7 @@
 #include <netdb.h>
 #include <uv.h>
 
-static void test_auto(void **state)
+TEST_WITH(test_auto, find_set_up_folder, find_tear_down)
 {
     find_play_auto(*state, "MUSTER_CLUSTER_DIRECTORY");
     assert_non_null(*state);
@@ -39,10 +39,9 @@ static int open_united(struct find *f, mu_resolver *whole, mu_error *ret_error,
 }
 
 /* Parameter servers stand in a file, the others tell each other where they are. */
-static void test_union_with_fixed(void **state)
+TEST_ON(test_union_with_fixed, struct find *f, find_set_up_folder, find_tear_down)
 {
     static const char ps[] = "{\"ps\":[\"127.0.0.1:9\"]}";
-    struct find *f = *state;
     mu_resolver *folder = find_resolver("directory", f->where, 0);
     mu_resolver *fixed = NULL;
     mu_resolver *whole;
@@ -69,9 +68,8 @@ static void test_union_with_fixed(void **state)
 
 /* A task that tells two sources where it is would be in the cluster twice: that is said,
  * and what was told is taken back from both. */
-static void test_union_of_two(void **state)
+TEST_ON(test_union_of_two, struct find *f, find_set_up_folder, find_tear_down)
 {
-    struct find *f = *state;
     char other[128];
     mu_resolver *first = find_resolver("directory", f->where, 0);
     mu_resolver *second;
@@ -159,9 +157,8 @@ static void on_embedded_tick(uv_timer_t *timer)
     mu_node_close_async(e->node, on_embedded_closed, e);
 }
 
-static void test_programs_loop(void **state)
+TEST_ON(test_programs_loop, struct find *f, find_set_up_folder, find_tear_down)
 {
-    struct find *f = *state;
     struct embedded e = {.f = f};
     char text[128];
     uv_loop_t loop;
@@ -233,9 +230,8 @@ MU_EXPORT int getaddrinfo(const char *restrict node, const char *restrict servic
 
 /* Opening takes no longer than it may, whoever does not answer: it is over while the
  * look-up still hangs. */
-static void test_look_up_that_hangs(void **state)
+TEST_ON(test_look_up_that_hangs, struct find *f, find_set_up_folder, find_tear_down)
 {
-    struct find *f = *state;
     mu_resolver *resolver = NULL;
     mu_node_options options;
     mu_error error = {0};
@@ -256,9 +252,8 @@ static void test_look_up_that_hangs(void **state)
 }
 
 /* What was asked for in vain is told, also when no resolver was found. */
-static void test_nobody_recognises(void **state)
+TEST_ON(test_nobody_recognises, struct find *f, find_set_up_folder, find_tear_down)
 {
-    struct find *f = *state;
     mu_node_options options;
     mu_error error = {0};
     mu_resolver *resolver = NULL;
@@ -278,18 +273,4 @@ static void test_nobody_recognises(void **state)
     mu_resolver_free(resolver);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-#define TEST(name) \
-    cmocka_unit_test_setup_teardown(name, find_set_up_folder, find_tear_down)
-        TEST(test_look_up_that_hangs),
-        TEST(test_auto),
-        TEST(test_union_with_fixed),
-        TEST(test_union_of_two),
-        TEST(test_programs_loop),
-        TEST(test_nobody_recognises),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_PROGRAM()

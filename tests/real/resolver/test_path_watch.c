@@ -1,17 +1,9 @@
 /* Watching a path in a real file system: what comes, goes and is replaced is noticed. */
 #include "node/discovery/path_watch.h"
+#include "tests/support/test.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
-
-#include <cmocka.h>
 
 enum { SOON_MS = 20000 };
 
@@ -132,10 +124,8 @@ static void expect_change(struct fixture *f)
     f->has_changed = false;
 }
 
-static void test_folder(void **state)
+TEST_ON(test_folder, struct fixture *f, set_up, tear_down)
 {
-    struct fixture *f = *state;
-
     make_folder(f, "it");
     watch(f);
     make_file(f, "it/a");
@@ -147,10 +137,8 @@ static void test_folder(void **state)
 }
 
 /* It was not there at the begin, goes, and comes back as another one. */
-static void test_folder_that_comes(void **state)
+TEST_ON(test_folder_that_comes, struct fixture *f, set_up, tear_down)
 {
-    struct fixture *f = *state;
-
     watch(f);
     make_folder(f, "it");
     expect_change(f);
@@ -170,10 +158,8 @@ static void test_folder_that_comes(void **state)
 }
 
 /* A file is replaced again and again; others in its folder do not count. */
-static void test_file(void **state)
+TEST_ON(test_file, struct fixture *f, set_up, tear_down)
 {
-    struct fixture *f = *state;
-
     watch(f);
     make_file(f, "other");
     for (unsigned i = 0; i < 3; i++) {
@@ -188,10 +174,8 @@ static void test_file(void **state)
 }
 
 /* Where it is now is watched, and where it was is not. */
-static void test_another_path(void **state)
+TEST_ON(test_another_path, struct fixture *f, set_up, tear_down)
 {
-    struct fixture *f = *state;
-
     make_folder(f, "it");
     make_folder(f, "other");
     watch(f);
@@ -205,9 +189,8 @@ static void test_another_path(void **state)
 }
 
 /* Two files of one folder, each by its own watch. */
-static void test_two_in_a_folder(void **state)
+TEST_ON(test_two_in_a_folder, struct fixture *f, set_up, tear_down)
 {
-    struct fixture *f = *state;
     char path[128];
 
     in_folder(f, "other", path, sizeof path);
@@ -227,10 +210,8 @@ static void test_two_in_a_folder(void **state)
 }
 
 /* The other one, which sees the same, is the proof that there was something to notice. */
-static void test_stopped(void **state)
+TEST_ON(test_stopped, struct fixture *f, set_up, tear_down)
 {
-    struct fixture *f = *state;
-
     make_folder(f, "it");
     mu__path_watch_start(&f->other, f->path);
     watch(f);
@@ -244,16 +225,4 @@ static void test_stopped(void **state)
     expect_change(f);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(test_folder, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(test_folder_that_comes, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(test_file, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(test_another_path, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(test_two_in_a_folder, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(test_stopped, set_up, tear_down),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_PROGRAM()

@@ -4,25 +4,18 @@
 #include "node/discovery/run_query.h"
 #include "resolver/engine/query.h"
 #include "tests/real/asking.h"
+#include "tests/support/test.h"
 
 #include <muster/resolver.h>
 
 #include <arpa/inet.h>
 #include <netinet/in.h>
 #include <pthread.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 #include <uv.h>
-
-#include <cmocka.h>
 
 enum { TIMEOUT_MS = 20000 };
 
@@ -101,14 +94,13 @@ static void write_file(const char *path, const char *text)
     assert_int_equal(fclose(file), 0);
 }
 
-static void test_files_and_folders(void **state)
+TEST(test_files_and_folders)
 {
     static char folder[] = "/tmp/muster-resolver-XXXXXX";
     struct asking a;
     char paths[4][80];
     const struct mu__answer *answer;
 
-    (void)state;
     assert_non_null(mkdtemp(folder));
     for (int i = 0; i < 4; i++)
         (void)snprintf(paths[i], sizeof paths[i], "%s/%c", folder, "bazp"[i]);
@@ -160,14 +152,13 @@ static void test_files_and_folders(void **state)
 }
 
 /* A name may have newlines: it is as several lines then, some of them empty. */
-static void test_names_with_newlines(void **state)
+TEST(test_names_with_newlines)
 {
     static char folder[] = "/tmp/muster-resolver-XXXXXX";
     const struct mu__answer *answer;
     struct asking a;
     char paths[3][96];
 
-    (void)state;
     assert_non_null(mkdtemp(folder));
     (void)snprintf(paths[0], sizeof paths[0], "%s/\n\n\n\n\n\n\n\n\n\n\n\n\n\n", folder);
     (void)snprintf(paths[1], sizeof paths[1], "%s/b\n\na", folder);
@@ -185,13 +176,12 @@ static void test_names_with_newlines(void **state)
     assert_int_equal(rmdir(folder), 0);
 }
 
-static void test_what_is_known_at_once(void **state)
+TEST(test_what_is_known_at_once)
 {
     struct asking a;
     const struct mu__answer *answer;
     char *end;
 
-    (void)state;
     assert_int_equal(setenv("MUSTER_TEST_SET", "value", 1), 0);
     assert_int_equal(setenv("MUSTER_TEST_EMPTY", "", 1), 0);
     asking_begin(&a);
@@ -208,7 +198,7 @@ static void test_what_is_known_at_once(void **state)
     asking_end(&a);
 }
 
-static void test_http(void **state)
+TEST(test_http)
 {
     static const char *const answers[] = {
         "HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nETag: seven\r\n"
@@ -224,7 +214,6 @@ static void test_http(void **state)
     struct asking a;
     char url[80];
 
-    (void)state;
     server_start(answers);
     (void)snprintf(url, sizeof url, "http://127.0.0.1:%u/x?key=sesame", server.port);
     request = (struct mu__request){
@@ -255,7 +244,7 @@ static void test_http(void **state)
 }
 
 /* Requests that are given up while everything is on its way. */
-static void test_cancelled(void **state)
+TEST(test_cancelled)
 {
     static const char *const answers[] = {"HTTP/1.1 200 OK\r\n", NULL};
     uint64_t begun_ns = uv_hrtime();
@@ -263,7 +252,6 @@ static void test_cancelled(void **state)
     char url[80];
     struct asking a;
 
-    (void)state;
     server_start(answers);
     (void)snprintf(url, sizeof url, "http://127.0.0.1:%u/", server.port);
     asking_begin(&a);
@@ -290,14 +278,13 @@ static mu_resolver *resolver_of(const char *name)
     return resolver;
 }
 
-static void test_tf_config(void **state)
+TEST(test_tf_config)
 {
     mu_resolver *resolver = resolver_of("tf_config");
     char master[MU_MASTER_BYTES];
     mu_cluster *cluster;
     mu_resolution found;
 
-    (void)state;
     assert_int_equal(setenv("TF_CONFIG",
                             "{\"cluster\": {\"worker\": [\"a:1\", \"b:2\"]}, \"task\": "
                             "{\"type\": \"worker\", \"index\": 1}}", 1), 0);
@@ -321,13 +308,12 @@ static void test_tf_config(void **state)
     mu_resolver_free(resolver);
 }
 
-static void test_misuse(void **state)
+TEST(test_misuse)
 {
     mu_resolver *resolver;
     mu_resolution found;
     mu_value *counts;
 
-    (void)state;
     assert_int_equal(mu_resolver_new("slrum", &error, &resolver), -MU_ENOTFOUND);
     expect_words("there is no resolver \"slrum\"");
     assert_int_equal(mu_resolver_new("tf_confg", &error, &resolver), -MU_ENOTFOUND);
@@ -394,7 +380,7 @@ static void add_line(void *user, const char *line)
     (void)snprintf(lines + used, 1000 - used, "%s\n", line);
 }
 
-static void test_own_kinds(void **state)
+TEST(test_own_kinds)
 {
     struct mine mine = {.fails = 2};
     mu_resolver_kind kind = {.name = "harbour", .summary = "ships", .user = &mine,
@@ -404,7 +390,6 @@ static void test_own_kinds(void **state)
     char lines[1000] = "";
     mu_value *all;
 
-    (void)state;
     assert_int_equal(mu_resolver_register(&kind, &error), 0);
     assert_int_equal(mu_resolver_register(&kind, &error), -MU_EEXISTS);
     assert_string_equal(mu_resolver_name_at(0), "harbour");
@@ -432,14 +417,13 @@ static void test_own_kinds(void **state)
     mu_resolver_free(resolver);
 }
 
-static void test_register_misuse(void **state)
+TEST(test_register_misuse)
 {
     static const char *const names[] = {"", "a b", "a.b",
                                         "a-name-of-more-than-thirty-one-bytes", NULL};
     mu_resolver_kind kind = {.name = "x", .resolve = NULL};
     char name[32];
 
-    (void)state;
     assert_int_equal(mu_resolver_register(NULL, &error), -MU_EINVALID);
     assert_int_equal(mu_resolver_register(&kind, &error), -MU_EINVALID);
     kind.resolve = my_resolve;
@@ -479,7 +463,7 @@ static void expect_count(const mu_value *counts, const char *kind, int64_t expec
     assert_int_equal(count, expected);
 }
 
-static void test_accelerators_of_the_source(void **state)
+TEST(test_accelerators_of_the_source)
 {
     struct mine mine = {.accelerates = true};
     const mu_resolver_kind kind = {.name = "harbour", .user = &mine,
@@ -487,7 +471,6 @@ static void test_accelerators_of_the_source(void **state)
     mu_resolver *resolver;
     mu_value *counts;
 
-    (void)state;
     assert_int_equal(mu_resolver_register(&kind, &error), 0);
     resolver = resolver_of("harbour");
     assert_int_equal(
@@ -522,7 +505,7 @@ static void add_machine(mu_value *list, const char *task, unsigned gpus, unsigne
     assert_int_equal(mu_value_append(list, machine), 0);
 }
 
-static void test_counting(void **state)
+TEST(test_counting)
 {
     static const struct {
         const char *type;
@@ -548,7 +531,6 @@ static void test_counting(void **state)
     mu_cluster *cluster = mu_cluster_new();
     mu_value *list = mu_value_list();
 
-    (void)state;
     add_machine(list, "/job:worker/task:0", 2, 4);
     add_machine(list, "/job:worker/task:1", 2, 4);
     add_machine(list, "/job:ps/task:0", 0, 0);
@@ -579,20 +561,6 @@ static void test_counting(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_files_and_folders),
-        cmocka_unit_test(test_names_with_newlines),
-        cmocka_unit_test(test_what_is_known_at_once),
-        cmocka_unit_test(test_http),
-        cmocka_unit_test(test_cancelled),
-        cmocka_unit_test(test_tf_config),
-        cmocka_unit_test(test_misuse),
-        cmocka_unit_test(test_own_kinds),
-        cmocka_unit_test(test_register_misuse),
-        cmocka_unit_test(test_accelerators_of_the_source),
-        cmocka_unit_test(test_counting),
-    };
-
     (void)unsetenv("TF_CONFIG");
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return tests_run(NULL, NULL);
 }

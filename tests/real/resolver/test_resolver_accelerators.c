@@ -56,7 +56,7 @@ static void expect_own(const mu_value *counts)
     mu_value_free(expected);
 }
 
-static void test_tasks_tell(void **state)
+LISTED_TEST(test_tasks_tell)
 {
     struct nodes nodes;
     mu_resolver_kind kind = {.name = "mine", .user = &nodes, .resolve = my_resolve};
@@ -65,7 +65,6 @@ static void test_tasks_tell(void **state)
     mu_value *all;
     mu_node *chief;
 
-    (void)state;
     nodes_init(&nodes, 1, 0);
     chief = nodes_open(&nodes, "chief", 0);
     assert_int_equal(mu_resolver_register(&kind, &error), 0);
@@ -118,14 +117,13 @@ static void put_chip(const char *slot)
 }
 
 /* A bus of the test's own. Two chips of v2 are four devices. */
-static void test_tpus(void **state)
+LISTED_TEST(test_tpus)
 {
     mu_value *devices;
     const mu_value *tpus;
     int64_t number = 0;
     int64_t whole;
 
-    (void)state;
     needs_skip_test(machine_make());
     if (mount("none", "/sys/bus/pci/devices", "tmpfs", 0, NULL) != 0)
         needs_skip_test("/sys/bus/pci/devices cannot be replaced");

@@ -137,12 +137,11 @@ static mu_resolver *resolver_of(const char *name, bool detects)
 
 /* ---- Calls ---- */
 
-static void test_on_a_thread_of_its_own(void **state)
+TEST_WITH(test_on_a_thread_of_its_own, set_up, tear_down)
 {
     mu_resolver *resolver = resolver_of("auto", true);
     mu_resolution found;
 
-    (void)state;
     if (mu_resolver_resolve(resolver, SOON_MS, &error, &found) != 0)
         fail_msg("%s", error.message);
     assert_string_equal(found.source, "gate");
@@ -175,25 +174,22 @@ static void expect_left_alone(mu_resolver *resolver)
     mu_resolver_free(resolver);
 }
 
-static void test_resolve_takes_too_long(void **state)
+TEST_WITH(test_resolve_takes_too_long, set_up, tear_down)
 {
-    (void)state;
     expect_left_alone(resolver_of("gate", false));
 }
 
-static void test_detect_takes_too_long(void **state)
+TEST_WITH(test_detect_takes_too_long, set_up, tear_down)
 {
-    (void)state;
     expect_left_alone(resolver_of("auto", true));
 }
 
 /* The resolver is gone before its function has returned. */
-static void test_freed_while_it_runs(void **state)
+TEST_WITH(test_freed_while_it_runs, set_up, tear_down)
 {
     mu_resolver *resolver = resolver_of("gate", false);
     mu_resolution found;
 
-    (void)state;
     gate_set(true);
     assert_int_equal(mu_resolver_resolve(resolver, SHORT_MS, &error, &found),
                      -MU_EDEADLINE);
@@ -203,13 +199,12 @@ static void test_freed_while_it_runs(void **state)
 
 /* As many hang as there are threads: the next one is not called, and says why. A call
  * within so short a limit may come too late on a busy machine, so that there are more. */
-static void test_no_thread_is_left(void **state)
+TEST_WITH(test_no_thread_is_left, set_up, tear_down)
 {
     mu_resolver *resolvers[64];
     mu_resolution found;
     unsigned count = 1;
 
-    (void)state;
     resolvers[0] = resolver_of("gate", false);
     gate_set(true);
     while (count_of(&gate.entered) < MU__BLOCKING_THREADS_MAX) {
@@ -273,7 +268,7 @@ static void wait_for_look(const char *path)
 }
 
 /* The node goes on with everything else, and closes; who is left behind is told. */
-static void test_node_while_it_hangs(void **state)
+TEST_WITH(test_node_while_it_hangs, set_up, tear_down)
 {
     static char folder[] = "/tmp/muster-own-XXXXXX";
     char path[64];
@@ -282,7 +277,6 @@ static void test_node_while_it_hangs(void **state)
     uint64_t begin_ms;
     mu_node *node;
 
-    (void)state;
     assert_non_null(mkdtemp(folder));
     (void)snprintf(path, sizeof path, "%s/cluster.json", folder);
     resolver = watching(path);
@@ -344,7 +338,7 @@ static void on_closed(void *user)
 }
 
 /* The program's own loop: its thread is one as long as a node is in it. */
-static void test_thread_of_the_programs_loop(void **state)
+TEST_WITH(test_thread_of_the_programs_loop, set_up, tear_down)
 {
     mu_resolver *resolver = resolver_of("gate", false);
     mu_cluster *cluster = mu_cluster_new();
@@ -354,7 +348,6 @@ static void test_thread_of_the_programs_loop(void **state)
     uv_loop_t loop;
     mu_node *node;
 
-    (void)state;
     assert_int_equal(mu_cluster_add(cluster, "chief", 0, "127.0.0.1:1", &error), 0);
     assert_int_equal(uv_loop_init(&loop), 0);
     nodes_options(&nodes, "chief", 0, &options);
@@ -397,14 +390,13 @@ static void on_line(void *user, int level, const char *task, const char *who,
     line->was_called = true;
 }
 
-static void test_thread_of_a_nodes_loop(void **state)
+TEST_WITH(test_thread_of_a_nodes_loop, set_up, tear_down)
 {
     struct line line = {.resolver = resolver_of("gate", false)};
     mu_cluster *cluster = mu_cluster_new();
     mu_node_options options;
     mu_node *node;
 
-    (void)state;
     assert_int_equal(mu_cluster_add(cluster, "chief", 0, "127.0.0.1:1", &error), 0);
     nodes_options(&nodes, "chief", 0, &options);
     options.cluster = cluster;
@@ -423,19 +415,4 @@ static void test_thread_of_a_nodes_loop(void **state)
     mu_resolver_free(line.resolver);
 }
 
-int main(void)
-{
-#define OWN(test) cmocka_unit_test_setup_teardown(test, set_up, tear_down)
-    const struct CMUnitTest tests[] = {
-        OWN(test_on_a_thread_of_its_own),
-        OWN(test_resolve_takes_too_long),
-        OWN(test_detect_takes_too_long),
-        OWN(test_freed_while_it_runs),
-        OWN(test_no_thread_is_left),
-        OWN(test_node_while_it_hangs),
-        OWN(test_thread_of_the_programs_loop),
-        OWN(test_thread_of_a_nodes_loop),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_PROGRAM()

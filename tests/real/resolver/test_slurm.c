@@ -110,7 +110,7 @@ static void need_slurm(void)
     needs_skip_test(is_up ? NULL : "Slurm does not start here");
 }
 
-static void test_distributions(void **state)
+LISTED_TEST(test_distributions)
 {
     static const struct {
         const char *option;
@@ -128,17 +128,15 @@ static void test_distributions(void **state)
         {"--ntasks-per-node=2", 4, 8},
     };
 
-    (void)state;
     need_slurm();
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
         check_places(rows[i].nodes, rows[i].tasks, rows[i].option);
 }
 
-static void test_arbitrary(void **state)
+LISTED_TEST(test_arbitrary)
 {
-    (void)state;
     need_slurm();
-    launch_write(slurm_path(&slurm, "hosts"),
+    cli_write_file(slurm_path(&slurm, "hosts"),
                  "127.0.0.3\n127.0.0.1\n127.0.0.3\n127.0.0.2\n127.0.0.1\n");
     (void)setenv("SLURM_HOSTFILE", slurm_path(&slurm, "hosts"), 1);
     check_places(3, 5, "--distribution=arbitrary");
@@ -155,7 +153,7 @@ static void expect_all(const char *const *lines)
 }
 
 /* MPICH's launcher within a job: it starts a daemon on each node with srun. */
-static void test_hydra_in_a_job(void **state)
+LISTED_TEST(test_hydra_in_a_job)
 {
     static const char *const lines[] = {"\"index\":0}", "\"index\":1}", "\"index\":2}",
                                         "\"index\":3}"};
@@ -163,7 +161,6 @@ static void test_hydra_in_a_job(void **state)
                                  "mpiexec.hydra", "-n", "4", cli_variable("MUSTER_BIN"),
                                  "resolve", "-o", "TF_CONFIG", NULL};
 
-    (void)state;
     need_slurm();
     needs_skip_test(needs_programs("mpiexec.hydra", NULL));
     launch_start(&srun, words);
@@ -172,7 +169,7 @@ static void test_hydra_in_a_job(void **state)
         (void)cli_expect(&srun, NULL, lines[i]);
 }
 
-static void test_a_cluster(void **state)
+LISTED_TEST(test_a_cluster)
 {
     char base[64];
     const char *const arguments[] = {
@@ -183,7 +180,6 @@ static void test_a_cluster(void **state)
                                         "/job:worker/task:1 says so",
                                         "all have said so: yes", NULL};
 
-    (void)state;
     need_slurm();
     (void)snprintf(base, sizeof base, "slurm.port_base=%d", ports_free_run(4));
     launch_start(&srun, arguments);
@@ -192,7 +188,7 @@ static void test_a_cluster(void **state)
 
 /* Two jobs of one user on the same node at once, started in the same way with nothing
  * chosen: each is a cluster of its own tasks alone. */
-static void test_two_jobs_on_a_node(void **state)
+LISTED_TEST(test_two_jobs_on_a_node)
 {
     static struct cli second;
     struct cli *const jobs[] = {&srun, &second};
@@ -201,7 +197,6 @@ static void test_two_jobs_on_a_node(void **state)
         "--resolver-set", "slurm.jobs=chief=1,worker=*", "--plugin", plugin, "--set",
         "workers=1", NULL};
 
-    (void)state;
     need_slurm();
     for (size_t i = 0; i < 2; i++)
         launch_start(jobs[i], arguments);
@@ -213,14 +208,13 @@ static void test_two_jobs_on_a_node(void **state)
 }
 
 /* What nodes and clients of a job take for their cluster's name. */
-static void test_the_job_names_the_cluster(void **state)
+LISTED_TEST(test_the_job_names_the_cluster)
 {
     static const char *const words[] = {"srun", "-N1", "-n1", "sh", "-c",
                                         "$MUSTER_BIN resolve -o json --resolver slurm "
                                         "| grep -F \"\\\"slurm-$SLURM_JOB_ID\\\"\"",
                                         NULL};
 
-    (void)state;
     need_slurm();
     launch_start(&srun, words);
     cli_expect_code(&srun, 0);
@@ -228,7 +222,7 @@ static void test_the_job_names_the_cluster(void **state)
 }
 
 /* Each task of a node has its own of the node's GPUs. */
-static void test_gpus(void **state)
+LISTED_TEST(test_gpus)
 {
     static const char *const lines[] = {"chief/task:0 sees 0,1.",
                                         "worker/task:0 sees 2,3.",
@@ -239,7 +233,6 @@ static void test_gpus(void **state)
         "--resolver", "slurm", "--resolver-set", "jobs=chief=1,worker=*",
         "--resolver-set", base, "--plugin", plugin, "--set", "workers=1", NULL};
 
-    (void)state;
     need_slurm();
     (void)snprintf(base, sizeof base, "port_base=%d", ports_free_run(4));
     launch_start(&srun, arguments);
@@ -247,7 +240,7 @@ static void test_gpus(void **state)
 }
 
 /* With --gpus-per-task Slurm has split them itself. */
-static void test_gpus_of_slurm(void **state)
+LISTED_TEST(test_gpus_of_slurm)
 {
     static const char *const lines[] = {"chief/task:0 sees 0,1.",
                                         "worker/task:0 sees 2,3.",
@@ -258,16 +251,14 @@ static void test_gpus_of_slurm(void **state)
         "--resolver", "slurm", "--resolver-set", "jobs=chief=1,worker=*",
         "--resolver-set", base, "--plugin", plugin, "--set", "workers=1", NULL};
 
-    (void)state;
     need_slurm();
     (void)snprintf(base, sizeof base, "port_base=%d", ports_free_run(4));
     launch_start(&srun, arguments);
     expect_all(lines);
 }
 
-static void test_outside_of_a_step(void **state)
+LISTED_TEST(test_outside_of_a_step)
 {
-    (void)state;
     cli_start(&srun, NULL, "resolve", "--resolver", "slurm", "--resolve-ms", "0", NULL);
     (void)cli_expect(&srun, NULL, "start it with srun");
     assert_int_not_equal(cli_wait(&srun), 0);

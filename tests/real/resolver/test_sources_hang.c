@@ -5,22 +5,15 @@
 #include "runtime/uv/blocking.h"
 #include "tests/real/asking.h"
 #include "tests/real/hanging_dns.h"
+#include "tests/support/test.h"
 
 #include <muster/error.h>
 
 #include <netdb.h>
 #include <pthread.h>
-#include <setjmp.h>
 #include <spawn.h>
-#include <stdarg.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
-
-#include <cmocka.h>
 
 enum {
     SHORT_MS = 300,
@@ -106,7 +99,7 @@ static void end_hanging(void)
 /* The first two are the first: no thread of another test is about to end. */
 
 /* Where no thread can be had at all, that is the answer; and later there may be one. */
-static void test_no_thread(void **state)
+TEST(test_no_thread)
 {
     const struct mu__request request = {
         .kind = MU__REQUEST_FILE, .name = "/dev/null", .timeout_ms = SOON_MS};
@@ -115,7 +108,6 @@ static void test_no_thread(void **state)
     const struct mu__answer *answer;
     struct asking a;
 
-    (void)state;
     asking_begin(&a);
     refuse_threads(true);
     answer = asking_get(&a, &request);
@@ -128,7 +120,7 @@ static void test_no_thread(void **state)
 }
 
 /* Where there is one, it does what others were to do. */
-static void test_one_thread(void **state)
+TEST(test_one_thread)
 {
     struct asking a;
     struct desk desk;
@@ -136,7 +128,6 @@ static void test_one_thread(void **state)
     struct mu__request late = name_question(1, SHORT_MS, names[0]);
     struct mu__request second = name_question(2, SOON_MS, names[1]);
 
-    (void)state;
     desk_open(&desk, 1);
     asking_begin(&a);
     dns_wait(&dns.entered, 1);
@@ -178,7 +169,7 @@ static void ignore(struct mu__blocking_job *job)
 }
 
 /* When the last owner of jobs is closed, they have ended, whole. */
-static void test_idle_threads_have_ended(void **state)
+TEST(test_idle_threads_have_ended)
 {
     struct mu__blocking_job job = {.pool = MU__BLOCKING_FILES,
                                    .run = run_with_key,
@@ -186,7 +177,6 @@ static void test_idle_threads_have_ended(void **state)
                                    .dropped = ignore};
     struct mu__blocking_jobs *jobs;
 
-    (void)state;
     assert_int_equal(pthread_key_create(&key, free_slowly), 0);
     assert_int_equal(mu__blocking_open(NULL, &jobs), 0);
     assert_int_equal(mu__blocking_start(jobs, &job), 0);
@@ -196,7 +186,7 @@ static void test_idle_threads_have_ended(void **state)
     assert_int_equal(pthread_key_delete(key), 0);
 }
 
-static void test_others_are_answered(void **state)
+TEST(test_others_are_answered)
 {
     const struct mu__request file = {.kind = MU__REQUEST_FILE, .name = "/dev/null"};
     const struct mu__request number = {.kind = MU__REQUEST_ADDRESSES, .name = "10.1.2.3"};
@@ -207,7 +197,6 @@ static void test_others_are_answered(void **state)
     char name[32];
     struct mu__request late = name_question(1000, SHORT_MS, name);
 
-    (void)state;
     hang(&desk);
     asking_begin(&a);
     assert_int_equal(asking_get(&a, &file)->code, 0);
@@ -225,11 +214,10 @@ static void test_others_are_answered(void **state)
 }
 
 /* Those that nobody wants go on; those that wait behind them never begin. */
-static void test_closing_waits_for_none(void **state)
+TEST(test_closing_waits_for_none)
 {
     struct desk desks[2];
 
-    (void)state;
     hang(&desks[0]);
     hang(&desks[1]);
     desk_close(&desks[0]);
@@ -240,7 +228,7 @@ static void test_closing_waits_for_none(void **state)
 }
 
 /* The threads of who forks stay behind, and what they do: the child has all to itself. */
-static void test_child(void **state)
+TEST(test_child)
 {
     struct desk desk;
     char name[32];
@@ -248,7 +236,6 @@ static void test_child(void **state)
     int status = -1;
     pid_t child;
 
-    (void)state;
     hang(&desk);
     (void)pthread_mutex_lock(&dns.lock);
     child = fork();
@@ -282,24 +269,22 @@ static int end_while_it_hangs(void)
     return dns_count(&dns.left) == 0 ? 0 : 1;
 }
 
-static void test_program_ends(void **state)
+TEST(test_program_ends)
 {
     char *arguments[] = {self, (char[]){"end"}, NULL};
     int status = -1;
     pid_t child;
 
-    (void)state;
     assert_int_equal(posix_spawn(&child, self, NULL, NULL, arguments, environ), 0);
     assert_int_equal(waitpid(child, &status, 0), child);
     assert_int_equal(status, 0);
 }
 
 /* When they have returned, names can be looked up again. */
-static void test_it_goes_on(void **state)
+TEST(test_it_goes_on)
 {
     struct desk desk;
 
-    (void)state;
     desk_open(&desk, 1);
     dns_wait(&dns.entered, 1);
     dns_answer(true);
@@ -312,19 +297,8 @@ static void test_it_goes_on(void **state)
 
 int main(int argc, char **argv)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_no_thread),
-        cmocka_unit_test(test_one_thread),
-        cmocka_unit_test(test_idle_threads_have_ended),
-        cmocka_unit_test(test_others_are_answered),
-        cmocka_unit_test(test_closing_waits_for_none),
-        cmocka_unit_test(test_it_goes_on),
-        cmocka_unit_test(test_child),
-        cmocka_unit_test(test_program_ends),
-    };
-
     self = argv[0];
     if (argc > 1)
         return end_while_it_hangs();
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return tests_run(NULL, NULL);
 }

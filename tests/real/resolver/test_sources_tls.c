@@ -2,21 +2,14 @@
  * the test. Skipped where there is no `openssl`. */
 #include "tests/real/asking.h"
 #include "tests/real/needs.h"
+#include "tests/support/test.h"
 
 #include <fcntl.h>
-#include <setjmp.h>
 #include <signal.h>
-#include <stdarg.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 #include <uv.h>
-
-#include <cmocka.h>
 
 enum { TEXT_BYTES = 8192, TIMEOUT_MS = 20000 };
 
@@ -160,7 +153,7 @@ static int request(const struct server *server, const struct mu__request_tls *tl
     return result;
 }
 
-static void test_who_the_server_is(void **state)
+TEST(test_who_the_server_is)
 {
     const struct {
         const char *what;
@@ -177,7 +170,6 @@ static void test_who_the_server_is(void **state)
     struct server server;
     char words[TEXT_BYTES];
 
-    (void)state;
     server_start(&server, NULL);
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         int result = request(&server, &rows[i].tls, words);
@@ -188,7 +180,7 @@ static void test_who_the_server_is(void **state)
     server_stop(&server);
 }
 
-static void test_who_we_are(void **state)
+TEST(test_who_we_are)
 {
     const struct mu__request_tls without = {.ca = ca, .server_name = "names.test"};
     const struct mu__request_tls with = {
@@ -201,7 +193,6 @@ static void test_who_we_are(void **state)
     char words[TEXT_BYTES];
     int result;
 
-    (void)state;
     server_start(&server, "-Verify");
     result = -MU_EUNAVAILABLE;  /* it may have hung up before its reason is read */
     for (int i = 0; i < 50 && result == -MU_EUNAVAILABLE; i++)
@@ -218,15 +209,4 @@ static void test_who_we_are(void **state)
     server_stop(&server);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_who_the_server_is),
-        cmocka_unit_test(test_who_we_are),
-    };
-    const char *missing = needs_programs("openssl", NULL);
-
-    if (missing != NULL)
-        return needs_skip(missing);
-    return cmocka_run_group_tests(tests, make_certificates, remove_certificates);
-}
+NEEDS_PROGRAM(needs_programs("openssl", NULL), make_certificates, remove_certificates)

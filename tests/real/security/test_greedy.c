@@ -245,7 +245,7 @@ static void expect_all(struct speaker *s, uint16_t kind)
 
 /* ---- the tests ---- */
 
-static void test_lists(void **state)
+TEST(test_lists)
 {
     static const struct {
         const char *key;
@@ -255,7 +255,6 @@ static void test_lists(void **state)
     const struct mu__key_list body = {.key = mu__view_str("greedy")};
     const struct asking lists = {MU__KEY_LIST, MU__COORDINATION, &body, sizeof body};
 
-    (void)state;
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         struct speaker s;
 
@@ -268,13 +267,12 @@ static void test_lists(void **state)
 }
 
 /* Several at once: so much for each, and the others go on as before. */
-static void test_lists_for_a_crowd(void **state)
+TEST(test_lists_for_a_crowd)
 {
     const struct mu__key_list body = {.key = mu__view_str("greedy")};
     const struct asking lists = {MU__KEY_LIST, MU__COORDINATION, &body, sizeof body};
     struct speaker speakers[CROWD];
 
-    (void)state;
     for (unsigned i = 0; i < CROWD; i++)
         enter(&speakers[i], "observe", "client", 7310 + i, 0);
     expect_crowd_bounded(&(struct crowd){speakers, CROWD}, 0, &lists);
@@ -283,13 +281,12 @@ static void test_lists_for_a_crowd(void **state)
 }
 
 /* Each gets all keys at first. */
-static void test_watches_of_a_directory(void **state)
+TEST(test_watches_of_a_directory)
 {
     const struct mu__key_watch body = {.key = mu__view_str("greedy"), .below = true};
     const struct asking watches = {MU__KEY_WATCH, MU__COORDINATION, &body, sizeof body};
     struct speaker s;
 
-    (void)state;
     enter(&s, "observe", "client", 7302, 0);
     expect_bounded(&s, 0, &watches);
     s.wire->ops->hold(s.wire, 1, false);
@@ -314,7 +311,7 @@ static void fill(struct speaker *s, uint64_t open_token)
     }
 }
 
-static void test_reads_of_a_variable(void **state)
+TEST(test_reads_of_a_variable)
 {
     static const uint64_t dims[] = {SHARD_BYTES / 4};
     const struct mu__var_open open = {
@@ -329,7 +326,6 @@ static void test_reads_of_a_variable(void **state)
     const struct asking reads = {MU__VAR_READ, MU__PS, &body, sizeof body};
     struct speaker s;
 
-    (void)state;
     enter(&s, "use", "client", 7303, PS);
     say(&s, MU__VAR_OPEN, MU__PS, &open, sizeof open, 0);
     await(&s, MU__VAR_OPENED, 1);
@@ -378,33 +374,22 @@ static void expect_refusals(const struct mu__status_get *body, unsigned index)
     speaker_close(&s);
 }
 
-static void test_statuses(void **state)
+TEST(test_statuses)
 {
     const struct mu__status_get whole = {.token = 1};
 
-    (void)state;
     expect_refusals(&whole, 7304);
 }
 
-static void test_explanations(void **state)
+TEST(test_explanations)
 {
     const struct mu__status_get one = {.token = 1, .name = mu__view_str("of-nobody")};
 
-    (void)state;
     expect_refusals(&one, 7305);
 }
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_lists),
-        cmocka_unit_test(test_lists_for_a_crowd),
-        cmocka_unit_test(test_watches_of_a_directory),
-        cmocka_unit_test(test_reads_of_a_variable),
-        cmocka_unit_test(test_statuses),
-        cmocka_unit_test(test_explanations),
-    };
-
     (void)signal(SIGPIPE, SIG_IGN);
-    return cmocka_run_group_tests(tests, begin, finish);
+    return tests_run(begin, finish);
 }

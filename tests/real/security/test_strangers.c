@@ -115,9 +115,8 @@ static void say_garbage(int fd, unsigned number)
     expect_no_answer(fd, 20);
 }
 
-static void test_garbage(void **state)
+TEST(test_garbage)
 {
-    (void)state;
     each(say_garbage);
     (void)cli_expect(&at_work.run, NULL, "dropped a connection from 127.0.0.1:");
 }
@@ -132,9 +131,8 @@ static void say_plain(int fd, unsigned number)
     expect_no_answer(fd, 20);
 }
 
-static void test_plain(void **state)
+TEST(test_plain)
 {
-    (void)state;
     each(say_plain);
     (void)cli_expect(&at_work.run, NULL, "the peer speaks without TLS");
 }
@@ -196,11 +194,10 @@ static void say_until_named(const char *words)
     fail_msg("\"%s\" was not printed", words);
 }
 
-static void test_another_key(void **state)
+TEST(test_another_key)
 {
     struct mu__key key;
 
-    (void)state;
     assert_int_equal(mu__key_new(NULL, &key), 0);
     assert_int_equal(mu__tls_identity_of_key(&key, NULL, &foreign), 0);
     each(say_with_tls);
@@ -208,13 +205,12 @@ static void test_another_key(void **state)
     mu__tls_identity_free(foreign);
 }
 
-static void test_a_certificate(void **state)
+TEST(test_a_certificate)
 {
     struct certified ca;
     struct certified own;
     struct mu__tls_pem pem = {ca.pem, own.pem, own.key_pem, false};
 
-    (void)state;
     certified_make(&ca, NULL, NULL, NULL, -60, 3600);
     certified_make(&own, &ca, "URI:muster:/job:chief/task:0", NULL, -60, 3600);
     assert_int_equal(mu__tls_identity_of_pem(&pem, NULL, &foreign), 0);
@@ -315,13 +311,12 @@ static void say_again(int fd, unsigned number)
     expect_no_answer(fd, 20);
 }
 
-static void test_played_again(void **state)
+TEST(test_played_again)
 {
     static struct cli asked;
     pthread_t thread;
     char value[32];
 
-    (void)state;
     open_recorder();
     assert_int_equal(pthread_create(&thread, NULL, record, NULL), 0);
     cli_start(&asked, NULL, "kv", "incr", "counted", "--address", recorder.address,
@@ -341,9 +336,8 @@ static void test_played_again(void **state)
 }
 
 /* Those that say nothing have been there all the time. */
-static void test_silent_ones_cost_nothing(void **state)
+TEST(test_silent_ones_cost_nothing)
 {
-    (void)state;
     for (unsigned i = 0; i < silent_count; i++)
         expect_no_answer(silent[i], 0);
     at_work_is_unharmed();
@@ -351,15 +345,6 @@ static void test_silent_ones_cost_nothing(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_garbage),
-        cmocka_unit_test(test_plain),
-        cmocka_unit_test(test_another_key),
-        cmocka_unit_test(test_a_certificate),
-        cmocka_unit_test(test_played_again),
-        cmocka_unit_test(test_silent_ones_cost_nothing),
-    };
-
     (void)signal(SIGPIPE, SIG_IGN);
-    return cmocka_run_group_tests(tests, begin, finish);
+    return tests_run(begin, finish);
 }

@@ -68,7 +68,7 @@ static unsigned say_all_beyond(struct speaker *s, const struct sender *sender)
     return said;
 }
 
-static void test_each_message_without_the_right(void **state)
+TEST(test_each_message_without_the_right)
 {
     static const struct sender senders[] = {
         {"observe", "client", 7001, MU__RIGHT_OBSERVE},
@@ -80,7 +80,6 @@ static void test_each_message_without_the_right(void **state)
         {"key", "ps", 77, MU__RIGHT_TASK},
     };
 
-    (void)state;
     for (size_t i = 0; i < sizeof senders / sizeof senders[0]; i++)
         for (size_t task = 0; task < AT_WORK_TASKS; task++) {
             const struct sender *sender = &senders[i];
@@ -102,11 +101,10 @@ static void test_each_message_without_the_right(void **state)
 }
 
 /* That it is the right, and not how it was said, shows one who has it. */
-static void test_the_same_with_the_right(void **state)
+TEST(test_the_same_with_the_right)
 {
     struct speaker s;
 
-    (void)state;
     speaker_open(&s, at_work_file("use"), "client", 7100, 0);
     assert_true(speaker_run(&s, &s.is_linked, SPEAKER_SOON_MS));
     speaker_message(&s, MU__ROOM_REQUEST, MU__SUPERVISOR, SPEAKER_NONE);
@@ -125,7 +123,7 @@ static void test_the_same_with_the_right(void **state)
 
 /* ---- whom one says to be ---- */
 
-static void test_forged_identities(void **state)
+TEST(test_forged_identities)
 {
     static const struct {
         const char *key;
@@ -142,7 +140,6 @@ static void test_forged_identities(void **state)
         {"key", "ps", 0, "is already played by"},
     };
 
-    (void)state;
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
         for (size_t task = 0; task < AT_WORK_TASKS; task++) {
             struct speaker s;
@@ -165,11 +162,10 @@ static void test_forged_identities(void **state)
 }
 
 /* With the incarnations of those that live, many times: nobody's link ends. */
-static void test_incarnations_of_the_living(void **state)
+TEST(test_incarnations_of_the_living)
 {
     uint64_t incarnations[AT_WORK_TASKS];
 
-    (void)state;
     for (size_t task = 0; task < AT_WORK_TASKS; task++) {
         struct speaker s;
 
@@ -203,13 +199,6 @@ static void test_incarnations_of_the_living(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_forged_identities),
-        cmocka_unit_test(test_incarnations_of_the_living),
-        cmocka_unit_test(test_each_message_without_the_right),
-        cmocka_unit_test(test_the_same_with_the_right),
-    };
-
     (void)signal(SIGPIPE, SIG_IGN);
-    return cmocka_run_group_tests(tests, begin, finish);
+    return tests_run(begin, finish);
 }

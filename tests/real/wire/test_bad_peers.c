@@ -76,9 +76,8 @@ static void check_square(struct fixture *f, int64_t number)
 
 /* ---- nodes that do not belong ---- */
 
-static void test_other_clusters_name(void **state)
+TEST_ON(test_other_clusters_name, struct fixture *f, setup, teardown)
 {
-    struct fixture *f = *state;
     mu_node_options options;
 
     nodes_options(&f->nodes, "worker", 1, &options);
@@ -92,9 +91,8 @@ static void test_other_clusters_name(void **state)
     check_square(f, 7);
 }
 
-static void test_refusal_is_told_to_who_waits(void **state)
+TEST_ON(test_refusal_is_told_to_who_waits, struct fixture *f, setup, teardown)
 {
-    struct fixture *f = *state;
     mu_node_options options;
     mu_coordinator *mine = NULL;
     mu_node *impostor;
@@ -110,9 +108,8 @@ static void test_refusal_is_told_to_who_waits(void **state)
 }
 
 /* A client is told so at once, whatever its timeout. */
-static void test_refusal_ends_a_clients_wait(void **state)
+TEST_ON(test_refusal_ends_a_clients_wait, struct fixture *f, setup, teardown)
 {
-    struct fixture *f = *state;
     mu_node_options options;
     mu_coordinator *mine = NULL;
     mu_node *impostor;
@@ -128,9 +125,8 @@ static void test_refusal_ends_a_clients_wait(void **state)
     check_square(f, 10);
 }
 
-static void test_port_in_use(void **state)
+TEST_ON(test_port_in_use, struct fixture *f, setup, teardown)
 {
-    struct fixture *f = *state;
     mu_node_options options;
     mu_node *node = NULL;
     mu_error error = {0};
@@ -142,14 +138,13 @@ static void test_port_in_use(void **state)
     check_square(f, 9);
 }
 
-static void test_chief_that_is_not_there(void **state)
+TEST(test_chief_that_is_not_there)
 {
     struct nodes nodes;
     mu_coordinator *coordinator = NULL;
     mu_error error = {0};
     mu_node *client;
 
-    (void)state;
     nodes_init(&nodes, 1, 0);
     client = nodes_open(&nodes, "client", 0);
     assert_int_equal(mu_coordinator_open(client, 100, &error, &coordinator),
@@ -163,7 +158,7 @@ static void test_chief_that_is_not_there(void **state)
     nodes_done(&nodes);
 }
 
-static void test_options_that_make_no_sense(void **state)
+TEST(test_options_that_make_no_sense)
 {
     static const struct {
         const char *type;
@@ -183,7 +178,6 @@ static void test_options_that_make_no_sense(void **state)
     };
     struct nodes nodes;
 
-    (void)state;
     nodes_init(&nodes, 1, 0);
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         mu_node_options options;
@@ -256,9 +250,8 @@ static void send_bytes(int fd, const void *data, size_t size)
     write_all(fd, data, size);
 }
 
-static void test_garbage_in_frames(void **state)
+TEST_ON(test_garbage_in_frames, struct fixture *f, setup, teardown)
 {
-    struct fixture *f = *state;
     int fd = dial_chief(f);
 
     send_bytes(fd, "nothing that anybody understands, but long enough for a header",
@@ -270,10 +263,9 @@ static void test_garbage_in_frames(void **state)
 }
 
 /* The same a hundred times is one line. */
-static void test_garbage_does_not_fill_the_log(void **state)
+TEST_ON(test_garbage_does_not_fill_the_log, struct fixture *f, setup, teardown)
 {
     static const char words[] = "dropped a connection from ";
-    struct fixture *f = *state;
     unsigned lines = 0;
 
     for (int i = 0; i < 100; i++) {
@@ -317,9 +309,8 @@ static struct mu__buf *hello_frame(uint16_t version, const char *cluster,
     return frame;
 }
 
-static void test_hello_of_another_version(void **state)
+TEST_ON(test_hello_of_another_version, struct fixture *f, setup, teardown)
 {
-    struct fixture *f = *state;
     int fd = dial_chief(f);
     struct mu__buf *frame = hello_frame(77, "muster", "tcp://127.0.0.1:9");
 
@@ -332,9 +323,8 @@ static void test_hello_of_another_version(void **state)
     check_square(f, 11);
 }
 
-static void test_hello_with_an_address_that_is_none(void **state)
+TEST_ON(test_hello_with_an_address_that_is_none, struct fixture *f, setup, teardown)
 {
-    struct fixture *f = *state;
     int fd = dial_chief(f);
     struct mu__buf *frame = hello_frame(MU__FRAME_VERSION, "muster", "around the corner");
     uint8_t answer[8 + 8 + MU__SP_PREFACE_BYTES + MU__FRAME_HEADER_BYTES];
@@ -351,9 +341,8 @@ static void test_hello_with_an_address_that_is_none(void **state)
 }
 
 /* What a stranger says of itself neither ends a line of the log nor steers a terminal. */
-static void test_hello_that_forges_a_line(void **state)
+TEST_ON(test_hello_that_forges_a_line, struct fixture *f, setup, teardown)
 {
-    struct fixture *f = *state;
     int fd = dial_chief(f);
     struct mu__buf *frame = hello_frame(MU__FRAME_VERSION, "x\nERROR all is lost\x1b[2J",
                                         "tcp://127.0.0.1:9");
@@ -368,9 +357,8 @@ static void test_hello_that_forges_a_line(void **state)
 }
 
 /* A right header, and nonsense behind it. */
-static void test_hello_with_nonsense_inside(void **state)
+TEST_ON(test_hello_with_nonsense_inside, struct fixture *f, setup, teardown)
 {
-    struct fixture *f = *state;
     int fd = dial_chief(f);
     struct mu__buf *frame = hello_frame(MU__FRAME_VERSION, "muster", "tcp://127.0.0.1:9");
 
@@ -382,9 +370,8 @@ static void test_hello_with_nonsense_inside(void **state)
     check_square(f, 13);
 }
 
-static void test_frame_beyond_the_limit(void **state)
+TEST_ON(test_frame_beyond_the_limit, struct fixture *f, setup, teardown)
 {
-    struct fixture *f = *state;
     int fd = dial_chief(f);
     size_t size = MU__FRAME_BYTES_MAX + 1;
     void *data = calloc(1, size);
@@ -397,10 +384,9 @@ static void test_frame_beyond_the_limit(void **state)
 }
 
 /* Not even nng's protocol. */
-static void test_plain_bytes_on_the_port(void **state)
+TEST_ON(test_plain_bytes_on_the_port, struct fixture *f, setup, teardown)
 {
     static const char request[] = "GET / HTTP/1.1\r\nHost: chief\r\n\r\n";
-    struct fixture *f = *state;
     char answer[64];
 
     for (int i = 0; i < 20; i++) {
@@ -416,9 +402,8 @@ static void test_plain_bytes_on_the_port(void **state)
 
 /* ---- plugins ---- */
 
-static void test_plugins_that_do_not_load(void **state)
+TEST_ON(test_plugins_that_do_not_load, struct fixture *f, setup, teardown)
 {
-    struct fixture *f = *state;
     mu_error error = {0};
 
     assert_int_equal(mu_node_load_plugin(f->worker, "./no-such-plugin.so", &error),
@@ -433,29 +418,4 @@ static void test_plugins_that_do_not_load(void **state)
     check_square(f, 16);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(test_other_clusters_name, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_refusal_is_told_to_who_waits, setup,
-                                        teardown),
-        cmocka_unit_test_setup_teardown(test_refusal_ends_a_clients_wait, setup,
-                                        teardown),
-        cmocka_unit_test_setup_teardown(test_port_in_use, setup, teardown),
-        cmocka_unit_test(test_chief_that_is_not_there),
-        cmocka_unit_test(test_options_that_make_no_sense),
-        cmocka_unit_test_setup_teardown(test_garbage_in_frames, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_garbage_does_not_fill_the_log, setup,
-                                        teardown),
-        cmocka_unit_test_setup_teardown(test_hello_that_forges_a_line, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_hello_of_another_version, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_hello_with_an_address_that_is_none, setup,
-                                        teardown),
-        cmocka_unit_test_setup_teardown(test_hello_with_nonsense_inside, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_frame_beyond_the_limit, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_plain_bytes_on_the_port, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_plugins_that_do_not_load, setup, teardown),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_PROGRAM()

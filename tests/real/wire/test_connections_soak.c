@@ -237,7 +237,7 @@ static void come_and_go(struct soak *soak, uint64_t from, uint64_t until)
 
 /* ---- the test ---- */
 
-static void test_nothing_stays(void **state)
+TEST(test_nothing_stays)
 {
     static struct soak soak; /* it has logs */
     uint64_t warm = count / 5 < WARM_MAX ? count / 5 : WARM_MAX;
@@ -245,7 +245,6 @@ static void test_nothing_stays(void **state)
     unsigned long kib_before;
     unsigned long kib;
 
-    (void)state;
     begin(&soak);
     join_once(&soak);
     come_and_go(&soak, 0, warm);
@@ -268,11 +267,7 @@ static void test_nothing_stays(void **state)
 
 int main(int argc, char **argv)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_nothing_stays),
-    };
-
     if (argc > 1)
         count = strtoull(argv[1], NULL, 10);
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return tests_run(NULL, NULL);
 }

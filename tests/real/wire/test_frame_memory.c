@@ -126,12 +126,12 @@ static mu_value *fetch(mu_remote_value *future)
     return result;
 }
 
-static void arguments_and_results_of_all_kinds_and_sizes_come_back_whole(void **state)
+TEST_ON(arguments_and_results_of_all_kinds_and_sizes_come_back_whole, struct fixture *f,
+        setup, teardown)
 {
     static const size_t sizes[] = {0, 1, 8 << 10, 10000, 65536, 70001, 300000, 1 << 20,
                                    (4 << 20) - 100, 4 << 20, 9000001};
     enum { SIZES = sizeof sizes / sizeof sizes[0], KINDS = 3 };
-    struct fixture *f = *state;
     mu_remote_value *futures[SIZES][KINDS];
     mu_value *values[SIZES][KINDS];
 
@@ -153,10 +153,10 @@ static void arguments_and_results_of_all_kinds_and_sizes_come_back_whole(void **
 }
 
 /* The program may do with a tensor what it likes as soon as it is scheduled. */
-static void tensor_that_is_changed_after_it_was_scheduled_is_sent_as_it_was(void **state)
+TEST_ON(tensor_that_is_changed_after_it_was_scheduled_is_sent_as_it_was,
+        struct fixture *f, setup, teardown)
 {
     enum { AHEAD = 16 };
-    struct fixture *f = *state;
     mu_value *tensor = tensor_of(1 << 20, 1);
     mu_value *before = tensor_of(1 << 20, 1);
     mu_value *ahead = bytes_of(3 << 20, 3);
@@ -176,10 +176,10 @@ static void tensor_that_is_changed_after_it_was_scheduled_is_sent_as_it_was(void
     mu_value_free(tensor);
 }
 
-static void many_sizes_keep_memory_bounded_and_idle_nodes_give_it_back(void **state)
+TEST_ON(many_sizes_keep_memory_bounded_and_idle_nodes_give_it_back, struct fixture *f,
+        setup, teardown)
 {
     enum { BEATS_BYTES = 64 << 10 };    /* used again by each heartbeat */
-    struct fixture *f = *state;
     uint32_t random = 7;
     mu_error error = {0};
 
@@ -199,18 +199,4 @@ static void many_sizes_keep_memory_bounded_and_idle_nodes_give_it_back(void **st
     assert_true(mu__block_pool_cached(&mu__blocks) <= BEATS_BYTES);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(
-            arguments_and_results_of_all_kinds_and_sizes_come_back_whole, setup,
-            teardown),
-        cmocka_unit_test_setup_teardown(
-            tensor_that_is_changed_after_it_was_scheduled_is_sent_as_it_was, setup,
-            teardown),
-        cmocka_unit_test_setup_teardown(
-            many_sizes_keep_memory_bounded_and_idle_nodes_give_it_back, setup, teardown),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_PROGRAM()

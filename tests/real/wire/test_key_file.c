@@ -1,16 +1,10 @@
 /* The files that hold keys: who may read them, where a user's is, and who makes it. */
 #include "node/files/key_file.h"
+#include "tests/support/test.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
-
-#include <cmocka.h>
 
 static char folder[64];
 
@@ -30,7 +24,7 @@ static int tear_down(void **state)
     return system(command);
 }
 
-static void test_who_may_read_it(void **state)
+TEST_WITH(test_who_may_read_it, set_up, tear_down)
 {
     static const struct {
         mode_t mode;
@@ -45,7 +39,6 @@ static void test_who_may_read_it(void **state)
     struct mu__key read;
     mu_error error = {0};
 
-    (void)state;
     (void)snprintf(path, sizeof path, "%s/key", folder);
     assert_int_equal(mu__key_new(&error, &written), 0);
     assert_int_equal(
@@ -94,14 +87,13 @@ static void check_owners(void)
         _exit(5);
 }
 
-static void test_whose_it_is(void **state)
+TEST(test_whose_it_is)
 {
-    (void)state;
     assert_int_equal(in_child(check_owners), 0);
 }
 
 /* A folder that others may change; but for one with a sticky bit. */
-static void test_whose_folder_it_is(void **state)
+TEST_WITH(test_whose_folder_it_is, set_up, tear_down)
 {
     static const struct {
         mode_t mode;
@@ -111,7 +103,6 @@ static void test_whose_folder_it_is(void **state)
     char path[MU__KEY_PATH_BYTES];
     mu_error error = {0};
 
-    (void)state;
     (void)snprintf(path, sizeof path, "%s/key", folder);
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         assert_int_equal(chmod(folder, rows[i].mode), 0);
@@ -123,7 +114,7 @@ static void test_whose_folder_it_is(void **state)
 }
 
 /* However long the path to it is. */
-static void test_whose_folder_it_is_by_a_long_path(void **state)
+TEST_WITH(test_whose_folder_it_is_by_a_long_path, set_up, tear_down)
 {
     struct stat status = {.st_mode = 0600, .st_uid = geteuid()};
     const char *name = strrchr(folder, '/') + 1;
@@ -131,7 +122,6 @@ static void test_whose_folder_it_is_by_a_long_path(void **state)
     size_t size = strlen(folder);
     mu_error error = {0};
 
-    (void)state;
     memcpy(path, folder, size + 1);
     while (size < 2 * MU__KEY_PATH_BYTES)
         size += (size_t)snprintf(path + size, sizeof path - size, "/../%s", name);
@@ -147,7 +137,7 @@ static void set(const char *name, const char *value)
     assert_int_equal(value == NULL ? unsetenv(name) : setenv(name, value, 1), 0);
 }
 
-static void test_where_it_is(void **state)
+TEST(test_where_it_is)
 {
     static const struct {
         const char *config;
@@ -164,7 +154,6 @@ static void test_where_it_is(void **state)
     char long_path[600];
     mu_error error = {0};
 
-    (void)state;
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         set("XDG_CONFIG_HOME", rows[i].config);
         set("HOME", rows[i].home);
@@ -196,7 +185,7 @@ static void make_and_tell(const char *path, int begin, int out)
     _exit(0);
 }
 
-static void test_all_get_the_same(void **state)
+TEST_WITH(test_all_get_the_same, set_up, tear_down)
 {
     enum { PROCESSES = 16 };
     char fingerprints[PROCESSES][MU__KEY_FINGERPRINT_BYTES];
@@ -206,7 +195,6 @@ static void test_all_get_the_same(void **state)
     int told[2];
     int code;
 
-    (void)state;
     (void)snprintf(path, sizeof path, "%s/new/folders/key", folder);
     assert_int_equal(pipe(begin), 0);
     assert_int_equal(pipe(told), 0);
@@ -235,12 +223,11 @@ static void test_all_get_the_same(void **state)
     (void)close(told[1]);
 }
 
-static void test_no_place(void **state)
+TEST_WITH(test_no_place, set_up, tear_down)
 {
     char path[MU__KEY_PATH_BYTES];
     mu_error error = {0};
 
-    (void)state;
     (void)snprintf(path, sizeof path, "%s/file", folder);
     assert_int_equal(mu__key_file_write(path, "x", 1, &error), 0);
     (void)snprintf(path, sizeof path, "%s/file/below/key", folder);
@@ -248,18 +235,4 @@ static void test_no_place(void **state)
     assert_non_null(strstr(error.message, "cannot be made"));
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(test_who_may_read_it, set_up, tear_down),
-        cmocka_unit_test(test_whose_it_is),
-        cmocka_unit_test_setup_teardown(test_whose_folder_it_is, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(test_whose_folder_it_is_by_a_long_path, set_up,
-                                        tear_down),
-        cmocka_unit_test(test_where_it_is),
-        cmocka_unit_test_setup_teardown(test_all_get_the_same, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(test_no_place, set_up, tear_down),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_PROGRAM()

@@ -5,19 +5,13 @@
 #include "node/discovery/own_address.h"
 #include "runtime/uv/look_up.h"
 #include "tests/real/needs.h"
+#include "tests/support/test.h"
 #include "transport/wire/uv/listen.h"
 
 #include <arpa/inet.h>
 #include <dlfcn.h>
 #include <netdb.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <string.h>
 #include <unistd.h>
-
-#include <cmocka.h>
 
 enum { SOON_MS = 20000, TRIES = 10, ADDRESSES = 20 };
 
@@ -96,12 +90,11 @@ static void look_up(const char *name, struct mu__addresses *ret_addresses)
 }
 
 /* In the system's order, each once. */
-static void test_addresses(void **state)
+TEST(test_addresses)
 {
     struct mu__addresses addresses;
     char text[INET6_ADDRSTRLEN];
 
-    (void)state;
     look_up("mixed.test", &addresses);
     assert_int_equal(addresses.count, 2);
     assert_int_equal(addresses.items[0].v6.sin6_family, AF_INET6);
@@ -116,7 +109,7 @@ static void test_addresses(void **state)
     assert_string_equal(text, "203.0.113.16");
 }
 
-static void test_failures(void **state)
+TEST(test_failures)
 {
     static const struct {
         const char *name;
@@ -132,7 +125,6 @@ static void test_failures(void **state)
     };
     struct mu__addresses addresses;
 
-    (void)state;
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         mu_error error = {0};
 
@@ -159,13 +151,12 @@ static unsigned listens_at(const struct mu__listening *listening, const char *ex
 }
 
 /* The first that this machine has, by the name that was said. */
-static void test_first_of_ours(void **state)
+TEST(test_first_of_ours)
 {
     static const char *const rows[] = {"near.test", "two.test", "mixed.test"};
     struct mu__listening listening;
     char expected[64];
 
-    (void)state;
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         mu_error error = {0};
         char url[64];
@@ -180,7 +171,7 @@ static void test_first_of_ours(void **state)
     }
 }
 
-static void test_none_of_ours(void **state)
+TEST(test_none_of_ours)
 {
     static const struct {
         const char *url;
@@ -203,7 +194,6 @@ static void test_none_of_ours(void **state)
     };
     struct mu__listening listening;
 
-    (void)state;
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         mu_error error = {0};
 
@@ -212,7 +202,7 @@ static void test_none_of_ours(void **state)
     }
 }
 
-static void test_not_found(void **state)
+TEST(test_not_found)
 {
     static const struct {
         const char *url;
@@ -226,7 +216,6 @@ static void test_not_found(void **state)
     };
     struct mu__listening listening;
 
-    (void)state;
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         mu_error error = {0};
 
@@ -237,7 +226,7 @@ static void test_not_found(void **state)
 }
 
 /* Where another one listens already, the name's other addresses are not taken. */
-static void test_taken(void **state)
+TEST(test_taken)
 {
     static const struct {
         const char *name;
@@ -253,7 +242,6 @@ static void test_taken(void **state)
     mu_error error = {0};
     unsigned port;
 
-    (void)state;
     assert_int_equal(mu__listen("tcp://127.0.0.1:0", &error, &listening), 0);
     port = listens_at(&listening, "127.0.0.1");
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
@@ -270,12 +258,11 @@ static void test_taken(void **state)
 }
 
 /* What is said of many has an end. */
-static void test_many(void **state)
+TEST(test_many)
 {
     struct mu__listening listening;
     mu_error error = {0};
 
-    (void)state;
     assert_int_equal(mu__listen("tcp://many.test:0", &error, &listening), -MU_EINVALID);
     assert_non_null(strstr(error.message, "203.0.113.15, 203.0.113.16: address not "
                                           "available; expected an address of this"));
@@ -296,20 +283,4 @@ static const char *check_addresses(void)
     return rv == 0 ? "this machine can listen at 203.0.113.1" : NULL;
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_addresses),
-        cmocka_unit_test(test_failures),
-        cmocka_unit_test(test_first_of_ours),
-        cmocka_unit_test(test_none_of_ours),
-        cmocka_unit_test(test_not_found),
-        cmocka_unit_test(test_taken),
-        cmocka_unit_test(test_many),
-    };
-    const char *reason = check_addresses();
-
-    if (reason != NULL)
-        return needs_skip(reason);
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+NEEDS_PROGRAM(check_addresses(), NULL, NULL)

@@ -14,7 +14,7 @@
 #include <sys/wait.h>
 
 /* What connects early waits. */
-static void test_tcp(void **state)
+TEST(test_tcp)
 {
     struct sockaddr_in address = {.sin_family = AF_INET};
     struct mu__listening listening;
@@ -23,7 +23,6 @@ static void test_tcp(void **state)
     int fd = socket(AF_INET, SOCK_STREAM, 0);
     unsigned port = 0;
 
-    (void)state;
     assert_true(fd >= 0);
     assert_int_equal(mu__listen("tcp://127.0.0.1:0", &error, &listening), 0);
     assert_int_equal(sscanf(listening.text, "tcp://127.0.0.1:%u", &port), 1);
@@ -39,7 +38,7 @@ static void test_tcp(void **state)
     mu__listening_close(&listening);
 }
 
-static void test_ipc(void **state)
+TEST(test_ipc)
 {
     char folder[] = "/tmp/muster-listen-XXXXXX";
     struct mu__listening listening;
@@ -47,7 +46,6 @@ static void test_ipc(void **state)
     char url[64];
     mu_error error = {0};
 
-    (void)state;
     assert_non_null(mkdtemp(folder));
     (void)snprintf(url, sizeof url, "ipc://%s/s", folder);
     assert_int_equal(mu__listen(url, &error, &listening), 0);
@@ -60,7 +58,7 @@ static void test_ipc(void **state)
     assert_int_equal(rmdir(folder), 0);
 }
 
-static void test_refused(void **state)
+TEST(test_refused)
 {
     static const struct {
         const char *url;
@@ -75,7 +73,6 @@ static void test_refused(void **state)
     };
     struct mu__listening listening;
 
-    (void)state;
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         mu_error error = {0};
 
@@ -127,7 +124,7 @@ static bool is_refused_port_1(void)
                                  "denied; expected a port of 1024 or more") != NULL;
 }
 
-static void test_privileged_port(void **state)
+TEST(test_privileged_port)
 {
     assert_null(*state);
     expect_after(give_up_privileges, is_refused_port_1);
@@ -148,13 +145,13 @@ static bool is_own_host_loopback(void)
 }
 
 /* Addresses of interfaces that are down are not told. */
-static void test_interfaces_are_down(void **state)
+TEST(test_interfaces_are_down)
 {
     assert_null(*state);
     expect_after(take_interfaces_down, is_own_host_loopback);
 }
 
-static void test_advertised(void **state)
+TEST(test_advertised)
 {
     static const struct {
         const char *url;
@@ -174,7 +171,6 @@ static void test_advertised(void **state)
     };
     char out[MU__OWN_ADDRESS_BYTES];
 
-    (void)state;
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         mu__advertised(rows[i].url, rows[i].advertise, out);
         assert_string_equal(out, rows[i].expected);
@@ -182,7 +178,7 @@ static void test_advertised(void **state)
 }
 
 /* In place of "any" stands this machine's address, at which one can listen. */
-static void test_own_address(void **state)
+TEST(test_own_address)
 {
     struct mu__listening listening;
     char host[MU__OWN_HOST_BYTES];
@@ -191,7 +187,6 @@ static void test_own_address(void **state)
     mu_error error = {0};
     bool v6;
 
-    (void)state;
     mu__own_host(host);
     v6 = strchr(host, ':') != NULL;
     (void)snprintf(expected, sizeof expected, v6 ? "tcp://[%s]:4000" : "tcp://%s:4000",
@@ -215,14 +210,13 @@ static void expect_content(const char *path, const char *expected)
     assert_string_equal(text, expected);
 }
 
-static void test_files(void **state)
+TEST(test_files)
 {
     char folder[] = "/tmp/muster-write-XXXXXX";
     struct stat about;
     char path[64];
     mu_error error = {0};
 
-    (void)state;
     assert_non_null(mkdtemp(folder));
     (void)snprintf(path, sizeof path, "%s/worker-0", folder);
     assert_int_equal(mu__file_write(path, "one", 3, true, &error), 0);
@@ -241,18 +235,4 @@ static void test_files(void **state)
     assert_int_equal(mu__file_write(path, "x", 1, false, &error), -MU_ENOTFOUND);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_tcp),
-        cmocka_unit_test(test_ipc),
-        cmocka_unit_test(test_refused),
-        cmocka_unit_test(test_privileged_port),
-        cmocka_unit_test(test_interfaces_are_down),
-        cmocka_unit_test(test_advertised),
-        cmocka_unit_test(test_own_address),
-        cmocka_unit_test(test_files),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_PROGRAM()

@@ -71,9 +71,8 @@ static void let_all_in(void)
     assert_int_equal(chmod(path, 0777), 0);
 }
 
-static void test_another_user_is_refused(void **state)
+TEST_WITH(test_another_user_is_refused, set_up, tear_down)
 {
-    (void)state;
     (void)nodes_open(&nodes, "chief", 0);
     let_all_in();
     assert_int_equal(heard_by_other_user(), 0);
@@ -81,9 +80,8 @@ static void test_another_user_is_refused(void **state)
                            "a unix socket is for one user");
 }
 
-static void test_insecure_takes_all_users(void **state)
+TEST_WITH(test_insecure_takes_all_users, set_up, tear_down)
 {
-    (void)state;
     nodes.insecure = 1;
     (void)nodes_open(&nodes, "chief", 0);
     let_all_in();
@@ -91,14 +89,13 @@ static void test_insecure_takes_all_users(void **state)
 }
 
 /* A node that finds another user's process behind a path does not speak to it. */
-static void test_another_users_socket(void **state)
+TEST_WITH(test_another_users_socket, set_up, tear_down)
 {
     struct sockaddr_un address = {.sun_family = AF_UNIX};
     mu_node_options options;
     int ends[2];
     pid_t pid;
 
-    (void)state;
     assert_int_equal(pipe(ends), 0);
     assert_int_equal(chmod(folder, 0777), 0);
     (void)snprintf(address.sun_path, sizeof address.sun_path, "%s", path);
@@ -127,13 +124,7 @@ static void test_another_users_socket(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(test_another_user_is_refused, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(test_insecure_takes_all_users, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(test_another_users_socket, set_up, tear_down),
-    };
-
     if (geteuid() != 0)
         return needs_skip("it needs root, to become another user");
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return tests_run(NULL, NULL);
 }

@@ -1,18 +1,11 @@
 /* Spinning before a sleep: when a thread does, what it costs in vain, and which cores a
  * process may use. */
 #define _GNU_SOURCE     /* sched_setaffinity */
-#include <stdarg.h>
-#include <stddef.h>
-#include <setjmp.h>
-#include <stdint.h>
-#include <cmocka.h>
+#include "tests/support/test.h"
 
 #include "runtime/uv/spin.h"
 
 #include <sched.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -62,13 +55,12 @@ static bool spins_at_last(struct mu__spin *spin, struct looks *looks)
     return false;
 }
 
-static void test_spins_after_short_waits(void **state)
+LISTED_TEST(test_spins_after_short_waits)
 {
     struct looks looks = {0, LOOKS};
     struct mu__spin spin;
     uint64_t begun_ns;
 
-    (void)state;
     mu__spin_init(&spin, SPIN_US);
     uv_sleep(50);
     assert_false(mu__spin_wait(&spin, look, &looks, &begun_ns));
@@ -84,13 +76,12 @@ static void test_spins_after_short_waits(void **state)
     assert_int_equal(looks.count, 0);
 }
 
-static void test_one_of_those_that_share_it(void **state)
+LISTED_TEST(test_one_of_those_that_share_it)
 {
     struct looks looks = {0, LOOKS};
     struct mu__spin spin;
     uint64_t begun_ns;
 
-    (void)state;
     mu__spin_init(&spin, SPIN_US);
     note_short_waits(&spin);
     assert_true(spins_at_last(&spin, &looks));
@@ -100,13 +91,12 @@ static void test_one_of_those_that_share_it(void **state)
     assert_int_equal(looks.count, 0);
 }
 
-static void test_never(void **state)
+LISTED_TEST(test_never)
 {
     struct looks looks = {0, 1};
     struct mu__spin spin;
     uint64_t begun_ns;
 
-    (void)state;
     mu__spin_init(&spin, 0);
     note_short_waits(&spin);
     assert_false(mu__spin_wait(&spin, look, &looks, &begun_ns));
@@ -116,7 +106,7 @@ static void test_never(void **state)
 /* However short the waits are said to be, and however free the cores: what never comes
  * is spun for during at most a twentieth of the time. The last spin, which another thread
  * may have interrupted, is not counted. */
-static void test_in_vain_costs_little(void **state)
+LISTED_TEST(test_in_vain_costs_little)
 {
     struct looks looks = {0, 0};
     struct mu__spin spin;
@@ -125,7 +115,6 @@ static void test_in_vain_costs_little(void **state)
     uint64_t last_ns = 0;
     uint64_t end_ns = begin_ns;
 
-    (void)state;
     mu__spin_init(&spin, SPIN_US);
     while (end_ns - begin_ns < ROUNDS_MS * (uint64_t)1000000) {
         unsigned looked = looks.count;
@@ -160,13 +149,12 @@ static void post_back(void *arg)
     }
 }
 
-static void test_semaphore(void **state)
+LISTED_TEST(test_semaphore)
 {
     struct posting posting = {.rounds = 2000};
     struct mu__spin spin;
     uv_thread_t thread;
 
-    (void)state;
     mu__spin_init(&spin, SPIN_US);
     assert_int_equal(uv_sem_init(&posting.sem, 0), 0);
     assert_int_equal(uv_sem_init(&posting.back, 0), 0);
@@ -182,13 +170,12 @@ static void test_semaphore(void **state)
 }
 
 /* Who has spun already does not spin again, and its wait is noted as any other. */
-static void test_semaphore_after_a_spin(void **state)
+LISTED_TEST(test_semaphore_after_a_spin)
 {
     struct mu__spin spin;
     uint64_t filled_ns;
     uv_sem_t sem;
 
-    (void)state;
     mu__spin_init(&spin, SPIN_US);
     filled_ns = atomic_load(&spin.filled_ns);
     note_short_waits(&spin);
@@ -203,14 +190,13 @@ static void test_semaphore_after_a_spin(void **state)
 /* ---- Cores ---- */
 
 #ifdef __linux__
-static void test_off_with_one_core(void **state)
+LISTED_TEST(test_off_with_one_core)
 {
     struct mu__spin spin;
     cpu_set_t all;
     cpu_set_t one;
     size_t first = 0;
 
-    (void)state;
     assert_int_equal(sched_getaffinity(0, sizeof all, &all), 0);
     while (!CPU_ISSET(first, &all))
         first++;
@@ -238,7 +224,7 @@ static void write_file(const char *folder, const char *name, const char *text)
     assert_int_equal(fclose(file), 0);
 }
 
-static void test_quota(void **state)
+LISTED_TEST(test_quota)
 {
     static const struct {
         const char *groups;
@@ -259,7 +245,6 @@ static void test_quota(void **state)
     char folder[] = "/tmp/muster-test-spin-XXXXXX";
     char path[512];
 
-    (void)state;
     assert_non_null(mkdtemp(folder));
     (void)snprintf(path, sizeof path, "%s/a", folder);
     assert_int_equal(mkdir(path, 0700), 0);

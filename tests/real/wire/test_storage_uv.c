@@ -3,20 +3,14 @@
 #include "actors/coordination/store/journal.h"
 #include "actors/messages.h"
 #include "runtime/uv/file_storage.h"
+#include "tests/support/test.h"
 
 #include <fcntl.h>
-#include <setjmp.h>
 #include <signal.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
-
-#include <cmocka.h>
 
 #include "tests/support/contract/storage.h"
 
@@ -193,7 +187,7 @@ static off_t file_size(const char *path)
 
 /* ---- What cannot be opened ---- */
 
-static void test_bad_paths(void **state)
+LISTED_TEST(test_bad_paths)
 {
     struct place *place = *state;
     const char *fifo = beside(place, "fifo");
@@ -210,7 +204,7 @@ static void test_bad_paths(void **state)
 }
 
 /* In a child, which stops being root, whom nothing is forbidden. */
-static void test_no_permission(void **state)
+LISTED_TEST(test_no_permission)
 {
     struct place *place = *state;
     struct mu__storage *storage = NULL;
@@ -234,7 +228,7 @@ static void test_no_permission(void **state)
 
 /* ---- One owner ---- */
 
-static void test_second_open_is_refused(void **state)
+LISTED_TEST(test_second_open_is_refused)
 {
     struct place *place = *state;
 
@@ -294,7 +288,7 @@ static void kill_owner(pid_t child)
 
 /* The owner replaces the file all the time, and it is never free in between; once it is
  * dead the file is. */
-static void test_lock_survives_replace_not_its_process(void **state)
+LISTED_TEST(test_lock_survives_replace_not_its_process)
 {
     struct place *place = *state;
     pid_t child = start_owner(place);
@@ -323,7 +317,7 @@ static void work_flush_and_stop(struct mu__storage *storage)
 }
 
 /* No clean end of any kind: what was flushed is there. */
-static void test_flushed_survives_a_kill(void **state)
+LISTED_TEST(test_flushed_survives_a_kill)
 {
     struct place *place = *state;
     struct mu__buf *content = NULL;
@@ -411,7 +405,7 @@ static uint64_t write_journal_and_die(const char *path, int count)
 }
 
 /* Killed at any moment, it keeps all that was flushed, and the next life goes on. */
-static void test_journal_survives_kills(void **state)
+LISTED_TEST(test_journal_survives_kills)
 {
     struct place *place = *state;
     struct mu__journal *journal;
@@ -436,7 +430,7 @@ static void test_journal_survives_kills(void **state)
 /* ---- Full disks ---- */
 
 /* The write stops in its middle: nothing of it stays in the file. */
-static void test_half_a_write_is_cut_back(void **state)
+LISTED_TEST(test_half_a_write_is_cut_back)
 {
     struct place *place = *state;
     struct mu__storage *storage = place->storage;
@@ -458,7 +452,7 @@ static void test_half_a_write_is_cut_back(void **state)
     expect_content(storage, "0123456789abcdefghijklm");
 }
 
-static void test_half_a_replace_leaves_nothing(void **state)
+LISTED_TEST(test_half_a_replace_leaves_nothing)
 {
     struct place *place = *state;
     mu_error error;
@@ -476,7 +470,7 @@ static void test_half_a_replace_leaves_nothing(void **state)
 /* ---- Names ---- */
 
 /* What an earlier process left in the way of a replace, and what cannot be moved away. */
-static void test_something_in_the_way(void **state)
+LISTED_TEST(test_something_in_the_way)
 {
     struct place *place = *state;
     const char *path = beside(place, "journal.new");
@@ -499,7 +493,7 @@ static void test_something_in_the_way(void **state)
 }
 
 /* The link stays one, and the folder we were in does not matter later. */
-static void test_links_and_folders(void **state)
+LISTED_TEST(test_links_and_folders)
 {
     struct place *place = *state;
     const char *link = beside(place, "link");
@@ -521,7 +515,7 @@ static void test_links_and_folders(void **state)
     assert_string_equal(place->storage->name, place->path);
 }
 
-static void test_permissions_stay(void **state)
+LISTED_TEST(test_permissions_stay)
 {
     struct place *place = *state;
     struct stat status;
@@ -542,7 +536,7 @@ static void expect_lost(int rv, const mu_error *error, const char *words)
 
 /* What is written to a file without a name would be gone with the process: nothing is
  * acknowledged until the file has its name again, and no other file is touched. */
-static void test_file_that_lost_its_name(void **state)
+LISTED_TEST(test_file_that_lost_its_name)
 {
     struct place *place = *state;
     const struct mu__storage_ops *ops = place->storage->ops;

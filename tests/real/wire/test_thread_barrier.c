@@ -1,17 +1,10 @@
 /* The barrier of threads, with real threads: generations, limits, and all that breaks
  * it. */
 #include "node/thread_barrier.h"
+#include "tests/support/test.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdatomic.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <string.h>
 #include <uv.h>
-
-#include <cmocka.h>
 
 enum { THREADS = 5, ROUNDS = 200, SOON_MS = 20000, SHORT_MS = 50 };
 
@@ -96,9 +89,8 @@ static void await(struct world *world, unsigned count)
 
 /* ---- going through ---- */
 
-static void test_generations(void **state)
+TEST_ON(test_generations, struct world *world, setup, teardown)
 {
-    struct world *world = *state;
     struct thread threads[THREADS];
 
     start(world, threads, THREADS, ROUNDS, SOON_MS);
@@ -109,11 +101,10 @@ static void test_generations(void **state)
     assert_int_equal(atomic_load(&world->early), 0);
 }
 
-static void test_alone(void **state)
+TEST(test_alone)
 {
     struct mu__thread_barrier *barrier = mu__thread_barrier_new(1);
 
-    (void)state;
     for (int i = 0; i < 3; i++)
         assert_int_equal(mu__thread_barrier_wait(barrier, 0, 0, NULL), 0);
     mu__thread_barrier_free(barrier);
@@ -123,9 +114,8 @@ static void test_alone(void **state)
 /* ---- limits ---- */
 
 /* The first limit that passes is everybody's, and who comes later is told the same. */
-static void test_limit(void **state)
+TEST_ON(test_limit, struct world *world, setup, teardown)
 {
-    struct world *world = *state;
     struct thread threads[2];
     mu_error error = {0};
 
@@ -146,12 +136,11 @@ static void test_limit(void **state)
                      -MU_EDEADLINE);
 }
 
-static void test_many_are_missing(void **state)
+TEST(test_many_are_missing)
 {
     struct mu__thread_barrier *barrier = mu__thread_barrier_new(9);
     mu_error error = {0};
 
-    (void)state;
     for (unsigned i = 0; i < 9; i++)
         mu__thread_barrier_name(barrier, i, "task");
     assert_int_equal(mu__thread_barrier_wait(barrier, 0, 0, &error), -MU_EDEADLINE);
@@ -162,9 +151,8 @@ static void test_many_are_missing(void **state)
 
 /* ---- breaking ---- */
 
-static void test_broken_while_they_wait(void **state)
+TEST_ON(test_broken_while_they_wait, struct world *world, setup, teardown)
 {
-    struct world *world = *state;
     struct thread threads[THREADS - 1];
     mu_error why = {0};
     mu_error error = {0};
@@ -185,9 +173,8 @@ static void test_broken_while_they_wait(void **state)
 }
 
 /* Who has gone through is fine; the next generation is not waited for in vain. */
-static void test_leaves_between(void **state)
+TEST_ON(test_leaves_between, struct world *world, setup, teardown)
 {
-    struct world *world = *state;
     struct thread threads[THREADS];
 
     start(world, threads, THREADS, 1, SOON_MS);
@@ -203,9 +190,8 @@ static void test_leaves_between(void **state)
     }
 }
 
-static void test_leaves_while_they_wait(void **state)
+TEST_ON(test_leaves_while_they_wait, struct world *world, setup, teardown)
 {
-    struct world *world = *state;
     struct thread threads[THREADS - 1];
 
     start(world, threads, THREADS - 1, 1, -1);
@@ -220,9 +206,8 @@ static void test_leaves_while_they_wait(void **state)
     }
 }
 
-static void test_twice(void **state)
+TEST_ON(test_twice, struct world *world, setup, teardown)
 {
-    struct world *world = *state;
     struct thread threads[1];
     mu_error why = {0};
     mu_error error = {0};
@@ -238,18 +223,4 @@ static void test_twice(void **state)
     assert_int_equal(threads[0].rv, -MU_ECANCELLED);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(test_generations, setup, teardown),
-        cmocka_unit_test(test_alone),
-        cmocka_unit_test_setup_teardown(test_limit, setup, teardown),
-        cmocka_unit_test(test_many_are_missing),
-        cmocka_unit_test_setup_teardown(test_broken_while_they_wait, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_leaves_between, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_leaves_while_they_wait, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_twice, setup, teardown),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_PROGRAM()

@@ -129,13 +129,12 @@ static struct mu__tls_identity *of_key(const struct mu__key *key)
     return identity;
 }
 
-static void test_one_key(void **state)
+TEST(test_one_key)
 {
     struct mu__key key;
     struct mu__tls_identity *identity;
     struct mu__proof proof;
 
-    (void)state;
     assert_int_equal(mu__key_new(NULL, &key), 0);
     identity = of_key(&key);
     assert_talks(identity, identity, &proof);
@@ -145,12 +144,11 @@ static void test_one_key(void **state)
 }
 
 /* Who has the cluster key meets those who have a derived one with theirs. */
-static void test_derived_keys(void **state)
+TEST(test_derived_keys)
 {
     struct mu__tls_identity *whole;
     struct mu__key key;
 
-    (void)state;
     assert_int_equal(mu__key_new(NULL, &key), 0);
     whole = of_key(&key);
     for (int i = MU__RIGHT_OBSERVE; i < MU__RIGHT_ALL; i++) {
@@ -174,13 +172,12 @@ static void test_derived_keys(void **state)
     mu__tls_identity_free(whole);
 }
 
-static void test_other_keys(void **state)
+TEST(test_other_keys)
 {
     struct mu__key keys[2];
     struct mu__tls_identity *identities[2];
     char words[128];
 
-    (void)state;
     for (int i = 0; i < 2; i++) {
         assert_int_equal(mu__key_new(NULL, &keys[i]), 0);
         identities[i] = of_key(&keys[i]);
@@ -198,7 +195,7 @@ static void test_other_keys(void **state)
         mu__tls_identity_free(identities[i]);
 }
 
-static void test_bad_keys(void **state)
+TEST(test_bad_keys)
 {
     static const char digits[] =
         "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef";
@@ -226,7 +223,6 @@ static void test_bad_keys(void **state)
         {"32 bytes of text are a key, too.", true},
     };
 
-    (void)state;
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         struct mu__key key;
         char text[256];
@@ -244,7 +240,7 @@ static void test_bad_keys(void **state)
 }
 
 /* The name of a key, as a peer says it; behind a zero there may be more. */
-static void test_names_of_keys(void **state)
+TEST(test_names_of_keys)
 {
 #define ROW(text, is) {text, sizeof text - 1, is}
     static const struct {
@@ -265,7 +261,6 @@ static void test_names_of_keys(void **state)
     };
 #undef ROW
 
-    (void)state;
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         char fingerprint[MU__KEY_FINGERPRINT_BYTES];
         enum mu__right right;
@@ -290,7 +285,7 @@ static struct mu__tls_identity *of_certified(const struct certified *ca,
     return identity;
 }
 
-static void test_certificates(void **state)
+TEST(test_certificates)
 {
     static const struct {
         const char *names;
@@ -319,7 +314,6 @@ static void test_certificates(void **state)
     struct certified ca;
     struct certified server;
 
-    (void)state;
     certified_make(&ca, NULL, NULL, NULL, -60, 3600);
     certified_make(&server, &ca, "URI:muster:/job:chief/task:0", NULL, -60, 3600);
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
@@ -373,7 +367,7 @@ static struct mu__tls_identity *of_chain(const struct certified *ca,
 }
 
 /* What a peer shows before it has proven itself is bounded. */
-static void test_too_many_certificates(void **state)
+TEST(test_too_many_certificates)
 {
     struct mu__tls_identity *server;
     struct mu__tls_identity *client;
@@ -381,7 +375,6 @@ static void test_too_many_certificates(void **state)
     struct certified ca;
     struct certified own;
 
-    (void)state;
     certified_make(&ca, NULL, NULL, NULL, -60, 3600);
     certified_make(&own, &ca, "URI:muster:/job:worker/task:0", NULL, -60, 3600);
     server = of_certified(&ca, &own, false);
@@ -396,7 +389,7 @@ static void test_too_many_certificates(void **state)
     certified_free(&ca);
 }
 
-static void test_bad_certificates(void **state)
+TEST(test_bad_certificates)
 {
     static const char name[] = "URI:muster:/job:worker/task:0";
     struct certified ca;
@@ -409,7 +402,6 @@ static void test_bad_certificates(void **state)
     struct mu__tls_identity *client;
     struct mu__key key;
 
-    (void)state;
     certified_make(&ca, NULL, NULL, NULL, -60, 3600);
     certified_make(&other_ca, NULL, NULL, NULL, -60, 3600);
     certified_make(&good, &ca, name, NULL, -60, 3600);
@@ -448,13 +440,12 @@ static void test_bad_certificates(void **state)
     certified_free(&foreign);
 }
 
-static void test_bad_pem(void **state)
+TEST(test_bad_pem)
 {
     struct certified ca;
     struct certified own;
     struct certified other;
 
-    (void)state;
     certified_make(&ca, NULL, NULL, NULL, -60, 3600);
     certified_make(&own, &ca, NULL, NULL, -60, 3600);
     certified_make(&other, &ca, NULL, NULL, -60, 3600);
@@ -490,7 +481,7 @@ static void test_bad_pem(void **state)
 
 /* A listening side without the key that has a certificate of its own, and asks for
  * nothing: with TLS alone that would be enough. */
-static void test_certificate_for_the_key(void **state)
+TEST(test_certificate_for_the_key)
 {
     struct certified ca;
     struct certified own;
@@ -499,7 +490,6 @@ static void test_certificate_for_the_key(void **state)
     struct mu__key key;
     struct pair pair;
 
-    (void)state;
     certified_make(&ca, NULL, NULL, NULL, -60, 3600);
     certified_make(&own, &ca, "URI:muster:/job:chief/task:0", NULL, -60, 3600);
     stranger = of_certified(&ca, &own, false);
@@ -524,7 +514,7 @@ static void test_certificate_for_the_key(void **state)
 }
 
 /* Whatever comes instead of a handshake ends it, with words; nothing is read. */
-static void test_garbage(void **state)
+TEST(test_garbage)
 {
 #define ROW(text) {text, sizeof text - 1}
     static const struct {
@@ -541,7 +531,6 @@ static void test_garbage(void **state)
     struct mu__tls_identity *identity;
     struct mu__key key;
 
-    (void)state;
     assert_int_equal(mu__key_new(NULL, &key), 0);
     identity = of_key(&key);
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
@@ -560,7 +549,7 @@ static void test_garbage(void **state)
 }
 
 /* A recorded handshake, played again to the same server, opens nothing. */
-static void test_replay(void **state)
+TEST(test_replay)
 {
     struct mu__tls_identity *identity;
     struct mu__key key;
@@ -571,7 +560,6 @@ static void test_replay(void **state)
     struct mu__buf *output;
     char heard[64];
 
-    (void)state;
     assert_int_equal(mu__key_new(NULL, &key), 0);
     identity = of_key(&key);
     pair_open(&pair, identity, identity);
@@ -600,7 +588,7 @@ static void test_replay(void **state)
 }
 
 /* One flipped bit of what was said ends the session; what came before it is heard. */
-static void test_flipped_bit(void **state)
+TEST(test_flipped_bit)
 {
     struct mu__tls_identity *identity;
     struct mu__key key;
@@ -608,7 +596,6 @@ static void test_flipped_bit(void **state)
     struct pair pair;
     char heard[64];
 
-    (void)state;
     assert_int_equal(mu__key_new(NULL, &key), 0);
     identity = of_key(&key);
     pair_open(&pair, identity, identity);
@@ -629,7 +616,7 @@ static void test_flipped_bit(void **state)
 }
 
 /* What was not read stays, in front of what comes then. */
-static void test_read_in_parts(void **state)
+TEST(test_read_in_parts)
 {
     struct mu__tls_identity *identity;
     struct mu__buf *output;
@@ -637,7 +624,6 @@ static void test_read_in_parts(void **state)
     struct pair pair;
     char heard[8] = "";
 
-    (void)state;
     assert_int_equal(mu__key_new(NULL, &key), 0);
     identity = of_key(&key);
     pair_open(&pair, identity, identity);
@@ -662,19 +648,4 @@ static void test_read_in_parts(void **state)
     mu__tls_identity_free(identity);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_one_key),      cmocka_unit_test(test_derived_keys),
-        cmocka_unit_test(test_other_keys),   cmocka_unit_test(test_bad_keys),
-        cmocka_unit_test(test_names_of_keys),
-        cmocka_unit_test(test_certificates), cmocka_unit_test(test_bad_certificates),
-        cmocka_unit_test(test_too_many_certificates),
-        cmocka_unit_test(test_bad_pem),      cmocka_unit_test(test_garbage),
-        cmocka_unit_test(test_certificate_for_the_key),
-        cmocka_unit_test(test_replay),       cmocka_unit_test(test_flipped_bit),
-        cmocka_unit_test(test_read_in_parts),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_PROGRAM()

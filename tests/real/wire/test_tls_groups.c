@@ -38,7 +38,7 @@ static bool is_let_in(struct mu__tls_identity *identity, const char *group)
     return is_open;
 }
 
-static void test_slow_groups(void **state)
+TEST(test_slow_groups)
 {
     static const struct {
         const char *group;
@@ -49,7 +49,6 @@ static void test_slow_groups(void **state)
     struct mu__tls_identity *identity = NULL;
     struct mu__key key;
 
-    (void)state;
     assert_int_equal(mu__key_new(NULL, &key), 0);
     assert_int_equal(mu__tls_identity_of_key(&key, NULL, &identity), 0);
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
@@ -58,9 +57,4 @@ static void test_slow_groups(void **state)
     mu__tls_identity_free(identity);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_slow_groups)};
-
-    return cmocka_run_group_tests_name("groups of TLS", tests, NULL, NULL);
-}
+TEST_PROGRAM()

@@ -282,7 +282,7 @@ static const uint8_t large_frame[8 + 24 + 1000] = {
 static const uint8_t half_frame[8 + 24 + 4095] = {
     0, 'S', 'P', 0, 0, MU__SP_DIALS, [14] = 16, 16, 0x80};
 
-static void test_plain_crowds(void **state)
+TEST(test_plain_crowds)
 {
     static const struct {
         struct said said;
@@ -297,7 +297,6 @@ static void test_plain_crowds(void **state)
         {{"HTTP", (const uint8_t *)"GET / HTTP/1.1\r\n\r\n", 18, false}, 1},
     };
 
-    (void)state;
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
         check_crowd(NULL, &rows[i].said, rows[i].most_min);
 }
@@ -338,21 +337,19 @@ static void check_secured_crowds(struct mu__tls_identity *identity)
     check_crowd(identity, &whole, MU__UNPROVEN_SESSIONS_MAX);
 }
 
-static void test_crowds_over_tls_with_a_key(void **state)
+TEST(test_crowds_over_tls_with_a_key)
 {
     struct mu__tls_identity *identity = new_key();
 
-    (void)state;
     check_secured_crowds(identity);
     mu__tls_identity_free(identity);
 }
 
-static void test_crowds_over_tls_with_certificates(void **state)
+TEST(test_crowds_over_tls_with_certificates)
 {
     struct mu__tls_identity *identity;
     struct certified ca;
 
-    (void)state;
     certified_make(&ca, NULL, NULL, NULL, -60, 3600);
     identity = of_certified(&ca, "URI:muster:/job:chief/task:0");
     check_secured_crowds(identity);
@@ -378,13 +375,12 @@ static bool twenty_are_there(void *arg)
 }
 
 /* Also those that have greeted, and would be silent for ever. */
-static void test_time_is_over(void **state)
+TEST(test_time_is_over)
 {
     const struct said said = {"a greeting", large_frame, 8, false};
     struct scene scene;
     uint64_t begun_ms = uv_hrtime() / 1000000;
 
-    (void)state;
     scene_open(&scene, NULL, "tcp://127.0.0.1:0");
     crowd_come(&scene.crowd, place_url(scene.place, 1), &said, 20);
     assert_true(place_run(scene.place, twenty_are_there, &scene));
@@ -431,12 +427,11 @@ static void raise_descriptors(void)
     assert_int_equal(setrlimit(RLIMIT_NOFILE, &limit), 0);
 }
 
-static void test_strangers_when_descriptors_are_short(void **state)
+TEST(test_strangers_when_descriptors_are_short)
 {
     const struct said said = {"silent", NULL, 0, false};
     struct scene scene;
 
-    (void)state;
     scene_open(&scene, NULL, "tcp://127.0.0.1:0");
     crowd_come(&scene.crowd, place_url(scene.place, 1), &said, CROWD);
     limit_descriptors(256);
@@ -467,14 +462,13 @@ static bool all_left(void *arg)
 }
 
 /* A greeting and a frame: the listener takes who sends a frame for a member. */
-static void test_members_take_all_descriptors(void **state)
+TEST(test_members_take_all_descriptors)
 {
     uint8_t greeted[8 + 24 + 4096] = {0};
     const struct said members = {"a frame", greeted, sizeof greeted, false};
     uint64_t begun_ms;
     struct scene scene;
 
-    (void)state;
     memcpy(greeted, half_frame, sizeof half_frame);
     scene_open(&scene, NULL, "tcp://127.0.0.1:0");
     crowd_come(&scene.crowd, place_url(scene.place, 1), &members, 200);
@@ -523,14 +517,13 @@ static bool all_are_answered(void *arg)
     return scene->refusals + crowded(scene)->connections.count == CROWD;
 }
 
-static void test_one_address_begins_too_many(void **state)
+TEST(test_one_address_begins_too_many)
 {
     const struct said said = {"silent", NULL, 0, false};
     struct scene scene;
     char host[64];
     char url[96];
 
-    (void)state;
     if (!find_address(host, sizeof host)) {
         print_message("skipped: no address beside loopback\n");
         skip();
@@ -546,16 +539,6 @@ static void test_one_address_begins_too_many(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_plain_crowds),
-        cmocka_unit_test(test_crowds_over_tls_with_a_key),
-        cmocka_unit_test(test_crowds_over_tls_with_certificates),
-        cmocka_unit_test(test_time_is_over),
-        cmocka_unit_test(test_strangers_when_descriptors_are_short),
-        cmocka_unit_test(test_members_take_all_descriptors),
-        cmocka_unit_test(test_one_address_begins_too_many),
-    };
-
     (void)signal(SIGPIPE, SIG_IGN);
-    return cmocka_run_group_tests_name("a crowd that proves nothing", tests, NULL, NULL);
+    return tests_run(NULL, NULL);
 }

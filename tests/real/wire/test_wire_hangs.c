@@ -1,17 +1,12 @@
 /* Names whose look-up hangs: nothing that closes waits for it. */
 #include "tests/real/hanging_dns.h"
+#include "tests/support/test.h"
 #include "transport/wire/uv/dialling.h"
 #include "transport/wire/uv/probe.h"
 #include "transport/wire/uv/streams.h"
 
 #include <netdb.h>
 #include <pthread.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdint.h>
-#include <string.h>
-
-#include <cmocka.h>
 
 enum { SHORT_MS = 200, SOON_MS = 20000, OUT = 1 };
 
@@ -102,14 +97,13 @@ static struct mu__wire_uv *dial(uv_loop_t *loop, uv_timer_t *tick)
 }
 
 /* Nothing is left in the loop, though the system has not answered. */
-static void test_wire_closes(void **state)
+TEST_WITH(test_wire_closes, hang, answer)
 {
     struct mu__wire_uv *wire;
     bool is_closed = false;
     uv_timer_t tick;
     uv_loop_t loop;
 
-    (void)state;
     wire = dial(&loop, &tick);
     uv_close((uv_handle_t *)&tick, NULL);
     mu__wire_uv_close(wire, on_closed, &is_closed);
@@ -119,7 +113,7 @@ static void test_wire_closes(void **state)
 }
 
 /* Hung up on while it is looked up: the answer finds nobody. */
-static void test_hangup(void **state)
+TEST_WITH(test_hangup, hang, answer)
 {
     struct mu__wire_uv *wire;
     struct mu__wire *door;
@@ -127,7 +121,6 @@ static void test_hangup(void **state)
     uv_timer_t tick;
     uv_loop_t loop;
 
-    (void)state;
     wire = dial(&loop, &tick);
     door = mu__wire_uv_wire(wire);
     door->ops->hangup(door, OUT);
@@ -143,7 +136,7 @@ static void test_hangup(void **state)
 }
 
 /* The system's answer, if it is a failure, is told. */
-static void test_answer(void **state)
+TEST_WITH(test_answer, hang, answer)
 {
     uint64_t until_ms;
     struct mu__wire_uv *wire;
@@ -152,7 +145,6 @@ static void test_answer(void **state)
     uv_timer_t tick;
     uv_loop_t loop;
 
-    (void)state;
     wire = dial(&loop, &tick);
     door = mu__wire_uv_wire(wire);
     assert_null(door->ops->last_error(door, OUT));
@@ -189,7 +181,7 @@ static void on_gone(void *place)
 }
 
 /* One round has a limit for its look-up, too. */
-static void test_limit(void **state)
+TEST_WITH(test_limit, hang, answer)
 {
     static const struct mu__dialling_events all = {on_won, on_lost, on_gone};
     struct mu__url url;
@@ -201,7 +193,6 @@ static void test_limit(void **state)
     struct mu__dial_request request = {.loop = &loop, .url = &url, .timeout_ms = SHORT_MS,
                                        .events = &all, .owner = &why, .arg = &is_gone};
 
-    (void)state;
     assert_int_equal(uv_loop_init(&loop), 0);
     assert_int_equal(mu__blocking_open(&loop, &request.blocking_jobs), 0);
     assert_null(mu__url_parse("tcp://hangs.test:1", false, &url));
@@ -216,29 +207,15 @@ static void test_limit(void **state)
 }
 
 /* A probe has its limit; another one beside it that needs no look-up has its answer. */
-static void test_probe(void **state)
+TEST_WITH(test_probe, hang, answer)
 {
     struct mu__probe probes[] = {{.url = "tcp://hangs.test:1"},
                                  {.url = "ipc:///nowhere/at-all"}};
 
-    (void)state;
     assert_int_equal(mu__probe_all(probes, 2, SHORT_MS, NULL), 0);
     assert_int_equal(probes[0].state, MU__PROBE_NO_NAME);
     assert_string_equal(probes[0].why, "the name server does not answer");
     assert_int_equal(probes[1].state, MU__PROBE_REFUSED);
 }
 
-#define TEST(test) cmocka_unit_test_setup_teardown(test, hang, answer)
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        TEST(test_wire_closes),
-        TEST(test_hangup),
-        TEST(test_answer),
-        TEST(test_limit),
-        TEST(test_probe),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_PROGRAM()

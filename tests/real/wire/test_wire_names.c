@@ -272,9 +272,8 @@ static bool has_failed(const struct fixture *f)
 
 /* ---- tests ---- */
 
-static void test_next_at_once(void **state)
+TEST_ON(test_next_at_once, struct fixture *f, open_fixture, close_fixture)
 {
-    struct fixture *f = *state;
     int fd = open_plain(rude, 8);
 
     set_addresses(f, (const char *const[]){dead, rude, live}, 3);
@@ -293,9 +292,8 @@ static uint64_t now_ms(void)
 }
 
 /* The next one does not wait for the limit of one that does not answer. */
-static void test_past_a_deaf_one(void **state)
+TEST_ON(test_past_a_deaf_one, struct fixture *f, open_fixture, close_fixture)
 {
-    struct fixture *f = *state;
     uint64_t begin_ms;
     int fd = open_deaf(f, deaf);
 
@@ -311,9 +309,8 @@ static void test_past_a_deaf_one(void **state)
 }
 
 /* A machine that has an address of the other family, which leads nowhere. */
-static void test_past_a_deaf_family(void **state)
+TEST_ON(test_past_a_deaf_family, struct fixture *f, open_fixture, close_fixture)
 {
-    struct fixture *f = *state;
     uint64_t begin_ms;
     int fd;
 
@@ -331,9 +328,8 @@ static void test_past_a_deaf_family(void **state)
 
 /* What is at a recycled address may take connections and be no node. It is not waited
  * for, and hung up on when a node has answered elsewhere: one connection remains. */
-static void test_past_a_mute_one(void **state)
+TEST_ON(test_past_a_mute_one, struct fixture *f, open_fixture, close_fixture)
 {
-    struct fixture *f = *state;
     int fd = open_plain(mute, 8);
     char heard[16];
     uint64_t begin_ms;
@@ -357,9 +353,8 @@ static void test_past_a_mute_one(void **state)
 
 /* Another address of the same name is at hand when a node has gone, though its own is
  * silent from then on. */
-static void test_killed_one_is_replaced(void **state)
+TEST_ON(test_killed_one_is_replaced, struct fixture *f, open_fixture, close_fixture)
 {
-    struct fixture *f = *state;
     uint64_t begin_ms;
     int fd;
 
@@ -383,9 +378,8 @@ static bool is_later(const struct fixture *f)
 }
 
 /* At any moment of the look-up and of the attempts; nothing is told afterwards. */
-static void test_hung_up_meanwhile(void **state)
+TEST_ON(test_hung_up_meanwhile, struct fixture *f, open_fixture, close_fixture)
 {
-    struct fixture *f = *state;
     struct mu__wire *wire = mu__wire_uv_wire(f->sender);
     int deaf_fd = open_deaf(f, deaf);
     int mute_fd = open_plain(mute, 64);
@@ -408,9 +402,8 @@ static void test_hung_up_meanwhile(void **state)
 }
 
 /* Each address is named with its reason, once the last has had its time. */
-static void test_each_has_its_reason(void **state)
+TEST_ON(test_each_has_its_reason, struct fixture *f, open_fixture, close_fixture)
 {
-    struct fixture *f = *state;
     int deaf_fd = open_deaf(f, deaf);
     int mute_fd = open_plain(mute, 8);
 
@@ -426,9 +419,8 @@ static void test_each_has_its_reason(void **state)
 }
 
 /* After the last one the name is looked up anew. */
-static void test_all_fail(void **state)
+TEST_ON(test_all_fail, struct fixture *f, open_fixture, close_fixture)
 {
-    struct fixture *f = *state;
     int fd = open_plain(rude, 8);
 
     set_addresses(f, (const char *const[]){dead, rude}, 2);
@@ -446,10 +438,8 @@ static void test_all_fail(void **state)
 }
 
 /* A connection that is lost is made again at an address that has come since. */
-static void test_moves_on(void **state)
+TEST_ON(test_moves_on, struct fixture *f, open_fixture, close_fixture)
 {
-    struct fixture *f = *state;
-
     set_addresses(f, (const char *const[]){dead, live}, 2);
     f->receiver = open_wire(f, live);
     dial(f);
@@ -481,9 +471,8 @@ static uint32_t place_reached(struct fixture *f, const struct mu__dial_tried *tr
 }
 
 /* An address at which somebody else was is tried last, in each look-up. */
-static void test_avoided(void **state)
+TEST_ON(test_avoided, struct fixture *f, open_fixture, close_fixture)
 {
-    struct fixture *f = *state;
     struct mu__dial_tried tried = {0};
     uint32_t places[2];
 
@@ -502,28 +491,10 @@ static void test_avoided(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(test_next_at_once, open_fixture, close_fixture),
-        cmocka_unit_test_setup_teardown(test_past_a_deaf_one, open_fixture,
-                                        close_fixture),
-        cmocka_unit_test_setup_teardown(test_past_a_deaf_family, open_fixture,
-                                        close_fixture),
-        cmocka_unit_test_setup_teardown(test_past_a_mute_one, open_fixture,
-                                        close_fixture),
-        cmocka_unit_test_setup_teardown(test_killed_one_is_replaced, open_fixture,
-                                        close_fixture),
-        cmocka_unit_test_setup_teardown(test_hung_up_meanwhile, open_fixture,
-                                        close_fixture),
-        cmocka_unit_test_setup_teardown(test_each_has_its_reason, open_fixture,
-                                        close_fixture),
-        cmocka_unit_test_setup_teardown(test_all_fail, open_fixture, close_fixture),
-        cmocka_unit_test_setup_teardown(test_moves_on, open_fixture, close_fixture),
-        cmocka_unit_test_setup_teardown(test_avoided, open_fixture, close_fixture),
-    };
     const char *missing = needs_programs("dnsmasq", NULL);
     const char *reason = missing == NULL ? machine_make_names() : missing;
 
     if (reason != NULL)
         return needs_skip(reason);
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return tests_run(NULL, NULL);
 }

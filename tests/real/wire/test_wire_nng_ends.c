@@ -83,83 +83,6 @@ static void let_them_end(unsigned count)
     mu__nng_close_socket = nng_close;
 }
 
-/* The wire is closed in time, and what nng does later finds what it needs. */
-static void test_the_end_is_bounded(void **state)
-{
-    struct place *place = place_new("tcp://127.0.0.1:0");
-    unsigned ups = 0;
-    struct mu__wire *wire = place_open(place, 0, &events, &ups);
-    uint64_t begin_ms;
-
-    (void)state;
-    (void)place_open(place, 1, &events, &ups);
-    assert_int_equal(wire->ops->dial(wire, 1, place_url(place, 1)), 0);
-    assert_true(place_run(place, is_one, &ups));
-
-    mu__nng_close_socket = hang;
-    begin_ms = uv_hrtime() / 1000000;
-    place_close(place, 0);
-    assert_true(uv_hrtime() / 1000000 - begin_ms >= MU__NNG_CLOSE_MS - 100);
-    assert_true(uv_hrtime() / 1000000 - begin_ms < MU__NNG_CLOSE_MS + SLACK_MS);
-    let_them_end(2);
-    place_close(place, 1);
-    place_free(place);
-}
-
-struct churn {
-    struct place *place;
-    unsigned ups;
-    uint64_t until_ms;
-};
-
-static bool is_over(void *arg)
-{
-    return uv_hrtime() / 1000000 >= ((struct churn *)arg)->until_ms;
-}
-
-static unsigned count_fds(void)
-{
-    unsigned count = 0;
-
-    for (int fd = 0; fd < 1024; fd++)
-        count += fcntl(fd, F_GETFD) >= 0;
-    return count;
-}
-
-/* Peers that come once and go, each at another address. */
-static void churn(struct churn *churn, unsigned count)
-{
-    struct mu__wire *wire = place_open(churn->place, 0, &events, &churn->ups);
-
-    for (unsigned i = 0; i < count; i++) {
-        (void)place_open(churn->place, 1, &events, &churn->ups);
-        churn->ups = 0;
-        assert_int_equal(wire->ops->dial(wire, 1, place_url(churn->place, 1)), 0);
-        assert_true(place_run(churn->place, is_one, &churn->ups));
-        wire->ops->hangup(wire, 1);
-        place_close(churn->place, 1);
-        set_url(churn->place, 1, "tcp://127.0.0.1:0");
-    }
-}
-
-/* Sockets of peers that are gone are closed, and at the end nothing is left. */
-static void test_peers_that_come_and_go(void **state)
-{
-    struct churn peers = {.place = place_new("tcp://127.0.0.1:0")};
-    unsigned fds = 0;
-
-    (void)state;
-    churn(&peers, MANY / 10);
-    fds = count_fds();
-    place_close(peers.place, 0);
-    churn(&peers, MANY);
-    peers.until_ms = uv_hrtime() / 1000000 + 200;
-    assert_true(place_run(peers.place, is_over, &peers));
-    assert_true(count_fds() <= fds + SOCKETS_KEPT);
-    place_close(peers.place, 0);
-    place_free(peers.place);
-}
-
 /* A peer of the wire's, without a loop. Returns the socket, and writes its address. */
 static nng_socket listen_alone(char url[ADDRESS_MAX])
 {
@@ -206,7 +129,7 @@ static void close_apart(nng_socket *socket)
 
 /* From the moment in which nng tells the end of a connection its memory may be gone, and
  * the loop may be late to hear of it: after a pause of the process, or in a long turn. */
-static void test_what_has_ended_is_not_sent_on(void **state)
+TEST(test_what_has_ended_is_not_sent_on)
 {
     struct place *place = place_new("tcp://127.0.0.1:0");
     unsigned ups = 0;
@@ -215,7 +138,6 @@ static void test_what_has_ended_is_not_sent_on(void **state)
     static nng_socket peer;
     struct pollfd loop = {.fd = uv_backend_fd(&place->loop), .events = POLLIN};
 
-    (void)state;
     peer = listen_alone(url);
     assert_int_equal(wire->ops->dial(wire, 1, url), 0);
     assert_true(place_run(place, is_one, &ups));
@@ -270,13 +192,12 @@ static int connect_silently(const char *url)
 }
 
 /* Who is no member in time is hung up on, and where it came from is told. */
-static void test_who_says_nothing_is_hung_up_on(void **state)
+TEST(test_who_says_nothing_is_hung_up_on)
 {
     struct place *place = place_new("tcp://127.0.0.1:0");
     struct mu__wire_events with = events;
     struct stranger stranger = {.told = 0};
 
-    (void)state;
     with.refused = on_refused;
     (void)place_open(place, 0, &with, &stranger);
     stranger.fd = connect_silently(place_url(place, 0));
@@ -288,17 +209,87 @@ static void test_who_says_nothing_is_hung_up_on(void **state)
     place_free(place);
 }
 
+/* ---- the end of the wire ---- */
+
+/* The wire is closed in time, and what nng does later finds what it needs. */
+TEST(test_the_end_is_bounded)
+{
+    struct place *place = place_new("tcp://127.0.0.1:0");
+    unsigned ups = 0;
+    struct mu__wire *wire = place_open(place, 0, &events, &ups);
+    uint64_t begin_ms;
+
+    (void)place_open(place, 1, &events, &ups);
+    assert_int_equal(wire->ops->dial(wire, 1, place_url(place, 1)), 0);
+    assert_true(place_run(place, is_one, &ups));
+
+    mu__nng_close_socket = hang;
+    begin_ms = uv_hrtime() / 1000000;
+    place_close(place, 0);
+    assert_true(uv_hrtime() / 1000000 - begin_ms >= MU__NNG_CLOSE_MS - 100);
+    assert_true(uv_hrtime() / 1000000 - begin_ms < MU__NNG_CLOSE_MS + SLACK_MS);
+    let_them_end(2);
+    place_close(place, 1);
+    place_free(place);
+}
+
+struct churn {
+    struct place *place;
+    unsigned ups;
+    uint64_t until_ms;
+};
+
+static bool is_over(void *arg)
+{
+    return uv_hrtime() / 1000000 >= ((struct churn *)arg)->until_ms;
+}
+
+static unsigned count_fds(void)
+{
+    unsigned count = 0;
+
+    for (int fd = 0; fd < 1024; fd++)
+        count += fcntl(fd, F_GETFD) >= 0;
+    return count;
+}
+
+/* Peers that come once and go, each at another address. */
+static void churn(struct churn *churn, unsigned count)
+{
+    struct mu__wire *wire = place_open(churn->place, 0, &events, &churn->ups);
+
+    for (unsigned i = 0; i < count; i++) {
+        (void)place_open(churn->place, 1, &events, &churn->ups);
+        churn->ups = 0;
+        assert_int_equal(wire->ops->dial(wire, 1, place_url(churn->place, 1)), 0);
+        assert_true(place_run(churn->place, is_one, &churn->ups));
+        wire->ops->hangup(wire, 1);
+        place_close(churn->place, 1);
+        set_url(churn->place, 1, "tcp://127.0.0.1:0");
+    }
+}
+
+/* Sockets of peers that are gone are closed, and at the end nothing is left. */
+TEST(test_peers_that_come_and_go)
+{
+    struct churn peers = {.place = place_new("tcp://127.0.0.1:0")};
+    unsigned fds = 0;
+
+    churn(&peers, MANY / 10);
+    fds = count_fds();
+    place_close(peers.place, 0);
+    churn(&peers, MANY);
+    peers.until_ms = uv_hrtime() / 1000000 + 200;
+    assert_true(place_run(peers.place, is_over, &peers));
+    assert_true(count_fds() <= fds + SOCKETS_KEPT);
+    place_close(peers.place, 0);
+    place_free(peers.place);
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_what_has_ended_is_not_sent_on),
-        cmocka_unit_test(test_who_says_nothing_is_hung_up_on),
-        cmocka_unit_test(test_the_end_is_bounded),
-        cmocka_unit_test(test_peers_that_come_and_go),
-    };
-
     (void)signal(SIGPIPE, SIG_IGN);
     (void)sem_init(&go_on, 0, 0);
     (void)sem_init(&has_ended, 0, 0);
-    return cmocka_run_group_tests_name("ends of nng's sockets", tests, NULL, NULL);
+    return tests_run(NULL, NULL);
 }

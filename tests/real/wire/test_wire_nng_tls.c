@@ -149,7 +149,7 @@ static bool connects(const char *url, const struct mu__tls_pem *from,
     return is_connected;
 }
 
-static void test_who_is_refused(void **state)
+TEST(test_who_is_refused)
 {
     const struct mu__tls_pem trusted = pem_of(&ca, &good);
     const struct mu__tls_pem stranger = pem_of(&other_ca, &of_other_ca);
@@ -157,7 +157,6 @@ static void test_who_is_refused(void **state)
     const struct mu__tls_pem late = pem_of(&ca, &expired);
     static const char *const urls[] = {"tcp://127.0.0.1:0", "ws://127.0.0.1:0"};
 
-    (void)state;
     for (size_t i = 0; i < 2; i++) {
         assert_true(connects(urls[i], &trusted, &trusted));
         assert_false(connects(urls[i], &trusted, &stranger));
@@ -173,13 +172,12 @@ static void test_who_is_refused(void **state)
 }
 
 /* Compared only where nng's TLS library compares addresses. */
-static void test_certificate_of_another_host(void **state)
+TEST(test_certificate_of_another_host)
 {
     const struct mu__tls_pem trusted = pem_of(&ca, &good);
     const struct mu__tls_pem elsewhere = pem_of(&ca, &of_other_host);
     bool is_compared = strstr(nng_tls_engine_description(), "TLS 2.") == NULL;
 
-    (void)state;
     assert_int_equal(connects("tcp://127.0.0.1:0", &trusted, &elsewhere), !is_compared);
     assert_true(connects("tcp://127.0.0.1:0", &elsewhere, &trusted));
 }
@@ -201,12 +199,11 @@ static void expect_no_open(const char *url, const struct mu__tls_pem *pem,
     place_free(place);
 }
 
-static void test_what_cannot_be_listened_with(void **state)
+TEST(test_what_cannot_be_listened_with)
 {
     const struct mu__tls_pem nonsense = {"nonsense", "nonsense", "nonsense", true};
     const struct mu__tls_pem no_key = {ca.pem, good.pem, other_ca.pem, true};
 
-    (void)state;
     expect_no_open("tls+tcp://127.0.0.1:0", NULL, "it needs certificates");
     expect_no_open("wss://127.0.0.1:0", NULL, "it needs certificates");
     expect_no_open("tcp://127.0.0.1:0", &nonsense, "refuses the certificates");
@@ -215,13 +212,12 @@ static void test_what_cannot_be_listened_with(void **state)
 }
 
 /* A url that needs TLS is refused where there is none. */
-static void test_dial_without_certificates(void **state)
+TEST(test_dial_without_certificates)
 {
     struct place *place = place_new("tcp://127.0.0.1:0");
     struct noted noted = {0, 0, 0};
     struct mu__wire *wire = place_open(place, 0, &events, &noted);
 
-    (void)state;
     assert_int_equal(wire->ops->dial(wire, OUT, "tls+tcp://127.0.0.1:1"), -MU_EINVALID);
     assert_int_equal(wire->ops->dial(wire, OUT, "wss://127.0.0.1:1"), -MU_EINVALID);
     assert_int_equal(wire->ops->dial(wire, OUT, "tcp://127.0.0.1:1"), 0);
@@ -277,23 +273,14 @@ static bool connects_mixed(unsigned which_is_uv)
     return is_connected;
 }
 
-static void test_with_the_libuv_wire(void **state)
+TEST(test_with_the_libuv_wire)
 {
-    (void)state;
     assert_int_equal(connects_mixed(0), has_tls_1_3());
     assert_int_equal(connects_mixed(1), has_tls_1_3());
 }
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_who_is_refused),
-        cmocka_unit_test(test_certificate_of_another_host),
-        cmocka_unit_test(test_what_cannot_be_listened_with),
-        cmocka_unit_test(test_dial_without_certificates),
-        cmocka_unit_test(test_with_the_libuv_wire),
-    };
-
     (void)signal(SIGPIPE, SIG_IGN);
-    return cmocka_run_group_tests_name("TLS of nng's sockets", tests, make, done);
+    return tests_run(make, done);
 }

@@ -1,17 +1,12 @@
 /* The wire speaks the SP protocol: real nng sockets at the other end understand it, and
  * are understood, over tcp and over unix sockets. */
+#include "tests/support/test.h"
 #include "transport/wire/sp.h"
 #include "transport/wire/uv/streams.h"
 
-#include <setjmp.h>
 #include <signal.h>
-#include <stdarg.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
-#include <cmocka.h>
 #include <nng/nng.h>
 #include <nng/protocol/reqrep0/rep.h>
 #include <nng/protocol/reqrep0/req.h>
@@ -273,15 +268,13 @@ static void check_nng_dials(bool ipc)
     close_place(&place);
 }
 
-static void test_nng_dials_over_tcp(void **state)
+TEST(test_nng_dials_over_tcp)
 {
-    (void)state;
     check_nng_dials(false);
 }
 
-static void test_nng_dials_over_ipc(void **state)
+TEST(test_nng_dials_over_ipc)
 {
-    (void)state;
     check_nng_dials(true);
 }
 
@@ -332,27 +325,18 @@ static void check_wire_dials(bool ipc)
     close_place(&place);
 }
 
-static void test_wire_dials_over_tcp(void **state)
+TEST(test_wire_dials_over_tcp)
 {
-    (void)state;
     check_wire_dials(false);
 }
 
-static void test_wire_dials_over_ipc(void **state)
+TEST(test_wire_dials_over_ipc)
 {
-    (void)state;
     check_wire_dials(true);
 }
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_nng_dials_over_tcp),
-        cmocka_unit_test(test_nng_dials_over_ipc),
-        cmocka_unit_test(test_wire_dials_over_tcp),
-        cmocka_unit_test(test_wire_dials_over_ipc),
-    };
-
     (void)signal(SIGPIPE, SIG_IGN);
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return tests_run(NULL, NULL);
 }

@@ -111,14 +111,13 @@ static void assert_refused(struct mu__tls_identity *from, struct mu__tls_identit
     dialled_close(&dialled);
 }
 
-static void test_who_is_refused(void **state)
+LISTED_TEST(test_who_is_refused)
 {
     struct mu__tls_identity *key = new_key();
     struct mu__tls_identity *other = new_key();
     struct mu__tls_identity *certificate;
     struct certified ca;
 
-    (void)state;
     certified_make(&ca, NULL, NULL, NULL, -60, 3600);
     certificate = of_certified(&ca, "URI:muster:/job:chief/task:0");
     assert_refused(key, other, "the peer has another key");
@@ -138,13 +137,12 @@ static bool has_frame(void *arg)
 }
 
 /* A peer that was given the key later is let in by the dialling that goes on. */
-static void test_key_comes_later(void **state)
+LISTED_TEST(test_key_comes_later)
 {
     struct mu__tls_identity *key = new_key();
     struct mu__tls_identity *other = new_key();
     struct dialled dialled;
 
-    (void)state;
     dialled_open(&dialled, key, other);
     dialled.words = "the peer has another key";
     assert_true(place_run(dialled.place, has_words, &dialled));

@@ -86,7 +86,7 @@ static void plain_frame(int fd, const void *data, size_t size)
 
 /* ---- Bad peers ---- */
 
-static void test_garbage(void **state)
+LISTED_TEST(test_garbage)
 {
     static const struct {
         const char *bytes;
@@ -111,7 +111,7 @@ static void test_garbage(void **state)
 }
 
 /* A REP that connects to a REP is sent away. */
-static void test_wrong_protocol(void **state)
+LISTED_TEST(test_wrong_protocol)
 {
     struct listener *listener = *state;
     int fd = plain_connect(place_url(listener->place, 1));
@@ -123,7 +123,7 @@ static void test_wrong_protocol(void **state)
 }
 
 /* One says nothing, one greets and stops, one stops within a frame. */
-static void test_half_open(void **state)
+LISTED_TEST(test_half_open)
 {
     struct listener *listener = *state;
     const char *url = place_url(listener->place, 1);
@@ -147,7 +147,7 @@ static void test_half_open(void **state)
 }
 
 /* The frame before an oversized one arrives, the oversized one breaks the connection. */
-static void test_oversized(void **state)
+LISTED_TEST(test_oversized)
 {
     static const uint64_t sizes[] = {
         MU__FRAME_BYTES_MAX + 1, UINT64_C(1) << 34, INT64_MAX - MU__SP_PREFACE_BYTES,
@@ -171,7 +171,7 @@ static void test_oversized(void **state)
     assert_others_go_on(listener);
 }
 
-static void test_many_connections(void **state)
+LISTED_TEST(test_many_connections)
 {
     struct listener *listener = *state;
     struct counts *counts = &listener->counts[1];
@@ -195,13 +195,12 @@ static void test_many_connections(void **state)
 }
 
 /* Closing with connections open and messages waiting leaves nothing behind. */
-static void test_close_in_full_swing(void **state)
+LISTED_TEST(test_close_in_full_swing)
 {
     struct place *place = place_new(false);
     struct counts counts = {.wanted_frames = 1};
     int fds[MANY_CONNECTIONS];
 
-    (void)state;
     counts.wire = place_open(place, 0, &count_events, &counts);
     for (unsigned i = 0; i < MANY_CONNECTIONS; i++) {
         fds[i] = plain_connect(place_url(place, 0));
@@ -220,7 +219,7 @@ static void test_close_in_full_swing(void **state)
 
 /* Messages that are none: too short for a preface, another preface, a note that has
  * bytes; each after a good one. */
-static void test_bad_prefaces(void **state)
+LISTED_TEST(test_bad_prefaces)
 {
     static const struct {
         uint8_t head[24];
@@ -255,7 +254,7 @@ static void test_bad_prefaces(void **state)
 }
 
 /* A note is no frame; who counts what it sends gets notes. */
-static void test_notes(void **state)
+LISTED_TEST(test_notes)
 {
     struct listener *listener = *state;
     struct counts *counts = &listener->counts[1];
@@ -286,7 +285,7 @@ static void test_notes(void **state)
 
 /* ---- A wire that only dials ---- */
 
-static void test_a_deaf_wire(void **state)
+LISTED_TEST(test_a_deaf_wire)
 {
     struct listener *listener = *state;
     struct counts counts = {.greets = true};
@@ -334,7 +333,7 @@ static void on_look(uv_timer_t *timer)
     (void)timer;
 }
 
-static void test_last_error(void **state)
+LISTED_TEST(test_last_error)
 {
     struct listener *listener = *state;
     struct mu__wire_uv *wire = listener->place->wires[0];

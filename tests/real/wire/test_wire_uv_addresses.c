@@ -62,9 +62,8 @@ static void child_kill(pid_t pid)
 
 /* A killed peer is noticed at once, not by silence; a new process can be at the same
  * address. */
-static void test_killed_peer(void **state)
+TEST_ON(test_killed_peer, struct listener *listener, listener_setup, listener_teardown)
 {
-    struct listener *listener = *state;
     struct counts *sender = &listener->counts[0];
     char url[ADDRESS_MAX];
     char same[ADDRESS_MAX];
@@ -86,7 +85,7 @@ static void test_killed_peer(void **state)
 }
 
 /* The socket file of a living process is not taken over, that of a dead one is. */
-static void test_stale_socket_file(void **state)
+TEST(test_stale_socket_file)
 {
     struct place *place = place_new(true);
     struct counts counts = {.ups = 0};
@@ -95,7 +94,6 @@ static void test_stale_socket_file(void **state)
     struct mu__wire_uv *thief;
     mu_error error;
 
-    (void)state;
     assert_int_equal(mu__wire_uv_open(&place->loop, place_url(place, 0), &count_events,
                                        &counts, &error, &thief), -MU_EEXISTS);
     assert_non_null(strstr(error.message, place_url(place, 0)));
@@ -110,7 +108,7 @@ static void test_stale_socket_file(void **state)
 
 /* ---- Addresses ---- */
 
-static void test_where_it_can_listen(void **state)
+TEST(test_where_it_can_listen)
 {
     static const struct {
         const char *bind;
@@ -124,7 +122,6 @@ static void test_where_it_can_listen(void **state)
     struct place *place = place_new(false);
     struct counts counts = {.ups = 0};
 
-    (void)state;
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         size_t length = strlen(rows[i].begins);
 
@@ -141,7 +138,7 @@ static void test_where_it_can_listen(void **state)
     place_free(place);
 }
 
-static void test_where_it_cannot_listen(void **state)
+TEST(test_where_it_cannot_listen)
 {
     static const struct {
         const char *bind;
@@ -173,7 +170,6 @@ static void test_where_it_cannot_listen(void **state)
     struct mu__wire_uv *untouched = NULL;
     mu_error error;
 
-    (void)state;
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         int rv = mu__wire_uv_open(&place->loop, rows[i].bind, &count_events, NULL,
                                    &error, &untouched);
@@ -189,9 +185,8 @@ static void test_where_it_cannot_listen(void **state)
     place_free(place);
 }
 
-static void test_port_in_use(void **state)
+TEST_ON(test_port_in_use, struct listener *listener, listener_setup, listener_teardown)
 {
-    struct listener *listener = *state;
     struct mu__wire_uv *second = NULL;
     mu_error error;
 
@@ -203,14 +198,14 @@ static void test_port_in_use(void **state)
     assert_others_go_on(listener);
 }
 
-static void test_where_it_cannot_dial(void **state)
+TEST_ON(test_where_it_cannot_dial, struct listener *listener,
+        listener_setup, listener_teardown)
 {
     static const char *const bad[] = {
         "", "x", "tcp://", "tcp://127.0.0.1", "tcp://127.0.0.1:0",
         "tcp://127.0.0.1:65536", "tcp://:80", "tcp://a b:1", "tcp://[::1:1",
         "tcp://h:1/x", "ipc://relative", "inproc://x", "http://127.0.0.1:80",
     };
-    struct listener *listener = *state;
     struct mu__wire *wire = listener->counts[0].wire;
 
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++)
@@ -221,9 +216,8 @@ static void test_where_it_cannot_dial(void **state)
 }
 
 /* A buffer that no frame may fill is refused. */
-static void test_buffer_bounds(void **state)
+TEST_ON(test_buffer_bounds, struct listener *listener, listener_setup, listener_teardown)
 {
-    struct listener *listener = *state;
     struct mu__wire *wire = listener->counts[0].wire;
     struct mu__buf *buf = wire->ops->buffer(wire, MU__FRAME_BYTES_MAX);
 
@@ -235,18 +229,8 @@ static void test_buffer_bounds(void **state)
 
 int main(int argc, char **argv)
 {
-    const struct CMUnitTest tests[] = {
-        WITH_LISTENER(test_killed_peer),
-        cmocka_unit_test(test_stale_socket_file),
-        cmocka_unit_test(test_where_it_can_listen),
-        cmocka_unit_test(test_where_it_cannot_listen),
-        WITH_LISTENER(test_port_in_use),
-        WITH_LISTENER(test_where_it_cannot_dial),
-        WITH_LISTENER(test_buffer_bounds),
-    };
-
     (void)signal(SIGPIPE, SIG_IGN);
     if (argc == 3 && strcmp(argv[1], "child") == 0)
         return child_main(argv[2]);
-    return cmocka_run_group_tests_name("stream wire: addresses", tests, NULL, NULL);
+    return tests_run(NULL, NULL);
 }

@@ -19,14 +19,13 @@ static struct mu__msg *post_new(uint32_t producer, uint32_t number)
 
 /* ---- The inbox alone ---- */
 
-static void test_inbox(void **state)
+TEST(test_inbox)
 {
     struct mu__inbox inbox;
     struct mu__msg *a = post_new(0, 0);
     struct mu__msg *b = post_new(0, 1);
     struct mu__msg *c = post_new(0, 2);
 
-    (void)state;
     mu__inbox_init(&inbox);
     assert_null(mu__inbox_drain(&inbox));
     assert_int_equal(mu__inbox_push(&inbox, a), 1);
@@ -47,9 +46,8 @@ static void test_inbox(void **state)
 
 /* ---- Turns ---- */
 
-static void test_opening_is_checked(void **state)
+TEST_ON(test_opening_is_checked, struct fixture *f, setup, teardown)
 {
-    struct fixture *f = *state;
     struct mu__world_hooks hooks = {f, deliver, turn, transmit};
     struct mu__world_uv *untouched = NULL;
 
@@ -60,9 +58,8 @@ static void test_opening_is_checked(void **state)
     assert_null(untouched);
 }
 
-static void test_turn_now_and_later(void **state)
+TEST_ON(test_turn_now_and_later, struct fixture *f, setup, teardown)
 {
-    struct fixture *f = *state;
     uint64_t begin_ms;
 
     f->wanted_turns = 1;
@@ -91,10 +88,8 @@ static void ask_for_two(struct fixture *f)
 }
 
 /* The earliest wish wins, one turn answers them all, and nothing is left after it. */
-static void test_one_turn_answers_all(void **state)
+TEST_ON(test_one_turn_answers_all, struct fixture *f, setup, teardown)
 {
-    struct fixture *f = *state;
-
     f->in_turn = ask_for_two;
     f->wanted_turns = 2;
     wake_at(f, now_ms(f));
@@ -118,9 +113,8 @@ static void on_readable(uv_poll_t *poll, int status, int events)
 }
 
 /* Turns without end leave the sockets their share. */
-static void test_turns_do_not_starve_the_loop(void **state)
+TEST_ON(test_turns_do_not_starve_the_loop, struct fixture *f, setup, teardown)
 {
-    struct fixture *f = *state;
     uv_file ends[2];
     uv_poll_t poll;
     bool seen = false;
@@ -163,10 +157,8 @@ static void ask_once_for_late(struct fixture *f)
 }
 
 /* A wish that a turn did not repeat is forgotten: an idle world makes no wakes. */
-static void test_idle_world_sleeps(void **state)
+TEST_ON(test_idle_world_sleeps, struct fixture *f, setup, teardown)
 {
-    struct fixture *f = *state;
-
     (void)uv_run(&f->loop, UV_RUN_NOWAIT);
     assert_int_equal(uv_backend_timeout(&f->loop), -1);
     f->in_turn = ask_once_for_late;
@@ -183,9 +175,8 @@ static void test_idle_world_sleeps(void **state)
     assert_int_equal(f->turns, 2);
 }
 
-static void test_transmit_log_and_chance(void **state)
+TEST_ON(test_transmit_log_and_chance, struct fixture *f, setup, teardown)
 {
-    struct fixture *f = *state;
     struct mu__msg *msg = post_new(0, 0);
     uint64_t bits_or = 0;
     uint64_t bits_and = UINT64_MAX;
@@ -236,9 +227,8 @@ static void start_producers(struct fixture *f, struct producer *producers)
     }
 }
 
-static void test_posts_of_many_threads(void **state)
+TEST_ON(test_posts_of_many_threads, struct fixture *f, setup, teardown)
 {
-    struct fixture *f = *state;
     struct producer producers[PRODUCERS];
 
     start_producers(f, producers);
@@ -255,9 +245,8 @@ static void test_posts_of_many_threads(void **state)
 }
 
 /* Posts that come in between are taken or refused, never lost to the producer. */
-static void test_close_against_posts(void **state)
+TEST_ON(test_close_against_posts, struct fixture *f, setup, teardown)
 {
-    struct fixture *f = *state;
     struct producer producers[PRODUCERS];
     struct mu__msg *msg;
 
@@ -278,10 +267,8 @@ static void test_close_against_posts(void **state)
     assert_int_equal(f->turns, 0);
 }
 
-static void test_close_inside_a_hook(void **state)
+TEST_ON(test_close_inside_a_hook, struct fixture *f, setup, teardown)
 {
-    struct fixture *f = *state;
-
     for (uint32_t i = 0; i < 3; i++)
         assert_int_equal(mu__world_uv_post(f->world, post_new(0, i)), 0);
     f->close_in_deliver = true;
@@ -290,20 +277,4 @@ static void test_close_inside_a_hook(void **state)
     assert_int_equal(f->turns, 0);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_inbox),
-        WITH_WORLD(test_opening_is_checked),
-        WITH_WORLD(test_turn_now_and_later),
-        WITH_WORLD(test_one_turn_answers_all),
-        WITH_WORLD(test_turns_do_not_starve_the_loop),
-        WITH_WORLD(test_idle_world_sleeps),
-        WITH_WORLD(test_transmit_log_and_chance),
-        WITH_WORLD(test_posts_of_many_threads),
-        WITH_WORLD(test_close_against_posts),
-        WITH_WORLD(test_close_inside_a_hook),
-    };
-
-    return cmocka_run_group_tests_name("libuv world", tests, NULL, NULL);
-}
+TEST_PROGRAM()

@@ -164,17 +164,17 @@ static bool run_works(struct fixture *f, uint32_t spin_us)
     return !f->late && f->closed;
 }
 
-static void test_posts_without_spin(void **state)
+TEST_WITH(test_posts_without_spin, setup, teardown)
 {
     assert_true(run_posts(*state, 0));
 }
 
-static void test_posts_short_spin(void **state)
+TEST_WITH(test_posts_short_spin, setup, teardown)
 {
     assert_true(run_posts(*state, SHORT_SPIN_US));
 }
 
-static void test_posts_long_spin(void **state)
+TEST_WITH(test_posts_long_spin, setup, teardown)
 {
     assert_true(run_posts(*state, LONG_SPIN_US));
 }
@@ -221,9 +221,8 @@ static void open_between(struct fixture *f, uv_prepare_t *first, uv_prepare_t *l
 
 /* What ends the spin is gone when the loop looks for it, so that it sleeps after all:
  * messages wake it. */
-static void test_posts_after_what_vanishes(void **state)
+TEST_ON(test_posts_after_what_vanishes, struct fixture *f, setup, teardown)
 {
-    struct fixture *f = *state;
     uv_prepare_t prepares[2];
     uv_poll_t readable;
 
@@ -244,32 +243,19 @@ static void test_posts_after_what_vanishes(void **state)
     (void)close(scene.pipe[1]);
 }
 
-static void test_works_without_spin(void **state)
+TEST_WITH(test_works_without_spin, setup, teardown)
 {
     assert_true(run_works(*state, 0));
 }
 
-static void test_works_short_spin(void **state)
+TEST_WITH(test_works_short_spin, setup, teardown)
 {
     assert_true(run_works(*state, SHORT_SPIN_US));
 }
 
-static void test_works_long_spin(void **state)
+TEST_WITH(test_works_long_spin, setup, teardown)
 {
     assert_true(run_works(*state, LONG_SPIN_US));
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        WITH_WORLD(test_posts_without_spin),
-        WITH_WORLD(test_posts_short_spin),
-        WITH_WORLD(test_posts_long_spin),
-        WITH_WORLD(test_posts_after_what_vanishes),
-        WITH_WORLD(test_works_without_spin),
-        WITH_WORLD(test_works_short_spin),
-        WITH_WORLD(test_works_long_spin),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_PROGRAM()

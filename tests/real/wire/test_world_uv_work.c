@@ -31,9 +31,8 @@ static void submit(struct fixture *f, struct mu__work *work)
     f->door->ops->submit(f->door, work);
 }
 
-static void test_work_comes_back(void **state)
+TEST_ON(test_work_comes_back, struct fixture *f, setup, teardown)
 {
-    struct fixture *f = *state;
     struct job *jobs = calloc(WORKS, sizeof *jobs);
 
     assert_non_null(jobs);
@@ -103,9 +102,8 @@ static void end_blocker(struct blocker *blocker)
 }
 
 /* Work that blocks holds up its thread only; submissions behind it keep their order. */
-static void test_blocked_work_holds_nobody_up(void **state)
+TEST_ON(test_blocked_work_holds_nobody_up, struct fixture *f, setup, teardown)
 {
-    struct fixture *f = *state;
     struct blocker blocker;
     struct job job = {.work = {.run = run_job}};
 
@@ -127,9 +125,8 @@ static void test_blocked_work_holds_nobody_up(void **state)
 
 /* Work that waits is given back in its order, work that runs comes back as ever, and
  * nothing starts after that. */
-static void test_start_no_work(void **state)
+TEST_ON(test_start_no_work, struct fixture *f, setup, teardown)
 {
-    struct fixture *f = *state;
     struct blocker blockers[THREADS];
     struct job first = {.work = {.run = run_job}};
     struct job second = {.work = {.run = run_job}};
@@ -162,9 +159,8 @@ static void test_start_no_work(void **state)
 }
 
 /* Closing waits for work that runs and forgets work that waits. */
-static void test_close_waits_for_running_work(void **state)
+TEST_ON(test_close_waits_for_running_work, struct fixture *f, setup, teardown)
 {
-    struct fixture *f = *state;
     struct blocker blockers[THREADS];
     struct job waiting = {.work = {.run = run_job}};
 
@@ -187,9 +183,8 @@ static void test_close_waits_for_running_work(void **state)
 }
 
 /* Work that finished and was not delivered yet is no reason to wait. */
-static void test_close_with_finished_work(void **state)
+TEST_ON(test_close_with_finished_work, struct fixture *f, setup, teardown)
 {
-    struct fixture *f = *state;
     struct blocker blocker;
 
     start_blocker(f, &blocker);
@@ -202,10 +197,9 @@ static void test_close_with_finished_work(void **state)
 
 /* An abandoned thread goes on by itself, and the world is closed without it. The blocker
  * is static as the work of an abandoned thread must be: it stays. */
-static void test_abandon(void **state)
+TEST_ON(test_abandon, struct fixture *f, setup, teardown)
 {
     static struct blocker blocker;
-    struct fixture *f = *state;
 
     start_blocker(f, &blocker);
     mu__world_uv_close(f->world, on_closed, &f->closed);
@@ -219,16 +213,4 @@ static void test_abandon(void **state)
     wait_for(&blocker.ended);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        WITH_WORLD(test_work_comes_back),
-        WITH_WORLD(test_blocked_work_holds_nobody_up),
-        WITH_WORLD(test_start_no_work),
-        WITH_WORLD(test_close_waits_for_running_work),
-        WITH_WORLD(test_close_with_finished_work),
-        WITH_WORLD(test_abandon),
-    };
-
-    return cmocka_run_group_tests_name("libuv world", tests, NULL, NULL);
-}
+TEST_PROGRAM()

@@ -3,20 +3,13 @@
 #ifndef MU_TESTS_REAL_WIRE_WIRE_NNG_FIXTURE_H
 #define MU_TESTS_REAL_WIRE_WIRE_NNG_FIXTURE_H
 
-#include <stdarg.h>
-#include <stddef.h>
-#include <setjmp.h>
-#include <stdint.h>
-#include <cmocka.h>
+#include "tests/support/test.h"
 
 #include "transport/wire/nng/sockets.h"
 #include "transport/wire/uv/streams.h"
 
 #include "tests/support/contract/wire.h"
 
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
 enum { WAIT_MS = 20000, STEP_MS = 50, ADDRESS_MAX = 200 };

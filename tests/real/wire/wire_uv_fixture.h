@@ -2,11 +2,7 @@
 #ifndef MU_TESTS_REAL_WIRE_WIRE_UV_FIXTURE_H
 #define MU_TESTS_REAL_WIRE_WIRE_UV_FIXTURE_H
 
-#include <stdarg.h>
-#include <stddef.h>
-#include <setjmp.h>
-#include <stdint.h>
-#include <cmocka.h>
+#include "tests/support/test.h"
 
 #include "transport/wire/tls/tls_identity.h"
 #include "transport/wire/uv/streams.h"
@@ -17,9 +13,6 @@
 #include <errno.h>
 #include <netinet/in.h>
 #include <signal.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/un.h>

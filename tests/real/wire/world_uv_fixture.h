@@ -2,11 +2,7 @@
 #ifndef MU_TESTS_REAL_WIRE_WORLD_UV_FIXTURE_H
 #define MU_TESTS_REAL_WIRE_WORLD_UV_FIXTURE_H
 
-#include <stdarg.h>
-#include <stddef.h>
-#include <setjmp.h>
-#include <stdint.h>
-#include <cmocka.h>
+#include "tests/support/test.h"
 
 #include "muster/error.h"
 #include "runtime/kernel/inbox.h"
@@ -17,9 +13,6 @@
 
 #include <pthread.h>
 #include <semaphore.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #ifdef __linux__
 #include <sys/prctl.h>
 #endif

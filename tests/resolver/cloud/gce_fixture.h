@@ -4,11 +4,7 @@
 
 #include "resolver/kinds.h"
 #include "tests/support/script.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-
-#include <cmocka.h>
+#include "tests/support/test.h"
 
 #define META "http://metadata.google.internal/computeMetadata/v1/"
 #define API "https://compute.googleapis.com/compute/v1/projects/p/zones/z/"

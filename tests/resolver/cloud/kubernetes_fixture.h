@@ -4,11 +4,7 @@
 
 #include "resolver/kinds.h"
 #include "tests/support/script.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-
-#include <cmocka.h>
+#include "tests/support/test.h"
 
 static const struct mu__resolver_kind *const kind = &mu__resolver_kubernetes;
 

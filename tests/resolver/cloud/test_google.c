@@ -33,7 +33,7 @@ static int zone(const struct mu__google *google, mu_error *ret_error, char **ret
 
 /* ---- Metadata ---- */
 
-static void test_project_and_zone(void **state)
+TEST(test_project_and_zone)
 {
     static const struct script_row rows[] = {
         ROW_GCE,
@@ -44,25 +44,23 @@ static void test_project_and_zone(void **state)
         SCRIPT_END,
     };
 
-    (void)state;
     expect(project, rows, (struct mu__google){0}, "my-project");
     expect(zone, rows, (struct mu__google){0}, "europe-west4-a");
 }
 
-static void test_project_by_variable(void **state)
+TEST(test_project_by_variable)
 {
     static const struct script_row rows[] = {
         SCRIPT_VARIABLE("GOOGLE_CLOUD_PROJECT", "mine"), SCRIPT_END};
     static const struct script_row bad[] = {
         SCRIPT_VARIABLE("GOOGLE_CLOUD_PROJECT", "a/b"), SCRIPT_END};
 
-    (void)state;
     expect(project, rows, (struct mu__google){0}, "mine");
     expect_error(project, bad, (struct mu__google){0}, -MU_EINVALID,
                  "GOOGLE_CLOUD_PROJECT: expected a name");
 }
 
-static void test_metadata_host(void **state)
+TEST(test_metadata_host)
 {
     static const char path[] = "computeMetadata/v1/project/project-id";
     static const struct {
@@ -75,7 +73,6 @@ static void test_metadata_host(void **state)
         {"[::1]:80", NULL, "[::1]:80"},
     };
 
-    (void)state;
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         struct script_row script[4] = {0};
         char url[128];
@@ -94,17 +91,16 @@ static void test_metadata_host(void **state)
     }
 }
 
-static void test_bad_metadata_host(void **state)
+TEST(test_bad_metadata_host)
 {
     static const struct script_row rows[] = {
         SCRIPT_VARIABLE("GCE_METADATA_HOST", "a/b@c"), SCRIPT_END};
 
-    (void)state;
     expect_error(project, rows, (struct mu__google){0}, -MU_EINVALID,
                  "GCE_METADATA_HOST or GCE_METADATA_IP: expected HOST or HOST:PORT");
 }
 
-static void test_bad_metadata(void **state)
+TEST(test_bad_metadata)
 {
     static const struct {
         struct script_row row;
@@ -125,7 +121,6 @@ static void test_bad_metadata(void **state)
          -MU_EUNAVAILABLE, "connection refused"},
     };
 
-    (void)state;
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         struct script_row script[] = {ROW_GCE, rows[i].row, SCRIPT_END};
 
@@ -135,19 +130,18 @@ static void test_bad_metadata(void **state)
     }
 }
 
-static void test_other_machines(void **state)
+TEST(test_other_machines)
 {
     static const struct script_row rows[] = {
         SCRIPT_FILE("/sys/class/dmi/id/product_name", "Standard PC\n"), SCRIPT_END};
 
-    (void)state;
     expect_error(project, rows, (struct mu__google){0}, -MU_EPRECONDITION,
                  "does not say \"Google Compute Engine\"");
     expect_error(first_token, rows, (struct mu__google){0}, -MU_EUNAUTHENTICATED,
                  "there are no credentials");
 }
 
-static void test_product_names(void **state)
+TEST(test_product_names)
 {
     static const struct {
         const char *product;
@@ -160,7 +154,6 @@ static void test_product_names(void **state)
     };
     mu_error why;
 
-    (void)state;
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         const struct script_row script[] = {
             SCRIPT_FILE("/sys/class/dmi/id/product_name", rows[i].product),
@@ -181,7 +174,7 @@ static void test_product_names(void **state)
 
 /* ---- Tokens ---- */
 
-static void test_given_tokens(void **state)
+TEST(test_given_tokens)
 {
     static const struct script_row file[] = {
         SCRIPT_FILE("/t", " SECRET\n"),
@@ -189,7 +182,6 @@ static void test_given_tokens(void **state)
         SCRIPT_END,
     };
 
-    (void)state;
     expect(first_token, NULL, (struct mu__google){.access_token = "SECRET"}, "SECRET");
     expect(first_token, file, (struct mu__google){.access_token_file = "/t"}, "SECRET");
     expect(second_token, file, (struct mu__google){.access_token_file = "/t"}, "SECRET2");
@@ -204,7 +196,7 @@ static void test_given_tokens(void **state)
                  -MU_ENOTFOUND, "setting access_token_file");
 }
 
-static void test_metadata_token(void **state)
+TEST(test_metadata_token)
 {
     static const struct script_row rows[] = {
         ROW_GCE,
@@ -215,12 +207,11 @@ static void test_metadata_token(void **state)
         SCRIPT_END,
     };
 
-    (void)state;
     expect(first_token, rows, (struct mu__google){0}, "SECRET");
     expect(second_token, rows, (struct mu__google){.credentials = "default"}, "SECRET2");
 }
 
-static void test_bad_metadata_tokens(void **state)
+TEST(test_bad_metadata_tokens)
 {
     static const struct {
         struct script_row row;
@@ -246,7 +237,6 @@ static void test_bad_metadata_tokens(void **state)
         {SCRIPT(HTTP, .header = "Google", .status = 404), -MU_ENOTFOUND, "status 404"},
     };
 
-    (void)state;
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         struct script_row script[] = {ROW_GCE, rows[i].row, SCRIPT_END};
 
@@ -256,7 +246,7 @@ static void test_bad_metadata_tokens(void **state)
     }
 }
 
-static void test_service_account(void **state)
+TEST(test_service_account)
 {
     static const struct script_row rows[] = {
         SCRIPT_VARIABLE("GOOGLE_APPLICATION_CREDENTIALS", "/c"),
@@ -273,13 +263,12 @@ static void test_service_account(void **state)
         SCRIPT_END,
     };
 
-    (void)state;
     expect(first_token, rows, (struct mu__google){0}, "SECRET");
     expect(first_token, rows + 1, (struct mu__google){.credentials = "/c"}, "SECRET");
     expect(second_token, rows + 1, (struct mu__google){.credentials = "/c"}, "SECRET2");
 }
 
-static void test_user(void **state)
+TEST(test_user)
 {
     static const struct script_row rows[] = {
         SCRIPT_VARIABLE("HOME", "/h"),
@@ -293,11 +282,10 @@ static void test_user(void **state)
         SCRIPT_END,
     };
 
-    (void)state;
     expect(first_token, rows, (struct mu__google){0}, "SECRET3");
 }
 
-static void test_bad_files(void **state)
+TEST(test_bad_files)
 {
     static const struct {
         const char *text;
@@ -333,7 +321,6 @@ static void test_bad_files(void **state)
          "expected a url that begins with https://"},
     };
 
-    (void)state;
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         const struct script_row script[] = {SCRIPT_FILE("/c", rows[i].text), SCRIPT_END};
 
@@ -344,7 +331,7 @@ static void test_bad_files(void **state)
                  -MU_ENOTFOUND, "credentials /none");
 }
 
-static void test_key_that_cannot_sign(void **state)
+TEST(test_key_that_cannot_sign)
 {
     static const struct script_row rows[] = {
         SCRIPT_FILE("/c", ACCOUNT),
@@ -353,12 +340,11 @@ static void test_key_that_cannot_sign(void **state)
         SCRIPT_END,
     };
 
-    (void)state;
     expect_error(first_token, rows, (struct mu__google){.credentials = "/c"},
                  -MU_EINVALID, "credentials /c: the private key is none");
 }
 
-static void test_token_server_refuses(void **state)
+TEST(test_token_server_refuses)
 {
     static const struct {
         int status;
@@ -384,7 +370,6 @@ static void test_token_server_refuses(void **state)
         {200, "[]", -MU_EINVALID, "token server: JSON: line 1, column 1"},
     };
 
-    (void)state;
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         const struct script_row script[] = {
             SCRIPT_FILE("/c", USER),
@@ -400,7 +385,7 @@ static void test_token_server_refuses(void **state)
 
 /* ---- Requests ---- */
 
-static void test_quota_project(void **state)
+TEST(test_quota_project)
 {
     static const struct script_row by_file[] = {
         SCRIPT_FILE("/c", "{\"type\": \"authorized_user\", \"client_id\": \"i\", "
@@ -427,14 +412,13 @@ static void test_quota_project(void **state)
         SCRIPT_END,
     };
 
-    (void)state;
     expect(api, by_file, (struct mu__google){.credentials = "/c"}, "yes");
     expect(api, by_variable, (struct mu__google){0}, "yes");
     expect_error(api, bad, (struct mu__google){.credentials = "/c"}, -MU_EINVALID,
                  "thing: credentials /c: quota_project_id: expected a name");
 }
 
-static void test_new_token_after_401(void **state)
+TEST(test_new_token_after_401)
 {
     static const struct script_row rows[] = {
         ROW_GCE,
@@ -448,11 +432,10 @@ static void test_new_token_after_401(void **state)
         SCRIPT_END,
     };
 
-    (void)state;
     expect(api, rows, (struct mu__google){0}, "yes");
 }
 
-static void test_two_tokens_are_enough(void **state)
+TEST(test_two_tokens_are_enough)
 {
     static const struct script_row rows[] = {
         SCRIPT_FILE("/t", "SECRET"),
@@ -464,14 +447,13 @@ static void test_two_tokens_are_enough(void **state)
         SCRIPT_END,
     };
 
-    (void)state;
     expect_error(api, rows, (struct mu__google){.access_token_file = "/t"},
                  -MU_EUNAUTHENTICATED,
                  "thing: status 401: the server does not accept the credentials; it says "
                  "\"Request had invalid credentials.\"");
 }
 
-static void test_own_authorities(void **state)
+TEST(test_own_authorities)
 {
     static const struct script_row rows[] = {
         SCRIPT_FILE("/ca", "PEM"),
@@ -479,35 +461,9 @@ static void test_own_authorities(void **state)
         SCRIPT_END,
     };
 
-    (void)state;
     expect(api, rows, (struct mu__google){.access_token = "t", .ca_file = "/ca"}, "yes");
     expect_error(api, rows, (struct mu__google){.access_token = "t", .ca_file = "/no"},
                  -MU_ENOTFOUND, "thing: setting ca_file");
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_project_and_zone),
-        cmocka_unit_test(test_project_by_variable),
-        cmocka_unit_test(test_metadata_host),
-        cmocka_unit_test(test_bad_metadata_host),
-        cmocka_unit_test(test_bad_metadata),
-        cmocka_unit_test(test_other_machines),
-        cmocka_unit_test(test_product_names),
-        cmocka_unit_test(test_given_tokens),
-        cmocka_unit_test(test_metadata_token),
-        cmocka_unit_test(test_bad_metadata_tokens),
-        cmocka_unit_test(test_service_account),
-        cmocka_unit_test(test_user),
-        cmocka_unit_test(test_bad_files),
-        cmocka_unit_test(test_key_that_cannot_sign),
-        cmocka_unit_test(test_token_server_refuses),
-        cmocka_unit_test(test_quota_project),
-        cmocka_unit_test(test_new_token_after_401),
-        cmocka_unit_test(test_two_tokens_are_enough),
-        cmocka_unit_test(test_own_authorities),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_PROGRAM()

@@ -5,16 +5,7 @@
 #include "resolver/kinds.h"
 #include "tests/support/fake_sources.h"
 #include "tests/support/fault.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
+#include "tests/support/test.h"
 
 #define MEMBER(name) "{\"instance\": \"zones/z/instances/" name "\"}"
 #define INSTANCE(name, ip) \
@@ -141,21 +132,20 @@ static void walk_and_check(const struct mu__resolver_kind *kind,
     assert_true(short_of_memory > 10);
 }
 
-static void test_gce(void **state)
+TEST(test_gce)
 {
     static const char *const by_itself[] = {NULL};
     static const char *const account[] = {"credentials", "/account", NULL};
     static const char *const user[] = {"credentials", "/user", NULL};
     static const char *const command[] = {"token_command", "c", NULL};
 
-    (void)state;
     walk_and_check(&mu__resolver_gce, by_itself);
     walk_and_check(&mu__resolver_gce, account);
     walk_and_check(&mu__resolver_gce, user);
     walk_and_check(&mu__resolver_gce, command);
 }
 
-static void test_tpu(void **state)
+TEST(test_tpu)
 {
     static const char *const by_itself[] = {NULL};
     static const char *const named[] = {"tpu", "n,grpc://10.0.0.9", "coordinator_name",
@@ -165,19 +155,10 @@ static void test_tpu(void **state)
     static const char *const queued[] = {
         "tpu", "projects/p/locations/z/queuedResources/q,grpc://10.0.0.9", NULL};
 
-    (void)state;
     walk_and_check(&mu__resolver_tpu, by_itself);
     walk_and_check(&mu__resolver_tpu, named);
     walk_and_check(&mu__resolver_tpu, discovered);
     walk_and_check(&mu__resolver_tpu, queued);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_gce),
-        cmocka_unit_test(test_tpu),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_PROGRAM()

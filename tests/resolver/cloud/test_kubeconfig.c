@@ -1,13 +1,6 @@
 /* kubeconfig files, by rows: what they come to, and what is said of what is wrong. */
 #include "resolver/cloud/kubernetes/kubeconfig.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
+#include "tests/support/test.h"
 
 #define CONTEXT(cluster, user)                                                     \
     "current-context: here\ncontexts:\n- name: here\n  context: {cluster: " cluster \
@@ -89,11 +82,10 @@ static void expect_error(const char *text, const char *context, int code,
     assert_null(strstr(error.message, "secret"));
 }
 
-static void test_current_context(void **state)
+TEST(test_current_context)
 {
     struct mu__kube_access access = find_one(whole, NULL);
 
-    (void)state;
     assert_string_equal(access.server, "https://10.0.0.1:6443");
     assert_string_equal(access.name_space, "training");
     assert_string_equal(access.server_name, "kubernetes");
@@ -104,11 +96,10 @@ static void test_current_context(void **state)
     mu__kube_access_done(&access);
 }
 
-static void test_named_context_and_relative_paths(void **state)
+TEST(test_named_context_and_relative_paths)
 {
     struct mu__kube_access access = find_one(whole, "there");
 
-    (void)state;
     assert_string_equal(access.server, "https://small:443");
     assert_string_equal(access.ca.path, "/users/me/.kube/pki/ca.crt");
     assert_string_equal(access.certificate.text, "CERT");
@@ -120,7 +111,7 @@ static void test_named_context_and_relative_paths(void **state)
     mu__kube_access_done(&access);
 }
 
-static void test_json_is_yaml(void **state)
+TEST(test_json_is_yaml)
 {
     struct mu__kube_access access = find_one(
         "{\n\t\"current-context\": \"c\",\n\t\"contexts\": [{\"name\": \"c\", "
@@ -130,7 +121,6 @@ static void test_json_is_yaml(void **state)
         "\"user\": {\"tokenFile\": \"t\", \"token\": \"secret\"}}]}",
         NULL);
 
-    (void)state;
     assert_true(access.insecure);
     assert_string_equal(access.token.path, "/users/me/.kube/t");
     assert_null(access.token.text);
@@ -138,7 +128,7 @@ static void test_json_is_yaml(void **state)
 }
 
 /* The first file that has something by a name counts, with all of it. */
-static void test_merged(void **state)
+TEST(test_merged)
 {
     static const struct text files[] = {
         {"/a/config", "clusters:\n- name: k\n  cluster: {server: 'https://a', "
@@ -152,7 +142,6 @@ static void test_merged(void **state)
     struct mu__kube_access access;
     mu_error error;
 
-    (void)state;
     assert_int_equal(find(files, 4, NULL, &error, &access), 0);
     assert_string_equal(access.server, "https://a");
     assert_string_equal(access.ca.path, "/a/ca");
@@ -168,13 +157,12 @@ static void test_merged(void **state)
     CONTEXT("k", "u") "users: []\nclusters: [{name: k, cluster: {" content "}}]\n"
 
 /* What is there and says nothing. */
-static void test_empty_values(void **state)
+TEST(test_empty_values)
 {
     struct mu__kube_access access = find_one(
         USER("token: '', tokenFile: null, username: '', password: '', as-groups: [], "
              "as-user-extra: {}, auth-provider: null, exec: null"), NULL);
 
-    (void)state;
     assert_null(access.token.text);
     assert_null(access.token.path);
     mu__kube_access_done(&access);
@@ -182,7 +170,7 @@ static void test_empty_values(void **state)
 
 /* A token counts more than a program, which is refused; neither is looked at by who has
  * another token. */
-static void test_sign_in(void **state)
+TEST(test_sign_in)
 {
     static const char both[] =
         USER("token: secret, exec: {apiVersion: nonsense}, auth-provider: {name: gcp}");
@@ -194,7 +182,6 @@ static void test_sign_in(void **state)
     cJSON *root;
     mu_error error;
 
-    (void)state;
     assert_string_equal(access.token.text, "secret");
     mu__kube_access_done(&access);
     assert_int_equal(mu__kubeconfig_parse(file.text, strlen(file.text), file.path, &error,
@@ -206,7 +193,7 @@ static void test_sign_in(void **state)
     cJSON_Delete(root);
 }
 
-static void test_refused(void **state)
+TEST(test_refused)
 {
     static const struct {
         const char *text;
@@ -258,22 +245,8 @@ static void test_refused(void **state)
          "user \"u\": expected client-certificate and client-key together"},
     };
 
-    (void)state;
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
         expect_error(rows[i].text, rows[i].context, rows[i].code, rows[i].words);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_current_context),
-        cmocka_unit_test(test_named_context_and_relative_paths),
-        cmocka_unit_test(test_json_is_yaml),
-        cmocka_unit_test(test_merged),
-        cmocka_unit_test(test_empty_values),
-        cmocka_unit_test(test_sign_in),
-        cmocka_unit_test(test_refused),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_PROGRAM()

@@ -16,7 +16,7 @@ static void expect_group_error(struct script_row group, int code, const char *wo
     script_expect_error(kind, rows, named, code, words);
 }
 
-static void test_group(void **state)
+TEST(test_group)
 {
     static const struct script_row rows[] = {
         SCRIPT(HTTP, .name = GROUP, .method = "POST",
@@ -30,7 +30,6 @@ static void test_group(void **state)
         SCRIPT_END,
     };
 
-    (void)state;
     script_expect(kind, rows, named,
                   "{\"worker\":[\"10.0.0.1:8470\",\"10.0.0.20:8470\","
                   "\"10.0.0.3:8470\"]}",
@@ -38,7 +37,7 @@ static void test_group(void **state)
 }
 
 /* A token that is no more accepted is not sent again. */
-static void test_one_refusal_is_enough(void **state)
+TEST(test_one_refusal_is_enough)
 {
     static const struct script_row rows[] = {
         SCRIPT_FILE("/t", "secret1"),
@@ -67,12 +66,11 @@ static void test_one_refusal_is_enough(void **state)
     static const char *const settings[] = {"project=p", "zone=z", "instance_group=g",
                                            "access_token_file=/t", "task_index=0", NULL};
 
-    (void)state;
     script_expect(kind, rows, settings, "{\"worker\":[\"10.0.0.3:8470\"]}", "worker:0");
     script_expect_error(kind, twice, settings, -MU_EUNAUTHENTICATED, "status 401");
 }
 
-static void test_settings(void **state)
+TEST(test_settings)
 {
     static const char *const settings[] = {
         "project=p", "zone=z",       "instance_group=g", "access_token=t", "task_index=1",
@@ -88,7 +86,6 @@ static void test_settings(void **state)
     mu_resolution resolution;
     mu_error error;
 
-    (void)state;
     script_expect(kind, rows, settings, "{\"ps\":[\"10.0.0.3:2222\",\"[fd00::1]:2222\"]}",
                   "ps:1");
     assert_int_equal(script_resolve(kind, rows, settings, &error, &resolution), 0);
@@ -98,7 +95,7 @@ static void test_settings(void **state)
     mu_cluster_free(resolution.cluster);
 }
 
-static void test_rpc_layer_is_grpc(void **state)
+TEST(test_rpc_layer_is_grpc)
 {
     static const struct script_row rows[] = {
         SCRIPT(HTTP, .name = GROUP, .method = "POST",
@@ -110,14 +107,13 @@ static void test_rpc_layer_is_grpc(void **state)
     mu_resolution resolution;
     mu_error error;
 
-    (void)state;
     assert_int_equal(script_resolve(kind, rows, named, &error, &resolution), 0);
     assert_string_equal(resolution.rpc_layer, "grpc");
     assert_false(resolution.alone_has_no_master);
     mu_cluster_free(resolution.cluster);
 }
 
-static void test_pages(void **state)
+TEST(test_pages)
 {
     static const struct script_row rows[] = {
         SCRIPT(HTTP, .name = GROUP, .method = "POST",
@@ -135,12 +131,11 @@ static void test_pages(void **state)
         SCRIPT_END,
     };
 
-    (void)state;
     script_expect(kind, rows, named, "{\"worker\":[\"10.0.0.1:8470\",\"10.0.0.2:8470\"]}",
                   "worker:0");
 }
 
-static void test_endless_pages(void **state)
+TEST(test_endless_pages)
 {
     static const struct script_row rows[] = {
         SCRIPT(HTTP, .name = GROUP, .method = "POST",
@@ -150,7 +145,6 @@ static void test_endless_pages(void **state)
         SCRIPT_END,
     };
 
-    (void)state;
     script_expect_error(kind, rows, named, -MU_EINVALID,
                         "nextPageToken: the same token came twice");
 }
@@ -210,7 +204,7 @@ static void answer_crowd(struct fake_sources *sources, struct mu__exchange *exch
 }
 
 /* Two pages of names, one after the other, and nine lists of addresses. */
-static void test_many_instances(void **state)
+TEST(test_many_instances)
 {
     struct crowd crowd = {.pages = 0};
     struct mu__settings settings;
@@ -218,7 +212,6 @@ static void test_many_instances(void **state)
     struct mu__requests *requests;
     mu_error error;
 
-    (void)state;
     mu_resolution_init(&resolution);
     fake_sources_init(&crowd.sources, answer_crowd);
     assert_int_equal(mu__requests_new(&crowd.sources.base, NULL, &requests), 0);
@@ -242,7 +235,7 @@ static void test_many_instances(void **state)
 
 /* ---- What else there is ---- */
 
-static void test_ipv6_alone(void **state)
+TEST(test_ipv6_alone)
 {
     static const struct script_row rows[] = {
         SCRIPT(HTTP, .name = GROUP, .method = "POST",
@@ -253,11 +246,10 @@ static void test_ipv6_alone(void **state)
         SCRIPT_END,
     };
 
-    (void)state;
     script_expect(kind, rows, named, "{\"worker\":[\"[fd20::1]:8470\"]}", "worker:0");
 }
 
-static void test_index_of_others(void **state)
+TEST(test_index_of_others)
 {
     static const char *const none[] = {"project=p",        "zone=z",
                                        "instance_group=g", "access_token=t",
@@ -272,20 +264,18 @@ static void test_index_of_others(void **state)
         SCRIPT_END,
     };
 
-    (void)state;
     script_expect(kind, rows, none, "{\"worker\":[\"10.0.0.1:8470\"]}", "worker:-1");
     script_expect(kind, rows, by_itself, "{\"worker\":[\"10.0.0.1:8470\"]}", "worker:0");
 }
 
-static void test_type_is_a_setting(void **state)
+TEST(test_type_is_a_setting)
 {
-    (void)state;
     assert_true(kind->type_is_setting);
 }
 
 /* ---- What goes wrong ---- */
 
-static void test_statuses(void **state)
+TEST(test_statuses)
 {
     static const struct {
         int status;
@@ -301,7 +291,6 @@ static void test_statuses(void **state)
         {401, -MU_EUNAUTHENTICATED, "setting access_token is not accepted"},
     };
 
-    (void)state;
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         expect_group_error(ROW_GROUP(.status = rows[i].status, .text = "{}"),
                            rows[i].code, rows[i].words);
@@ -310,7 +299,7 @@ static void test_statuses(void **state)
     }
 }
 
-static void test_bad_groups(void **state)
+TEST(test_bad_groups)
 {
     static const struct {
         const char *text;
@@ -338,12 +327,11 @@ static void test_bad_groups(void **state)
          -MU_EUNAVAILABLE, "no instance is running there"},
     };
 
-    (void)state;
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
         expect_group_error(ROW_GROUP(.text = rows[i].text), rows[i].code, rows[i].words);
 }
 
-static void test_bad_instances(void **state)
+TEST(test_bad_instances)
 {
     static const struct {
         const char *text;
@@ -367,7 +355,6 @@ static void test_bad_instances(void **state)
          "not an address"},
     };
 
-    (void)state;
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         const struct script_row script[] = {
             SCRIPT(HTTP, .name = GROUP, .method = "POST",
@@ -380,22 +367,20 @@ static void test_bad_instances(void **state)
     }
 }
 
-static void test_wrong_content_type(void **state)
+TEST(test_wrong_content_type)
 {
-    (void)state;
     expect_group_error(ROW_GROUP(.content_type = "text/html", .text = "<html></html>"),
                        -MU_EINVALID,
                        "expected an answer of type application/json, got text/html");
 }
 
-static void test_huge(void **state)
+TEST(test_huge)
 {
-    (void)state;
     expect_group_error(ROW_GROUP(.code = -MU_EEXHAUSTED, .text = "more than 8 MiB"),
                        -MU_EEXHAUSTED, "more than 8 MiB");
 }
 
-static void test_bad_settings(void **state)
+TEST(test_bad_settings)
 {
     static const struct {
         const char *setting;
@@ -429,7 +414,6 @@ static void test_bad_settings(void **state)
         SCRIPT_END,
     };
 
-    (void)state;
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         const char *settings[] = {"project=p",      "zone=z",        "instance_group=g",
                                   "access_token=t", rows[i].setting, NULL};
@@ -438,26 +422,4 @@ static void test_bad_settings(void **state)
     }
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_group),
-        cmocka_unit_test(test_one_refusal_is_enough),
-        cmocka_unit_test(test_settings),
-        cmocka_unit_test(test_rpc_layer_is_grpc),
-        cmocka_unit_test(test_pages),
-        cmocka_unit_test(test_endless_pages),
-        cmocka_unit_test(test_many_instances),
-        cmocka_unit_test(test_ipv6_alone),
-        cmocka_unit_test(test_index_of_others),
-        cmocka_unit_test(test_type_is_a_setting),
-        cmocka_unit_test(test_statuses),
-        cmocka_unit_test(test_bad_groups),
-        cmocka_unit_test(test_bad_instances),
-        cmocka_unit_test(test_wrong_content_type),
-        cmocka_unit_test(test_huge),
-        cmocka_unit_test(test_bad_settings),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_PROGRAM()

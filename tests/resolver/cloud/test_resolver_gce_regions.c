@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-static void test_from_this_machine(void **state)
+TEST(test_from_this_machine)
 {
     static const struct script_row rows[] = {
         ROW_GCE,
@@ -22,21 +22,19 @@ static void test_from_this_machine(void **state)
         SCRIPT_END,
     };
 
-    (void)state;
     script_expect(kind, rows, NULL, "{\"worker\":[\"10.0.0.1:8470\",\"10.0.0.2:8470\"]}",
                   "worker:1");
 }
 
 /* The group by setting, and a machine that was made by another or by nobody: the zone is
  * the machine's own. */
-static void test_group_in_this_zone(void **state)
+TEST(test_group_in_this_zone)
 {
     static const char *const settings[] = {"project=p", "instance_group=g",
                                            "access_token=t", "task_index=0", NULL};
     static const char *const makers[] = {
         "projects/123/regions/r/instanceGroupManagers/other", "somebody"};
 
-    (void)state;
     for (size_t i = 0; i < 2; i++) {
         const struct script_row rows[] = {
             ROW_GCE,
@@ -68,7 +66,7 @@ static const char *const regional[] = {
     "order=name", NULL};
 
 /* Each zone has its own list of instances. */
-static void test_region(void **state)
+TEST(test_region)
 {
     static const struct script_row rows[] = {
         SCRIPT(HTTP, .name = REGION_GROUP, .method = "POST",
@@ -84,7 +82,6 @@ static void test_region(void **state)
         SCRIPT_END,
     };
 
-    (void)state;
     script_expect(kind, rows, regional,
                   "{\"worker\":[\"10.0.0.4:8470\",\"10.0.0.2:8470\","
                   "\"10.0.0.3:8470\",\"10.0.0.1:8470\"]}",
@@ -92,7 +89,7 @@ static void test_region(void **state)
 }
 
 /* Who made this machine says that the group is a region's. */
-static void test_region_of_this_machine(void **state)
+TEST(test_region_of_this_machine)
 {
     static const char *const group[] = {"instance_group=g", "order=name", NULL};
     static const char *const nothing[] = {"order=name", NULL};
@@ -113,14 +110,13 @@ static void test_region_of_this_machine(void **state)
         SCRIPT_END,
     };
 
-    (void)state;
     script_expect(kind, rows, group, "{\"worker\":[\"10.0.0.4:8470\",\"10.0.0.2:8470\"]}",
                   "worker:1");
     script_expect(kind, rows, nothing,
                   "{\"worker\":[\"10.0.0.4:8470\",\"10.0.0.2:8470\"]}", "worker:1");
 }
 
-static void test_bad_regions(void **state)
+TEST(test_bad_regions)
 {
     static const char *const both[] = {"project=p", "region=r", "zone=z",
                                        "instance_group=g", NULL};
@@ -134,7 +130,6 @@ static void test_bad_regions(void **state)
         "items[0]: instance: expected a url with the zone in it",
         "items[0]: instance: expected a name of letters"};
 
-    (void)state;
     script_expect_error(kind, NULL, both, -MU_EINVALID,
                         "expected one of \"zone\" and \"region\"");
     script_expect_error(kind, NULL, wrong, -MU_EINVALID,
@@ -152,12 +147,11 @@ static void test_bad_regions(void **state)
 
 /* ---- What goes wrong ---- */
 
-static void test_elsewhere(void **state)
+TEST(test_elsewhere)
 {
     static const char *const no_group[] = {"project=p", "zone=z", NULL};
     static const char *const no_zone[] = {"project=p", "instance_group=g", NULL};
 
-    (void)state;
     script_expect_error(kind, NULL, NULL, -MU_EPRECONDITION,
                         "the project is not known: set \"project\"; this is no machine "
                         "of Google's");
@@ -167,7 +161,7 @@ static void test_elsewhere(void **state)
                         "the instance group is not known: set \"instance_group\"");
 }
 
-static void test_machine_of_no_group(void **state)
+TEST(test_machine_of_no_group)
 {
     static const char *const settings[] = {"project=p", "zone=z", NULL};
     static const struct script_row absent[] = {
@@ -181,7 +175,6 @@ static void test_machine_of_no_group(void **state)
         SCRIPT_END,
     };
 
-    (void)state;
     script_expect_error(kind, absent, settings, -MU_EPRECONDITION,
                         "the instance group is not known: set \"instance_group\"");
     script_expect_error(kind, other, settings, -MU_EPRECONDITION,
@@ -190,7 +183,7 @@ static void test_machine_of_no_group(void **state)
 
 /* ---- Detection ---- */
 
-static void test_detection(void **state)
+TEST(test_detection)
 {
     static const char *const group[] = {"instance_group=g", NULL};
     static const char *const all[] = {"instance_group=g", "project=p", "zone=z", NULL};
@@ -202,7 +195,6 @@ static void test_detection(void **state)
     };
     mu_error why;
 
-    (void)state;
     assert_int_equal(script_detect(kind, here, NULL, &why), 0);
     assert_string_equal(why.message, "MUSTER_GCE_INSTANCE_GROUP is not set");
     assert_int_equal(script_detect(kind, NULL, group, &why), 0);
@@ -212,18 +204,4 @@ static void test_detection(void **state)
     assert_int_equal(script_detect(kind, by_variable, NULL, &why), 1);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_from_this_machine),
-        cmocka_unit_test(test_group_in_this_zone),
-        cmocka_unit_test(test_region),
-        cmocka_unit_test(test_region_of_this_machine),
-        cmocka_unit_test(test_bad_regions),
-        cmocka_unit_test(test_elsewhere),
-        cmocka_unit_test(test_machine_of_no_group),
-        cmocka_unit_test(test_detection),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_PROGRAM()

@@ -35,7 +35,7 @@
     "\"controller\":true}]},\"spec\":{\"hostname\":\"train-" index "\",\"containers\":" \
     "[{\"name\":\"main\"}]},\"status\":{" status "}}"
 
-static void test_evicted_pod_of_a_job(void **state)
+TEST(test_evicted_pod_of_a_job)
 {
     static const char list[] =
         "{\"kind\":\"PodList\",\"apiVersion\":\"v1\",\"metadata\":{\"resourceVersion\":"
@@ -47,7 +47,6 @@ static void test_evicted_pod_of_a_job(void **state)
                               "\"10.3.0.7\"")
         "]}";
 
-    (void)state;
     script_expect(kind,
                   ROWS(POD, ANSWER(API "app%3Dtrain", list),
                        SCRIPT_VARIABLE("HOSTNAME", "train-1")),
@@ -57,9 +56,8 @@ static void test_evicted_pod_of_a_job(void **state)
 
 /* ---- Selectors, order, addresses ---- */
 
-static void test_defaults_within(void **state)
+TEST(test_defaults_within)
 {
-    (void)state;
     script_expect(kind, ROWS(POD, ANSWER(DEFAULT, one_pod)), NULL,
                   "{\"worker\":[\"10.2.0.3:8470\"]}", "");
     /* What kubeconfig says, were it read, would be an error. */
@@ -70,9 +68,8 @@ static void test_defaults_within(void **state)
                   "{\"worker\":[\"10.2.0.3:8470\"]}", "");
 }
 
-static void test_addresses(void **state)
+TEST(test_addresses)
 {
-    (void)state;
     script_expect(kind, ROWS(POD, ANSWER(DEFAULT, one_pod)), NAMES("address=host_ip"),
                   "{\"worker\":[\"10.1.0.7:8470\"]}", "");
     script_expect(kind, ROWS(POD, ANSWER(DEFAULT, one_pod)), NAMES("port_name=muster"),
@@ -93,12 +90,11 @@ static void test_addresses(void **state)
 }
 
 /* Names are ordered by their bytes; several selectors of a job stand in their order. */
-static void test_order(void **state)
+TEST(test_order)
 {
     static const char workers[] = LIST(RUNNING("w-2", "10.2.0.2") "," RUNNING(
         "w-10", "10.2.0.10") "," RUNNING("w-1", "10.2.0.1"));
 
-    (void)state;
     script_expect(
         kind,
         ROWS(POD, ANSWER(API "app%3Da%2Crole%20in%20%28w%29", workers),
@@ -113,9 +109,8 @@ static void test_order(void **state)
 
 #define UP_AT(n) UP("10.2.0." n)
 
-static void test_order_by_index(void **state)
+TEST(test_order_by_index)
 {
-    (void)state;
     script_expect(
         kind,
         ROWS(POD, ANSWER(DEFAULT, LIST(INDEXED("w-10-b", "u", "10", UP_AT("10")) ","
@@ -153,9 +148,8 @@ static void test_order_by_index(void **state)
                       "\",\"batch.kubernetes.io/job-completion-index\":\"" index "\"}", \
            "", UP_AT(n))
 
-static void test_jobs_of_a_jobset(void **state)
+TEST(test_jobs_of_a_jobset)
 {
-    (void)state;
     script_expect(
         kind,
         ROWS(POD, ANSWER(DEFAULT,
@@ -173,7 +167,7 @@ static void test_jobs_of_a_jobset(void **state)
 
 /* With the network of their host, two pods of a node have one address and no name of
  * their own: only POD_NAME tells them apart. */
-static void test_own_task_of_a_host(void **state)
+TEST(test_own_task_of_a_host)
 {
 #define AT_HOST(name, port)                                                         \
     POD_OF(NAME(name), "\"hostNetwork\":true,\"containers\":[{\"ports\":[{\"name\":"    \
@@ -183,7 +177,6 @@ static void test_own_task_of_a_host(void **state)
     static const char pods[] = LIST(AT_HOST("a", "1001") "," AT_HOST("b", "1002"));
     static const char cluster[] = "{\"worker\":[\"10.1.0.1:1001\",\"10.1.0.1:1002\"]}";
 
-    (void)state;
     script_expect(kind,
                   ROWS(POD, ANSWER(DEFAULT, pods), SCRIPT_VARIABLE("HOSTNAME", "node"),
                        SCRIPT_VARIABLE("POD_IP", "10.1.0.1")),
@@ -195,7 +188,7 @@ static void test_own_task_of_a_host(void **state)
                   NAMES("port_name=m"), cluster, "worker:1");
 }
 
-static void test_own_task(void **state)
+TEST(test_own_task)
 {
     static const char pods[] =
         LIST(POD_OF(NAME("w-0-abc"), "\"hostname\":\"w-0\",", UP_AT("1")) ","
@@ -203,7 +196,6 @@ static void test_own_task(void **state)
     static const char cluster[] =
         "{\"worker\":[\"10.2.0.1:8470\",\"10.2.0.2:8470\"]}";
 
-    (void)state;
     script_expect(kind,
                   ROWS(POD, ANSWER(DEFAULT, pods), SCRIPT_VARIABLE("HOSTNAME", "w-1")),
                   NULL, cluster, "worker:1");
@@ -235,7 +227,7 @@ static void expect_pod_error(const char *list, int code, const char *words)
     script_expect_error(kind, ROWS(POD, ANSWER(DEFAULT, list)), NULL, code, words);
 }
 
-static void test_not_running(void **state)
+TEST(test_not_running)
 {
     static const struct {
         const char *status;
@@ -262,7 +254,6 @@ static void test_not_running(void **state)
     };
     char list[1024];
 
-    (void)state;
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         (void)snprintf(list, sizeof list, LIST(RUNNING("a", "10.2.0.1") "," POD_OF(
                                               NAME("w"), "", "%s")),
@@ -283,11 +274,10 @@ static void expect_left(const char *list, const char *cluster)
     script_expect(kind, ROWS(POD, ANSWER(DEFAULT, list)), NULL, cluster, "");
 }
 
-static void test_left_over(void **state)
+TEST(test_left_over)
 {
     static const char one[] = "{\"worker\":[\"10.2.0.1:8470\"]}";
 
-    (void)state;
     /* The Job has made another pod for one that failed. */
     expect_left(LIST(POD_OF(NAME("a") OWNED("u"), "", FAILED) ","
                      POD_OF(NAME("b") OWNED("u"), "", UP_AT("1"))), one);
@@ -323,9 +313,8 @@ static void test_left_over(void **state)
                      "pod a is Succeeded");
 }
 
-static void test_same_address(void **state)
+TEST(test_same_address)
 {
-    (void)state;
     script_expect_error(
         kind,
         ROWS(POD, ANSWER(DEFAULT, LIST(RUNNING("a", "10.2.0.1") "," RUNNING(
@@ -335,9 +324,8 @@ static void test_same_address(void **state)
         "(address=pod_ip, or ports of their own)");
 }
 
-static void test_counts(void **state)
+TEST(test_counts)
 {
-    (void)state;
     script_expect(kind, ROWS(POD, ANSWER(DEFAULT, one_pod)), NAMES("tasks=worker=1,ps=0"),
                   "{\"worker\":[\"10.2.0.3:8470\"]}", "");
     script_expect_error(kind, ROWS(POD, ANSWER(DEFAULT, one_pod)),
@@ -354,9 +342,8 @@ static void test_counts(void **state)
 
 /* ---- The API ---- */
 
-static void test_pages(void **state)
+TEST(test_pages)
 {
-    (void)state;
     script_expect(kind,
                   ROWS(POD, ANSWER(DEFAULT, PAGE("t+1=", RUNNING("b", "10.2.0.2"))),
                        ANSWER(DEFAULT "&continue=t%2B1%3D",
@@ -372,12 +359,11 @@ static void test_pages(void **state)
     "parameter is too old\",\"reason\":\"Expired\",\"code\":410}"
 
 /* The token of a page behind the first has expired: the list is begun anew. */
-static void test_expired_list(void **state)
+TEST(test_expired_list)
 {
     static const char first[] = PAGE("t", RUNNING("a", "10.2.0.1"));
     static const char second[] = LIST(RUNNING("b", "10.2.0.2"));
 
-    (void)state;
     script_expect(kind,
                   ROWS(POD, ANSWER(DEFAULT, first),
                        ANSWER(DEFAULT "&continue=t", GONE, .status = 410),
@@ -392,7 +378,7 @@ static void test_expired_list(void **state)
                         "the list has expired 3 times before its end was read");
 }
 
-static void test_bad_answers(void **state)
+TEST(test_bad_answers)
 {
     static const struct {
         struct script_row row;
@@ -427,31 +413,9 @@ static void test_bad_answers(void **state)
         {ANSWER(DEFAULT, LIST(RUNNING("a", "not an ip"))), -MU_EINVALID, "not an ip"},
     };
 
-    (void)state;
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
         script_expect_error(kind, ROWS(POD, rows[i].row), NULL, rows[i].code,
                             rows[i].words);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_evicted_pod_of_a_job),
-        cmocka_unit_test(test_defaults_within),
-        cmocka_unit_test(test_addresses),
-        cmocka_unit_test(test_order),
-        cmocka_unit_test(test_order_by_index),
-        cmocka_unit_test(test_jobs_of_a_jobset),
-        cmocka_unit_test(test_own_task),
-        cmocka_unit_test(test_own_task_of_a_host),
-        cmocka_unit_test(test_not_running),
-        cmocka_unit_test(test_left_over),
-        cmocka_unit_test(test_same_address),
-        cmocka_unit_test(test_counts),
-        cmocka_unit_test(test_pages),
-        cmocka_unit_test(test_expired_list),
-        cmocka_unit_test(test_bad_answers),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_PROGRAM()

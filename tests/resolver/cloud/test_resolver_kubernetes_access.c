@@ -7,9 +7,8 @@
 /* ---- The API ---- */
 
 /* The token's file has a new one meanwhile. */
-static void test_token_is_read_again(void **state)
+TEST(test_token_is_read_again)
 {
-    (void)state;
     script_expect(
         kind,
         ROWS(POD, ANSWER(DEFAULT, REFUSED("Unauthorized"), .status = 401),
@@ -39,12 +38,11 @@ static void test_token_is_read_again(void **state)
 #define OUTSIDE "https://k:6443/api/v1/namespaces/training/pods?limit=500&labelSelector="
 #define OUTSIDE_DEFAULT OUTSIDE "job-name%3Dtensorflow"
 
-static void test_kubeconfig(void **state)
+TEST(test_kubeconfig)
 {
     static const char config[] =
         CONFIG("https://k:6443", ", namespace: training", "token: secret-1");
 
-    (void)state;
     script_expect(kind,
                   ROWS(SCRIPT_VARIABLE("HOME", "/users/me"),
                        SCRIPT_FILE("/users/me/.kube/config", config),
@@ -92,11 +90,10 @@ static void test_kubeconfig(void **state)
                                          "exec: {command: x}")),                    \
          SCRIPT_FILE("/u/ca.crt", "PEM"), __VA_ARGS__)
 
-static void test_token_command(void **state)
+TEST(test_token_command)
 {
     static const char cluster[] = "{\"worker\":[\"10.2.0.3:8470\"]}";
 
-    (void)state;
     script_expect(kind, OFF(PRINTS(" secret-1\n"), ANSWER(OUTSIDE_DEFAULT, one_pod)),
                   NAMES(COMMAND), cluster, "");
     script_expect(kind,
@@ -114,9 +111,8 @@ static void test_token_command(void **state)
                   NAMES(COMMAND, "namespace=training"), cluster, "");
 }
 
-static void test_refused_token_of_a_command(void **state)
+TEST(test_refused_token_of_a_command)
 {
-    (void)state;
     script_expect(
         kind,
         OFF(PRINTS("secret-1"),
@@ -135,7 +131,7 @@ static void test_refused_token_of_a_command(void **state)
         "is the token of this cluster, and still valid?");
 }
 
-static void test_bad_token_commands(void **state)
+TEST(test_bad_token_commands)
 {
     static const struct {
         struct script_row row;
@@ -156,7 +152,6 @@ static void test_bad_token_commands(void **state)
     mu_error error;
     mu_resolution resolution;
 
-    (void)state;
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         script_expect_error(kind, OFF(rows[i].row), NAMES(COMMAND), rows[i].code,
                             rows[i].words);
@@ -167,9 +162,8 @@ static void test_bad_token_commands(void **state)
     }
 }
 
-static void test_given_api_server(void **state)
+TEST(test_given_api_server)
 {
-    (void)state;
     script_expect(
         kind,
         ROWS(SCRIPT(HTTP, .text = one_pod,
@@ -193,7 +187,7 @@ static void test_given_api_server(void **state)
         NAMES("namespace=a"), "{\"worker\":[\"10.2.0.3:8470\"]}", "");
 }
 
-static void test_no_access(void **state)
+TEST(test_no_access)
 {
     static const struct {
         const char *settings[4];
@@ -237,7 +231,6 @@ static void test_no_access(void **state)
         {{"selectors=worker:a;wroker:b"}, -MU_EINVALID, "at 10: "},
     };
 
-    (void)state;
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
         script_expect_error(
             kind,
@@ -253,12 +246,11 @@ static void test_no_access(void **state)
                         "namespace: the pod has no service account that tells it");
 }
 
-static void test_detect(void **state)
+TEST(test_detect)
 {
     static const struct script_row pod[] = {POD, SCRIPT_END};
     mu_error why;
 
-    (void)state;
     assert_int_equal(script_detect(kind, pod, NULL, &why), 0);
     assert_string_equal(why.message,
                         "this is a pod, but MUSTER_KUBERNETES_SELECTORS is not set");
@@ -271,18 +263,4 @@ static void test_detect(void **state)
         1);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_token_is_read_again),
-        cmocka_unit_test(test_kubeconfig),
-        cmocka_unit_test(test_given_api_server),
-        cmocka_unit_test(test_no_access),
-        cmocka_unit_test(test_detect),
-        cmocka_unit_test(test_token_command),
-        cmocka_unit_test(test_refused_token_of_a_command),
-        cmocka_unit_test(test_bad_token_commands),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_PROGRAM()

@@ -3,15 +3,7 @@
 #include "resolver/cloud/kubernetes/yaml.h"
 #include "resolver/kinds.h"
 #include "tests/support/script.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
+#include "tests/support/test.h"
 
 enum { PAGE_BYTES_MAX = 1 << 16 };
 
@@ -140,16 +132,15 @@ static void check_blocks(const char *path, const char *kinds, unsigned documents
     assert_int_equal(containers, containers_count);
 }
 
-static void test_yaml_of_the_pages(void **state)
+TEST(test_yaml_of_the_pages)
 {
-    (void)state;
     check_blocks("docs/resolvers/kubernetes.md",
                  "Service Job StatefulSet JobSet ServiceAccount Role RoleBinding", 9, 4);
     check_blocks("docs/resolvers/kubeflow.md", "TFJob", 1, 3);
 }
 
 /* What the Indexed Job sets comes to the cluster behind it. */
-static void test_indexed_job_of_the_page(void **state)
+TEST(test_indexed_job_of_the_page)
 {
     static const struct script_row rows[] = {
         SCRIPT_VARIABLE("MUSTER_KUBERNETES_JOB_SERVICE", "train"),
@@ -167,7 +158,6 @@ static void test_indexed_job_of_the_page(void **state)
     mu_error error;
     char *json;
 
-    (void)state;
     assert_non_null(block);
     assert_int_equal(mu_cluster_parse(block, strlen(block), "page", &error, &cluster), 0);
     json = mu_cluster_to_json(cluster);
@@ -181,7 +171,7 @@ static void test_indexed_job_of_the_page(void **state)
 }
 
 /* The TF_CONFIG of a TFJob, with its "environment": "cloud". */
-static void test_tf_config_of_a_tfjob(void **state)
+TEST(test_tf_config_of_a_tfjob)
 {
     char *page = read_page("docs/resolvers/kubeflow.md");
     char *at = page;
@@ -190,7 +180,6 @@ static void test_tf_config_of_a_tfjob(void **state)
     mu_resolution resolution;
     mu_error error;
 
-    (void)state;
     assert_non_null(block);
     script_expect(&mu__resolver_tf_config, rows, NULL,
                   "{\"chief\":[\"train-chief-0.training.svc:2222\"],"
@@ -205,13 +194,4 @@ static void test_tf_config_of_a_tfjob(void **state)
     free(page);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_yaml_of_the_pages),
-        cmocka_unit_test(test_indexed_job_of_the_page),
-        cmocka_unit_test(test_tf_config_of_a_tfjob),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_PROGRAM()

@@ -1,14 +1,7 @@
 /* The resolver kubernetes_job, by rows: variables and names in, cluster and task out. */
 #include "resolver/kinds.h"
 #include "tests/support/script.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
+#include "tests/support/test.h"
 
 static const struct mu__resolver_kind *const kind = &mu__resolver_kubernetes_job;
 
@@ -21,9 +14,8 @@ static const struct mu__resolver_kind *const kind = &mu__resolver_kubernetes_job
         SCRIPT_VARIABLE("HOSTNAME", "train-" index),   \
         KNOWN("train-0.svc", "10.0.0.9\nfd00::9\n")
 
-static void test_indexed_job(void **state)
+TEST(test_indexed_job)
 {
-    (void)state;
     script_expect(kind, ROWS(OF_JOB("2")), NAMES("service=svc", "tasks=3"),
                   "{\"worker\":[\"train-0.svc:55527\",\"train-1.svc:55527\","
                   "\"train-2.svc:55527\"]}",
@@ -37,9 +29,8 @@ static void test_indexed_job(void **state)
                   "worker:0");
 }
 
-static void test_job_of_another_name(void **state)
+TEST(test_job_of_another_name)
 {
-    (void)state;
     script_expect(kind,
                   ROWS(SCRIPT_VARIABLE("JOB_COMPLETION_INDEX", "1"),
                        SCRIPT_VARIABLE("HOSTNAME", "node-17")),
@@ -54,9 +45,8 @@ static void test_job_of_another_name(void **state)
                         "of the Job or StatefulSet (HOSTNAME is not NAME-INDEX here)");
 }
 
-static void test_addresses(void **state)
+TEST(test_addresses)
 {
-    (void)state;
     script_expect(kind, ROWS(OF_JOB("0"), KNOWN("train-1.svc", "fd00::8\n")),
                   NAMES("service=svc", "tasks=2", "address=ip"),
                   "{\"worker\":[\"10.0.0.9:55527\",\"[fd00::8]:55527\"]}", "worker:0");
@@ -85,9 +75,8 @@ static void test_addresses(void **state)
         SCRIPT_VARIABLE("JOB_COMPLETION_INDEX", index),     \
         SCRIPT_VARIABLE("HOSTNAME", "js-" name "-" job "-" index)
 
-static void test_jobset(void **state)
+TEST(test_jobset)
 {
-    (void)state;
     script_expect(kind,
                   ROWS(OF_SET("work", "1", "0"), KNOWN("js-work-0-0.js", "10.0.0.1\n"),
                        SCRIPT_VARIABLE("REPLICATED_JOB_REPLICAS", "2"),
@@ -109,9 +98,8 @@ static void test_jobset(void **state)
                   "{\"chief\":[\"js-main-0-0.js:55527\"]}", "");
 }
 
-static void test_statefulset(void **state)
+TEST(test_statefulset)
 {
-    (void)state;
     script_expect(kind,
                   ROWS(SCRIPT_VARIABLE("HOSTNAME", "my-ps-1"),
                        KNOWN("my-ps-0.svc", "10.0.0.1\n"),
@@ -134,9 +122,8 @@ static void test_statefulset(void **state)
                         -MU_ENOTFOUND, "HOSTNAME: expected NAME-INDEX");
 }
 
-static void test_service_alone(void **state)
+TEST(test_service_alone)
 {
-    (void)state;
     script_expect(kind,
                   ROWS(SCRIPT_VARIABLE("POD_IP", "10.0.0.2"),
                        KNOWN("svc.a.svc", "10.0.0.1\n10.0.0.2\nfd00::1\n")),
@@ -167,7 +154,7 @@ static void test_service_alone(void **state)
                         -MU_EUNAVAILABLE, "svc has no address (the answer is empty)");
 }
 
-static void test_refused(void **state)
+TEST(test_refused)
 {
     static const struct {
         const char *settings[4];
@@ -206,7 +193,6 @@ static void test_refused(void **state)
          "expected at most 65536 tasks, got 120000"},
     };
 
-    (void)state;
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
         script_expect_error(kind, ROWS(OF_JOB("0")), rows[i].settings, rows[i].code,
                             rows[i].words);
@@ -229,9 +215,8 @@ static void expect_detect(const struct script_row *rows, int fits, const char *w
     assert_string_equal(why.message, words);
 }
 
-static void test_detect(void **state)
+TEST(test_detect)
 {
-    (void)state;
     expect_detect(NULL, 0,
                   "neither JOB_COMPLETION_INDEX nor MUSTER_KUBERNETES_JOB_SERVICE is "
                   "set");
@@ -243,14 +228,4 @@ static void test_detect(void **state)
                   1, "");
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_indexed_job),   cmocka_unit_test(test_job_of_another_name),
-        cmocka_unit_test(test_addresses),     cmocka_unit_test(test_jobset),
-        cmocka_unit_test(test_statefulset),   cmocka_unit_test(test_service_alone),
-        cmocka_unit_test(test_refused),       cmocka_unit_test(test_detect),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_PROGRAM()

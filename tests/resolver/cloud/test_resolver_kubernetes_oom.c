@@ -6,14 +6,7 @@
 #include "resolver/kinds.h"
 #include "tests/support/fault.h"
 #include "tests/support/script.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
+#include "tests/support/test.h"
 
 enum { STEPS_MAX = 20000 };
 
@@ -161,45 +154,29 @@ static int resolve_by_command(void)
     return resolve_once(rows);
 }
 
-static void test_yaml(void **state)
+TEST(test_yaml)
 {
-    (void)state;
     check_walk(parse_yaml, false);
 }
 
-static void test_kubeconfig(void **state)
+TEST(test_kubeconfig)
 {
-    (void)state;
     check_walk(find_in_kubeconfig, false);
 }
 
-static void test_pods(void **state)
+TEST(test_pods)
 {
-    (void)state;
     check_walk(add_pods, false);
 }
 
-static void test_whole(void **state)
+TEST(test_whole)
 {
-    (void)state;
     check_walk(resolve, true);
 }
 
-static void test_token_command(void **state)
+TEST(test_token_command)
 {
-    (void)state;
     check_walk(resolve_by_command, true);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_yaml),
-        cmocka_unit_test(test_kubeconfig),
-        cmocka_unit_test(test_pods),
-        cmocka_unit_test(test_whole),
-        cmocka_unit_test(test_token_command),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_PROGRAM()

@@ -1,17 +1,9 @@
 /* The resolver sagemaker, by rows. */
 #include "resolver/kinds.h"
 #include "tests/support/script.h"
+#include "tests/support/test.h"
 
 #include <muster/cluster.h>
-
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
 
 #define V SCRIPT_VARIABLE
 #define COUNT(array) (sizeof(array) / sizeof(array)[0])
@@ -23,14 +15,13 @@ static const char config[] =
     "{\"current_host\": \"algo-2\", \"current_instance_type\": \"ml.m5.large\", "
     "\"hosts\": [\"algo-2\", \"algo-1\"], \"network_interface_name\": \"eth0\"}";
 
-static void test_hosts_are_sorted(void **state)
+TEST(test_hosts_are_sorted)
 {
     static const struct script_row rows[] = {
         V("SM_HOSTS", "[\"algo-2\", \"algo-10\",\"algo-1\"]"),
         V("SM_CURRENT_HOST", "algo-2"), SCRIPT_END};
     static const char *const settings[] = {"port=70", "jobs=chief=1,worker=*", NULL};
 
-    (void)state;
     script_expect(kind, rows, NULL,
                   "{\"worker\":[\"algo-1:2223\",\"algo-10:2223\",\"algo-2:2223\"]}",
                   "worker:2");
@@ -39,14 +30,13 @@ static void test_hosts_are_sorted(void **state)
                   "worker:1");
 }
 
-static void test_one_host_has_no_master(void **state)
+TEST(test_one_host_has_no_master)
 {
     static const struct script_row rows[] = {
         V("SM_HOSTS", "[\"algo-1\"]"), V("SM_CURRENT_HOST", "algo-1"), SCRIPT_END};
     mu_resolution resolution;
     mu_error error;
 
-    (void)state;
     assert_int_equal(script_resolve(kind, rows, NULL, &error, &resolution), 0);
     assert_int_equal(mu_cluster_task_count(resolution.cluster, "worker"), 1);
     assert_int_equal(resolution.alone_has_no_master, 1);
@@ -54,7 +44,7 @@ static void test_one_host_has_no_master(void **state)
     mu_cluster_free(resolution.cluster);
 }
 
-static void test_no_cluster(void **state)
+TEST(test_no_cluster)
 {
     static const struct script_row other[] = {
         V("SM_HOSTS", "[\"algo-1\"]"), V("SM_CURRENT_HOST", "algo-2"), SCRIPT_END};
@@ -62,13 +52,12 @@ static void test_no_cluster(void **state)
         V("SM_HOSTS", "[]"), V("SM_CURRENT_HOST", "algo-1"), SCRIPT_END};
     static const struct script_row nobody[] = {V("SM_HOSTS", " [ ]"), SCRIPT_END};
 
-    (void)state;
     script_expect(kind, other, NULL, "", "");
     script_expect(kind, empty, NULL, "", "");
     script_expect(kind, nobody, NULL, "", "");
 }
 
-static void test_newer_configuration(void **state)
+TEST(test_newer_configuration)
 {
     static const struct script_row variable[] = {V("SM_RESOURCE_CONFIG", config),
                                                  SCRIPT_END};
@@ -77,26 +66,24 @@ static void test_newer_configuration(void **state)
                                              SCRIPT_FILE(CONFIG, config), SCRIPT_END};
     static const char cluster[] = "{\"worker\":[\"algo-1:2223\",\"algo-2:2223\"]}";
 
-    (void)state;
     script_expect(kind, variable, NULL, cluster, "worker:1");
     script_expect(kind, file, NULL, cluster, "worker:1");
     script_expect(kind, half, NULL, cluster, "worker:1");
 }
 
-static void test_detection(void **state)
+TEST(test_detection)
 {
     static const struct script_row hosts[] = {V("SM_HOSTS", "[]"), SCRIPT_END};
     static const struct script_row file[] = {SCRIPT_FILE(CONFIG, "{}"), SCRIPT_END};
     mu_error why;
 
-    (void)state;
     assert_int_equal(script_detect(kind, hosts, NULL, &why), 1);
     assert_int_equal(script_detect(kind, file, NULL, &why), 1);
     assert_int_equal(script_detect(kind, NULL, NULL, &why), 0);
     assert_non_null(strstr(why.message, "SM_HOSTS and SM_RESOURCE_CONFIG are not set"));
 }
 
-static void test_refused(void **state)
+TEST(test_refused)
 {
     static const struct {
         const char *hosts;
@@ -116,7 +103,6 @@ static void test_refused(void **state)
         {"[\"a\", \"a\"]", "SM_HOSTS: \"a\" appears twice"},
     };
 
-    (void)state;
     for (size_t i = 0; i < COUNT(rows); i++) {
         const struct script_row script[] = {V("SM_HOSTS", rows[i].hosts),
                                             V("SM_CURRENT_HOST", "a"), SCRIPT_END};
@@ -129,7 +115,7 @@ static void test_refused(void **state)
     }
 }
 
-static void test_configuration_refused(void **state)
+TEST(test_configuration_refused)
 {
     static const struct script_row broken[] = {SCRIPT_FILE(CONFIG, "{\"hosts\": "),
                                                SCRIPT_END};
@@ -140,7 +126,6 @@ static void test_configuration_refused(void **state)
     static const struct script_row no_current_host[] = {V("SM_HOSTS", "[\"a\"]"),
                                                         SCRIPT_END};
 
-    (void)state;
     script_expect_error(kind, NULL, NULL, -MU_ENOTFOUND, "is this SageMaker?");
     script_expect_error(kind, no_current_host, NULL, -MU_ENOTFOUND,
                         "SM_CURRENT_HOST is not set");
@@ -170,7 +155,7 @@ static void test_configuration_refused(void **state)
         V("SM_INSTANCE_GROUPS_DICT", "{\"cpu\": " CPU ", \"gpu\": " GPU "}")
 
 /* What each group is; without it the hosts are one list. */
-static void test_groups(void **state)
+TEST(test_groups)
 {
     static const struct script_row rows[] = {VARIABLES("algo-3"), SCRIPT_END};
     static const struct {
@@ -194,7 +179,6 @@ static void test_groups(void **state)
                       "\"algo-4:2223\"]}", "worker:2"},
     };
 
-    (void)state;
     for (size_t i = 0; i < COUNT(cases); i++) {
         const char *const settings[] = {cases[i].setting, NULL};
 
@@ -203,7 +187,7 @@ static void test_groups(void **state)
 }
 
 /* The other places that have them: the variable with the whole file, and the file. */
-static void test_groups_of_the_configuration(void **state)
+TEST(test_groups_of_the_configuration)
 {
     static const struct script_row variable[] = {V("SM_RESOURCE_CONFIG", GROUPED),
                                                  SCRIPT_END};
@@ -214,7 +198,6 @@ static void test_groups_of_the_configuration(void **state)
     static const struct script_row *const all[] = {variable, file, beside};
     static const char *const settings[] = {"groups=ps=cpu,worker=gpu", NULL};
 
-    (void)state;
     for (size_t i = 0; i < COUNT(all); i++)
         script_expect(kind, all[i], settings,
                       "{\"ps\":[\"algo-2:2223\",\"algo-4:2223\"],"
@@ -223,7 +206,7 @@ static void test_groups_of_the_configuration(void **state)
 }
 
 /* Where several groups are known and nothing says what they are, that is noted. */
-static void test_several_groups_are_noted(void **state)
+TEST(test_several_groups_are_noted)
 {
     static const struct script_row variables[] = {VARIABLES("algo-3"), SCRIPT_END};
     static const struct script_row variable[] = {V("SM_RESOURCE_CONFIG", GROUPED),
@@ -241,7 +224,6 @@ static void test_several_groups_are_noted(void **state)
         {no_groups, NULL},
     };
 
-    (void)state;
     for (size_t i = 0; i < COUNT(cases); i++) {
         struct mu__settings settings;
         struct mu__requests *requests;
@@ -268,7 +250,7 @@ static void test_several_groups_are_noted(void **state)
     }
 }
 
-static void test_group_settings_refused(void **state)
+TEST(test_group_settings_refused)
 {
     static const struct script_row rows[] = {VARIABLES("algo-3"), SCRIPT_END};
     static const struct {
@@ -293,7 +275,6 @@ static void test_group_settings_refused(void **state)
     };
     static const char *const both[] = {"groups=ps=cpu", "jobs=worker=*", NULL};
 
-    (void)state;
     for (size_t i = 0; i < COUNT(cases); i++) {
         const char *const settings[] = {cases[i].setting, NULL};
 
@@ -308,7 +289,7 @@ static void test_group_settings_refused(void **state)
     {V("SM_HOSTS", "[\"a\"]"), V("SM_CURRENT_HOST", "a"), \
      V("SM_INSTANCE_GROUPS_DICT", dict), SCRIPT_END}
 
-static void test_groups_refused(void **state)
+TEST(test_groups_refused)
 {
     static const char *const settings[] = {"groups=worker=g", NULL};
     static const struct {
@@ -355,14 +336,13 @@ static void test_groups_refused(void **state)
                         "set"},
     };
 
-    (void)state;
     for (size_t i = 0; i < COUNT(cases); i++)
         script_expect_error(kind, cases[i].rows, settings, cases[i].code,
                             cases[i].words);
 }
 
 /* More groups than there can be, and more parts of the setting. */
-static void test_many_groups(void **state)
+TEST(test_many_groups)
 {
     static const char *const settings[] = {"groups=worker=g1", NULL};
     static const char *const nine[] = {
@@ -375,7 +355,6 @@ static void test_many_groups(void **state)
     size_t hosts_used = 1;
     size_t used = 1;
 
-    (void)state;
     for (int i = 0; i < 16; i++) {
         const char *comma = i == 0 ? "" : ", ";
 
@@ -394,23 +373,4 @@ static void test_many_groups(void **state)
                         "SM_INSTANCE_GROUPS_DICT: expected at most 16 instance groups");
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_hosts_are_sorted),
-        cmocka_unit_test(test_one_host_has_no_master),
-        cmocka_unit_test(test_no_cluster),
-        cmocka_unit_test(test_newer_configuration),
-        cmocka_unit_test(test_detection),
-        cmocka_unit_test(test_refused),
-        cmocka_unit_test(test_configuration_refused),
-        cmocka_unit_test(test_groups),
-        cmocka_unit_test(test_groups_of_the_configuration),
-        cmocka_unit_test(test_several_groups_are_noted),
-        cmocka_unit_test(test_group_settings_refused),
-        cmocka_unit_test(test_groups_refused),
-        cmocka_unit_test(test_many_groups),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_PROGRAM()

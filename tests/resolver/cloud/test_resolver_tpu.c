@@ -17,13 +17,12 @@ static mu_resolution resolved(const struct script_row *rows, const char *const *
 
 /* ---- By name ---- */
 
-static void test_node(void **state)
+TEST(test_node)
 {
     static const struct script_row rows[] = {ROW_NODE("n", .text = TWO_ENDPOINTS),
                                              SCRIPT_END};
     mu_resolution resolution = resolved(rows, named);
 
-    (void)state;
     script_expect(kind, rows, named, "{\"worker\":[\"10.0.0.2:8470\",\"10.0.0.3:8470\"]}",
                   "");
     assert_string_equal(resolution.master, "grpc://10.0.0.2:8470");
@@ -34,7 +33,7 @@ static void test_node(void **state)
     assert_int_equal(resolution.accelerators, 8);
 }
 
-static void test_old_endpoint(void **state)
+TEST(test_old_endpoint)
 {
     static const struct script_row rows[] = {
         ROW_NODE("n", .text = "{\"state\": \"READY\", \"ipAddress\": \"10.0.0.2\", "
@@ -46,13 +45,12 @@ static void test_old_endpoint(void **state)
         SCRIPT_END,
     };
 
-    (void)state;
     script_expect(kind, rows, named, "{\"worker\":[\"10.0.0.2:8471\"]}", "");
     script_expect(kind, no_port, named, "{\"worker\":[\"10.0.0.2:8470\"]}", "");
     assert_int_equal(resolved(rows, named).accelerators, -1);
 }
 
-static void test_full_name(void **state)
+TEST(test_full_name)
 {
     static const char *const settings[] = {"tpu=projects/p/locations/z/nodes/n",
                                            "access_token=secret", NULL};
@@ -61,7 +59,6 @@ static void test_full_name(void **state)
     static const struct script_row rows[] = {ROW_NODE("n", .text = TWO_ENDPOINTS),
                                              SCRIPT_END};
 
-    (void)state;
     script_expect(kind, rows, settings,
                   "{\"worker\":[\"10.0.0.2:8470\",\"10.0.0.3:8470\"]}", "");
     script_expect_error(kind, rows, bad, -MU_EINVALID,
@@ -70,7 +67,7 @@ static void test_full_name(void **state)
     script_expect_error(kind, rows, longer, -MU_EINVALID, "setting tpu[0]: expected");
 }
 
-static void test_several_are_merged(void **state)
+TEST(test_several_are_merged)
 {
     const char *settings[] = {
         "tpu=b, a ,grpc://10.1.0.1:99,10.1.0.2", "project=p", "zone=z",
@@ -82,7 +79,6 @@ static void test_several_are_merged(void **state)
         SCRIPT_END,
     };
 
-    (void)state;
     script_expect(kind, rows, settings,
                   "{\"worker\":[\"10.0.0.9:7000\",\"10.0.0.2:7000\",\"10.0.0.3:7000\","
                   "\"10.1.0.1:99\",\"10.1.0.2:7000\"]}",
@@ -95,7 +91,7 @@ static void test_several_are_merged(void **state)
                   "");
 }
 
-static void test_two_of_a_kind(void **state)
+TEST(test_two_of_a_kind)
 {
     static const char *const settings[] = {"tpu=a,b", "project=p", "zone=z",
                                            "access_token=secret", NULL};
@@ -107,11 +103,10 @@ static void test_two_of_a_kind(void **state)
         SCRIPT_END,
     };
 
-    (void)state;
     assert_int_equal(resolved(rows, settings).accelerators, 8);
 }
 
-static void test_by_metadata(void **state)
+TEST(test_by_metadata)
 {
     static const char *const settings[] = {"tpu=n", "access_token=secret", NULL};
     static const struct script_row rows[] = {
@@ -123,7 +118,6 @@ static void test_by_metadata(void **state)
         SCRIPT_END,
     };
 
-    (void)state;
     script_expect(kind, rows, settings,
                   "{\"worker\":[\"10.0.0.2:8470\",\"10.0.0.3:8470\"]}", "");
     script_expect_error(kind, NULL, settings, -MU_EPRECONDITION,
@@ -131,7 +125,7 @@ static void test_by_metadata(void **state)
 }
 
 /* One that waits must not hide one that is gone. */
-static void test_one_is_gone(void **state)
+TEST(test_one_is_gone)
 {
     static const char *const settings[] = {"tpu=a,b,c", "project=p", "zone=z",
                                            "access_token=secret", NULL};
@@ -148,13 +142,12 @@ static void test_one_is_gone(void **state)
         SCRIPT_END,
     };
 
-    (void)state;
     script_expect_error(kind, rows, settings, -MU_EPRECONDITION, "TPU \"c\"");
     script_expect_error(kind, waiting, settings, -MU_EUNAVAILABLE, "TPU \"a\"");
 }
 
 /* Several slices by their names, on a host of the second: its own address tells which. */
-static void test_own_host(void **state)
+TEST(test_own_host)
 {
     static const char *const settings[] = {"tpu=a,b", "project=p", "zone=z",
                                            "access_token=secret", "port=8482", NULL};
@@ -187,7 +180,6 @@ static void test_own_host(void **state)
         SCRIPT_END,
     };
 
-    (void)state;
     script_expect(kind, rows, settings,
                   "{\"worker\":[\"10.0.0.2:8482\",\"10.0.0.3:8482\","
                   "\"10.0.1.1:8482\",\"10.0.1.2:8482\"]}",
@@ -198,7 +190,7 @@ static void test_own_host(void **state)
 }
 
 /* A node that was made by its chips and their arrangement says no type, or as much. */
-static void test_chips(void **state)
+TEST(test_chips)
 {
     static const struct script_row rows[] = {
         ROW_NODE("n", .text = "{\"state\": \"READY\", \"acceleratorConfig\": "
@@ -225,7 +217,6 @@ static void test_chips(void **state)
         {"V9", "2x2", 1, -1},     {"V4", "2x2x1", 0, -1},
     };
 
-    (void)state;
     script_expect(kind, rows, named,
                   "{\"worker\":[\"10.0.0.2:8470\",\"10.0.0.3:8470\"]}", "");
     assert_int_equal(resolved(rows, named).accelerators, 4);
@@ -237,7 +228,7 @@ static void test_chips(void **state)
 
 /* ---- By variables ---- */
 
-static void test_order_of_variables(void **state)
+TEST(test_order_of_variables)
 {
     static const char *const settings[] = {"project=p", "zone=z", "access_token=secret",
                                            NULL};
@@ -253,7 +244,6 @@ static void test_order_of_variables(void **state)
         SCRIPT_END,
     };
 
-    (void)state;
     script_expect(kind, rows, settings,
                   "{\"worker\":[\"10.0.0.5:8470\",\"10.0.0.6:8471\"]}", "");
     script_expect(kind, rows + 1, settings,
@@ -265,7 +255,7 @@ static void test_order_of_variables(void **state)
                         "TPU_WORKER_HOSTNAMES, TPU_NAME or TPU_CONFIG says which TPU");
 }
 
-static void test_setting_wins(void **state)
+TEST(test_setting_wins)
 {
     static const char *const settings[] = {"tpu=grpc://10.0.0.1", NULL};
     static const struct script_row rows[] = {
@@ -273,11 +263,10 @@ static void test_setting_wins(void **state)
         SCRIPT_END,
     };
 
-    (void)state;
     script_expect(kind, rows, settings, "{\"worker\":[\"10.0.0.1:8470\"]}", "");
 }
 
-static void test_config(void **state)
+TEST(test_config)
 {
     static const char *const token[] = {"access_token=secret", NULL};
     static const char *const moved[] = {"access_token=secret", "zone=z", NULL};
@@ -295,12 +284,11 @@ static void test_config(void **state)
         SCRIPT_END,
     };
 
-    (void)state;
     script_expect(kind, rows, token, "{\"worker\":[\"10.0.0.2:8470\"]}", "");
     script_expect(kind, other_zone, moved, "{\"worker\":[\"10.0.0.2:8470\"]}", "");
 }
 
-static void test_bad_config(void **state)
+TEST(test_bad_config)
 {
     static const struct {
         const char *text;
@@ -316,7 +304,6 @@ static void test_bad_config(void **state)
         {"/none", -MU_ENOTFOUND, "TPU_CONFIG: \"/none\" is not there"},
     };
 
-    (void)state;
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         const struct script_row script[] = {SCRIPT_VARIABLE("TPU_CONFIG", rows[i].text),
                                             SCRIPT_END};
@@ -327,7 +314,7 @@ static void test_bad_config(void **state)
 
 /* ---- On a TPU's host ---- */
 
-static void test_host_of_metadata(void **state)
+TEST(test_host_of_metadata)
 {
     static const struct script_row rows[] = {
         ROW_GCE,
@@ -340,14 +327,13 @@ static void test_host_of_metadata(void **state)
     };
     mu_error why;
 
-    (void)state;
     assert_int_equal(script_detect(kind, rows, NULL, &why), 1);
     script_expect(kind, rows, NULL, "{\"worker\":[\"10.0.0.2:8482\",\"10.0.0.3:8482\"]}",
                   "worker:1");
     assert_int_equal(resolved(rows, NULL).accelerators, 4);
 }
 
-static void test_host_of_several_slices(void **state)
+TEST(test_host_of_several_slices)
 {
     static const struct script_row metadata[] = {
         ROW_GCE,
@@ -365,13 +351,12 @@ static void test_host_of_several_slices(void **state)
         SCRIPT_END,
     };
 
-    (void)state;
     script_expect_error(kind, metadata, NULL, -MU_EPRECONDITION, "MEGASCALE_NUM_SLICES");
     script_expect_error(kind, variables, NULL, -MU_EPRECONDITION,
                         "use the resolver kubernetes_job");
 }
 
-static void test_bad_hosts(void **state)
+TEST(test_bad_hosts)
 {
     static const struct {
         const char *hosts;
@@ -391,7 +376,6 @@ static void test_bad_hosts(void **state)
         {"a,b c", "0", -MU_EINVALID, "TPU_WORKER_HOSTNAMES[1]: expected HOST"},
     };
 
-    (void)state;
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         const struct script_row script[] = {
             SCRIPT_VARIABLE("TPU_WORKER_HOSTNAMES", rows[i].hosts),
@@ -405,7 +389,7 @@ static void test_bad_hosts(void **state)
     }
 }
 
-static void test_hosts_of_version_6(void **state)
+TEST(test_hosts_of_version_6)
 {
     static const struct script_row rows[] = {
         SCRIPT_VARIABLE("TPU_WORKER_HOSTNAMES", "fd00::1,[fd00::2],[fd00::3]:99"),
@@ -413,7 +397,6 @@ static void test_hosts_of_version_6(void **state)
         SCRIPT_END,
     };
 
-    (void)state;
     script_expect(kind, rows, NULL,
                   "{\"worker\":[\"[fd00::1]:8482\",\"[fd00::2]:8482\","
                   "\"[fd00::3]:99\"]}",
@@ -422,7 +405,7 @@ static void test_hosts_of_version_6(void **state)
 }
 
 /* Names have neither dots nor colons. */
-static void test_addresses_without_a_scheme(void **state)
+TEST(test_addresses_without_a_scheme)
 {
     static const struct {
         const char *text;
@@ -434,7 +417,6 @@ static void test_addresses_without_a_scheme(void **state)
         {"[fd00::1]:99", "{\"worker\":[\"[fd00::1]:99\"]}"},
     };
 
-    (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         const struct script_row rows[] = {
             SCRIPT_VARIABLE("KUBE_GOOGLE_CLOUD_TPU_ENDPOINTS", cases[i].text),
@@ -446,7 +428,7 @@ static void test_addresses_without_a_scheme(void **state)
 
 /* ---- Not in the cloud ---- */
 
-static void test_noncloud_names(void **state)
+TEST(test_noncloud_names)
 {
     static const struct {
         const char *setting;
@@ -458,7 +440,6 @@ static void test_noncloud_names(void **state)
         {"tpu=/bns/cell/job/0", "/bns/cell/job/0"},
     };
 
-    (void)state;
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         const char *const settings[] = {rows[i].setting, NULL};
         mu_resolution resolution = resolved(NULL, settings);
@@ -471,12 +452,11 @@ static void test_noncloud_names(void **state)
     }
 }
 
-static void test_empty_name_on_gce(void **state)
+TEST(test_empty_name_on_gce)
 {
     static const char *const settings[] = {"tpu=", NULL};
     static const struct script_row rows[] = {ROW_GCE, SCRIPT_END};
 
-    (void)state;
     script_expect_error(kind, rows, settings, -MU_EPRECONDITION,
                         "setting tpu is empty: expected the name of a TPU on Google "
                         "Compute Engine");
@@ -484,7 +464,7 @@ static void test_empty_name_on_gce(void **state)
 
 /* ---- The coordinator ---- */
 
-static void test_coordinator(void **state)
+TEST(test_coordinator)
 {
     static const char *const given[] = {
         "tpu=grpc://10.0.0.1", "coordinator_name=chief",
@@ -499,7 +479,6 @@ static void test_coordinator(void **state)
         ROW_GCE, ROW_META("instance/network-interfaces/0/ip", .text = "10.4.4.4"),
         SCRIPT_END};
 
-    (void)state;
     script_expect(kind, NULL, given,
                   "{\"chief\":[\"10.9.9.9:77\"],\"ps\":[\"10.0.0.1:8470\"]}", "chief:0");
     script_expect(kind, here, by_itself,
@@ -515,7 +494,7 @@ static void test_coordinator(void **state)
 
 /* ---- Detection ---- */
 
-static void test_detection(void **state)
+TEST(test_detection)
 {
     static const char *const variables[] = {"KUBE_GOOGLE_CLOUD_TPU_ENDPOINTS",
                                             "TPU_WORKER_HOSTNAMES", "TPU_NAME",
@@ -532,7 +511,6 @@ static void test_detection(void **state)
         ROW_GCE, SCRIPT_VARIABLE("TPU_SKIP_MDS_QUERY", "1"), SCRIPT_END};
     mu_error why;
 
-    (void)state;
     for (size_t i = 0; i < 4; i++) {
         const struct script_row rows[] = {SCRIPT_VARIABLE(variables[i], "n"), SCRIPT_END};
 
@@ -550,7 +528,7 @@ static void test_detection(void **state)
 
 /* ---- Small parts ---- */
 
-static void test_devices(void **state)
+TEST(test_devices)
 {
     static const struct {
         const char *type;
@@ -563,38 +541,8 @@ static void test_devices(void **state)
         {"-8", 1, -1},          {"v22-8", 1, -1},
     };
 
-    (void)state;
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
         assert_int_equal(mu__tpu_devices(rows[i].type, rows[i].tasks), rows[i].devices);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_node),
-        cmocka_unit_test(test_old_endpoint),
-        cmocka_unit_test(test_full_name),
-        cmocka_unit_test(test_several_are_merged),
-        cmocka_unit_test(test_two_of_a_kind),
-        cmocka_unit_test(test_by_metadata),
-        cmocka_unit_test(test_one_is_gone),
-        cmocka_unit_test(test_own_host),
-        cmocka_unit_test(test_chips),
-        cmocka_unit_test(test_order_of_variables),
-        cmocka_unit_test(test_setting_wins),
-        cmocka_unit_test(test_config),
-        cmocka_unit_test(test_bad_config),
-        cmocka_unit_test(test_host_of_metadata),
-        cmocka_unit_test(test_host_of_several_slices),
-        cmocka_unit_test(test_bad_hosts),
-        cmocka_unit_test(test_hosts_of_version_6),
-        cmocka_unit_test(test_addresses_without_a_scheme),
-        cmocka_unit_test(test_noncloud_names),
-        cmocka_unit_test(test_empty_name_on_gce),
-        cmocka_unit_test(test_coordinator),
-        cmocka_unit_test(test_detection),
-        cmocka_unit_test(test_devices),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_PROGRAM()

@@ -6,7 +6,7 @@
 
 /* ---- States and bad answers ---- */
 
-static void test_states(void **state)
+TEST(test_states)
 {
     static const struct {
         const char *state;
@@ -25,7 +25,6 @@ static void test_states(void **state)
     char text[256];
     char words[256];
 
-    (void)state;
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         const struct script_row script[] = {ROW_NODE("n", .text = text), SCRIPT_END};
 
@@ -39,7 +38,7 @@ static void test_states(void **state)
     }
 }
 
-static void test_bad_nodes(void **state)
+TEST(test_bad_nodes)
 {
     static const struct {
         struct script_row row;
@@ -78,7 +77,6 @@ static void test_bad_nodes(void **state)
          "TPU \"n\" (project p, zone z): too large"},
     };
 
-    (void)state;
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         const struct script_row script[] = {rows[i].row, SCRIPT_END};
 
@@ -86,7 +84,7 @@ static void test_bad_nodes(void **state)
     }
 }
 
-static void test_no_such_node(void **state)
+TEST(test_no_such_node)
 {
     static const char *const meant[] = {"tpu=node-l", "project=p", "zone=z",
                                         "access_token=secret", NULL};
@@ -105,7 +103,6 @@ static void test_no_such_node(void **state)
         SCRIPT_END,
     };
 
-    (void)state;
     script_expect_error(kind, rows, meant, -MU_ENOTFOUND,
                         "TPU \"node-l\" (project p, zone z): the API knows no such TPU "
                         "there; did you mean \"node-1\"?");
@@ -129,7 +126,7 @@ static const char *const queued[] = {"tpu=projects/p/locations/z/queuedResources
                                      "access_token=secret", NULL};
 
 /* All nodes of a queued resource, which may be slices of one job. */
-static void test_queued_resource(void **state)
+TEST(test_queued_resource)
 {
     static const char *const mixed[] = {
         "tpu=projects/p/locations/z/nodes/n, projects/p/locations/z/queuedResources/q,"
@@ -152,7 +149,6 @@ static void test_queued_resource(void **state)
         SCRIPT_END,
     };
 
-    (void)state;
     script_expect(kind, rows, queued,
                   "{\"worker\":[\"10.0.0.1:8470\",\"10.0.0.2:8470\","
                   "\"10.0.0.3:8470\"]}",
@@ -164,7 +160,7 @@ static void test_queued_resource(void **state)
     script_expect(kind, named_slices, queued, "{\"worker\":[\"10.0.0.1:8470\"]}", "");
 }
 
-static void test_states_of_queues(void **state)
+TEST(test_states_of_queues)
 {
     static const struct {
         const char *state;
@@ -181,7 +177,6 @@ static void test_states_of_queues(void **state)
     char text[512];
     char list[600];
 
-    (void)state;
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         const struct script_row script[] = {
             SCRIPT(HTTP, .name = QUEUES "/q", .text = text),
@@ -206,7 +201,7 @@ static void test_states_of_queues(void **state)
     }
 }
 
-static void test_bad_queues(void **state)
+TEST(test_bad_queues)
 {
     static const struct {
         const char *text;
@@ -232,7 +227,6 @@ static void test_bad_queues(void **state)
     };
     static const char *const bad[] = {"tpu=projects/p/queuedResources/q", NULL};
 
-    (void)state;
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         const struct script_row script[] = {
             SCRIPT(HTTP, .name = QUEUES "/q", .text = rows[i].text,
@@ -246,7 +240,7 @@ static void test_bad_queues(void **state)
                         "projects/PROJECT/locations/ZONE/queuedResources/NAME");
 }
 
-static void test_bad_names(void **state)
+TEST(test_bad_names)
 {
     static const struct {
         const char *setting;
@@ -264,7 +258,6 @@ static void test_bad_names(void **state)
         ROW_NODE("a", .text = TWO_ENDPOINTS), ROW_NODE("b", .text = TWO_ENDPOINTS),
         SCRIPT_END};
 
-    (void)state;
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         const char *const settings[] = {rows[i].setting, "project=p", "zone=z",
                                         "access_token=secret", NULL};
@@ -275,7 +268,7 @@ static void test_bad_names(void **state)
 
 /* ---- Where the API is ---- */
 
-static void test_discovery(void **state)
+TEST(test_discovery)
 {
     static const char *const settings[] = {
         "tpu=n", "project=p", "zone=z", "access_token=secret", "api_version=v1",
@@ -296,12 +289,11 @@ static void test_discovery(void **state)
         SCRIPT_END,
     };
 
-    (void)state;
     script_expect(kind, by_setting, settings, "{\"worker\":[\"10.0.0.1:8470\"]}", "");
     script_expect(kind, by_variable, settings, "{\"worker\":[\"10.0.0.2:8470\"]}", "");
 }
 
-static void test_bad_discovery(void **state)
+TEST(test_bad_discovery)
 {
     static const struct {
         const char *url;
@@ -316,7 +308,6 @@ static void test_bad_discovery(void **state)
         {"https://d", "7", "discovery document: JSON: line 1, column 1"},
     };
 
-    (void)state;
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         const struct script_row script[] = {
             SCRIPT_VARIABLE("TPU_API_DISCOVERY_URL", rows[i].url),
@@ -328,7 +319,7 @@ static void test_bad_discovery(void **state)
     }
 }
 
-static void test_endpoint(void **state)
+TEST(test_endpoint)
 {
     static const char *const settings[] = {"tpu=n", "project=p", "zone=z",
                                            "credentials=none",
@@ -339,13 +330,12 @@ static void test_endpoint(void **state)
         SCRIPT_END,
     };
 
-    (void)state;
     script_expect(kind, rows, settings, "{\"worker\":[\"10.0.0.1:8470\"]}", "");
 }
 
 /* ---- Small parts ---- */
 
-static void test_recoverable(void **state)
+TEST(test_recoverable)
 {
 #define SYMPTOM(type, time)                                 \
     "{\"symptoms\": [7, {}, {\"symptomType\": \"" type "\", " \
@@ -372,7 +362,6 @@ static void test_recoverable(void **state)
         {"{\"symptoms\": 7}", true, ""},
     };
 
-    (void)state;
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         cJSON *root = cJSON_Parse(rows[i].text);
         struct mu__tpu_node node;
@@ -396,7 +385,7 @@ static void test_recoverable(void **state)
 
 /* Whatever is asked after a refusal is asked with the new token alone: the old one would
  * be a failure of the script, which has no row for it. */
-static void test_one_refusal_is_enough(void **state)
+TEST(test_one_refusal_is_enough)
 {
     static const char *const in_a_queue[] = {
         "tpu=projects/p/locations/z/queuedResources/q", "access_token_file=/t", NULL};
@@ -431,29 +420,10 @@ static void test_one_refusal_is_enough(void **state)
         SCRIPT_END,
     };
 
-    (void)state;
     script_expect(kind, queue, in_a_queue,
                   "{\"worker\":[\"10.0.0.2:8470\",\"10.0.0.3:8470\"]}", "");
     script_expect_error(kind, none, by_name, -MU_ENOTFOUND, "did you mean \"n1\"?");
     script_expect_error(kind, twice, in_a_queue, -MU_EUNAUTHENTICATED, "status 401");
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_states),
-        cmocka_unit_test(test_bad_nodes),
-        cmocka_unit_test(test_no_such_node),
-        cmocka_unit_test(test_one_refusal_is_enough),
-        cmocka_unit_test(test_queued_resource),
-        cmocka_unit_test(test_states_of_queues),
-        cmocka_unit_test(test_bad_queues),
-        cmocka_unit_test(test_bad_names),
-        cmocka_unit_test(test_discovery),
-        cmocka_unit_test(test_bad_discovery),
-        cmocka_unit_test(test_endpoint),
-        cmocka_unit_test(test_recoverable),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_PROGRAM()

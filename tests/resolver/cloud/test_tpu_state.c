@@ -1,14 +1,7 @@
 /* How Cloud TPUs are, and versions for them, by rows. */
 #include "resolver/cloud/google/tpu.h"
 #include "tests/support/script.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
+#include "tests/support/test.h"
 
 #define NODES "https://tpu.googleapis.com/v2/projects/p/locations/z/nodes/"
 
@@ -68,7 +61,7 @@ static void expect_error(const struct script_row *rows, struct requested request
 
 /* ---- State ---- */
 
-static void test_state(void **state)
+TEST(test_state)
 {
     static const struct script_row rows[] = {
         SCRIPT(HTTP, .name = NODES "n",
@@ -85,7 +78,6 @@ static void test_state(void **state)
     const mu_tpu_state *one = &requested.states[0];
     mu_error error;
 
-    (void)state;
     assert_int_equal(run(rows, &requested, &error), 0);
     assert_int_equal(requested.count, 1);
     assert_string_equal(one->name, "n");
@@ -105,7 +97,7 @@ static void test_state(void **state)
                         "health \"UNHEALTHY_TENSORFLOW\": it is not well");
 }
 
-static void test_old_version_and_symptoms(void **state)
+TEST(test_old_version_and_symptoms)
 {
     static const struct script_row rows[] = {
         SCRIPT(HTTP, .name = NODES "n",
@@ -118,7 +110,6 @@ static void test_old_version_and_symptoms(void **state)
     struct requested requested = {.tpu = "n"};
     mu_error error;
 
-    (void)state;
     assert_int_equal(run(rows, &requested, &error), 0);
     assert_string_equal(requested.states[0].runtime_version, "2.1");
     assert_int_equal(requested.states[0].recoverable, 0);
@@ -127,7 +118,7 @@ static void test_old_version_and_symptoms(void **state)
     assert_int_equal(mu__tpu_check_health(requested.states, 1, &error), 0);
 }
 
-static void test_several(void **state)
+TEST(test_several)
 {
     static const struct script_row rows[] = {
         SCRIPT(HTTP, .name = NODES "n",
@@ -140,7 +131,6 @@ static void test_several(void **state)
     struct requested requested = {.tpu = "n,m,grpc://10.0.0.1:8470,10.0.0.2"};
     mu_error error;
 
-    (void)state;
     assert_int_equal(run(rows, &requested, &error), 0);
     assert_int_equal(requested.count, 3);
     assert_string_equal(requested.states[2].name, "10.0.0.1");
@@ -157,7 +147,7 @@ static void test_several(void **state)
 }
 
 /* Each node of a queued resource has a state of its own. */
-static void test_queued_resource(void **state)
+TEST(test_queued_resource)
 {
     static const struct script_row rows[] = {
         SCRIPT(HTTP, .name = "https://tpu.googleapis.com/v2/projects/p/locations/z/"
@@ -174,7 +164,6 @@ static void test_queued_resource(void **state)
     struct requested requested = {.tpu = "projects/p/locations/z/queuedResources/q"};
     mu_error error;
 
-    (void)state;
     assert_int_equal(run(rows, &requested, &error), 0);
     assert_int_equal(requested.count, 2);
     assert_string_equal(requested.states[0].name, "s-0");
@@ -189,7 +178,7 @@ static void test_queued_resource(void **state)
                  -MU_EPRECONDITION, "TPU \"s-1\" (project p, zone z) is not ready");
 }
 
-static void test_no_state(void **state)
+TEST(test_no_state)
 {
     static const struct script_row silent[] = {
         SCRIPT(HTTP, .name = "http://[fd00::1]:8475/requestversion", .status = 404),
@@ -205,7 +194,6 @@ static void test_no_state(void **state)
     struct requested requested = {.tpu = "grpc://fd00::1"};
     mu_error error;
 
-    (void)state;
     assert_int_equal(run(silent, &requested, &error), 0);
     assert_string_equal(requested.states[0].runtime_version, "");
     expect_error(NULL, (struct requested){.tpu = "local"}, -MU_EPRECONDITION,
@@ -218,7 +206,7 @@ static void test_no_state(void **state)
 
 /* ---- Versions ---- */
 
-static void test_request_version(void **state)
+TEST(test_request_version)
 {
     static const struct script_row rows[] = {
         SCRIPT(HTTP, .name = NODES "n",
@@ -237,12 +225,11 @@ static void test_request_version(void **state)
         .tpu = "grpc://10.0.0.9:8470", .version = "2.9", .restart_type = "ifNeeded"};
     mu_error error;
 
-    (void)state;
     assert_int_equal(run(rows, &named, &error), 0);
     assert_int_equal(run(rows, &address, &error), 0);
 }
 
-static void test_bad_versions(void **state)
+TEST(test_bad_versions)
 {
     static const struct script_row rows[] = {
         SCRIPT(HTTP, .method = "POST",
@@ -256,7 +243,6 @@ static void test_bad_versions(void **state)
         SCRIPT_END,
     };
 
-    (void)state;
     expect_error(rows,
                  (struct requested){.tpu = "grpc://10.0.0.1,10.0.0.2",
                                     .version = "2.9",
@@ -278,17 +264,4 @@ static void test_bad_versions(void **state)
         -MU_EINVALID, "expected \"always\" or \"ifNeeded\", got \"never\"");
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_state),
-        cmocka_unit_test(test_old_version_and_symptoms),
-        cmocka_unit_test(test_several),
-        cmocka_unit_test(test_queued_resource),
-        cmocka_unit_test(test_no_state),
-        cmocka_unit_test(test_request_version),
-        cmocka_unit_test(test_bad_versions),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_PROGRAM()

@@ -1,13 +1,6 @@
 /* YAML as a tree, by rows: what a text is as JSON, or what is said of it. */
 #include "resolver/cloud/kubernetes/yaml.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
+#include "tests/support/test.h"
 
 static void expect_json(const char *text, const char *json)
 {
@@ -40,7 +33,7 @@ static void expect_error(const char *text, int code, const char *words)
     expect_error_of(text, strlen(text), code, words);
 }
 
-static void test_trees(void **state)
+TEST(test_trees)
 {
     static const char *const rows[][2] = {
         {"", "null"},
@@ -57,12 +50,11 @@ static void test_trees(void **state)
         {"'it''s'", "\"it's\""},
     };
 
-    (void)state;
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
         expect_json(rows[i][0], rows[i][1]);
 }
 
-static void test_scalars(void **state)
+TEST(test_scalars)
 {
     static const char *const rows[][2] = {
         {"~", "null"},          {"Null", "null"},       {"nUll", "\"nUll\""},
@@ -74,12 +66,11 @@ static void test_scalars(void **state)
         {"!!map {a: 1}", "{\"a\":\"1\"}"},
     };
 
-    (void)state;
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
         expect_json(rows[i][0], rows[i][1]);
 }
 
-static void test_refused(void **state)
+TEST(test_refused)
 {
     static const struct {
         const char *text;
@@ -105,17 +96,15 @@ static void test_refused(void **state)
         {"%YAML 3.0\n---\na: b\n", -MU_EINVALID, "expected YAML"},
     };
 
-    (void)state;
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
         expect_error(rows[i].text, rows[i].code, rows[i].words);
 }
 
-static void test_bounds(void **state)
+TEST(test_bounds)
 {
     size_t size = MU__YAML_BYTES_MAX + 1;
     char *text = malloc(size);
 
-    (void)state;
     assert_non_null(text);
     memset(text, '[', size);
     expect_error_of(text, size, -MU_EEXHAUSTED, "expected at most 4194304");
@@ -127,14 +116,4 @@ static void test_bounds(void **state)
     free(text);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_trees),
-        cmocka_unit_test(test_scalars),
-        cmocka_unit_test(test_refused),
-        cmocka_unit_test(test_bounds),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_PROGRAM()

@@ -5,11 +5,7 @@
 #include "resolver/cloud/google/tpu.h"
 #include "resolver/kinds.h"
 #include "tests/support/script.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-
-#include <cmocka.h>
+#include "tests/support/test.h"
 
 #define META "http://metadata.google.internal/computeMetadata/v1/"
 #define NODES "https://tpu.googleapis.com/v2/projects/p/locations/z/nodes"

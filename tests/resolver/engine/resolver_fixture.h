@@ -5,13 +5,7 @@
 #include "resolver/engine/resolver.h"
 #include "resolver/kinds.h"
 #include "tests/support/script.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
+#include "tests/support/test.h"
 
 static mu_error error;
 static mu_resolution found;

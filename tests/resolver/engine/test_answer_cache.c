@@ -1,13 +1,6 @@
 /* Answers that may be given again. */
 #include "resolver/engine/answer_cache.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <string.h>
-
-#include <cmocka.h>
+#include "tests/support/test.h"
 
 static struct mu__request request_of(const char *name, const char *body)
 {
@@ -32,7 +25,7 @@ static const char *find(struct mu__answer_cache *kept, const struct mu__request 
     return row == NULL ? NULL : row->data;
 }
 
-static void test_kept_for_a_time(void **state)
+TEST(test_kept_for_a_time)
 {
     struct mu__answer_cache kept = {0};
     struct mu__request one = request_of("u", "b");
@@ -40,7 +33,6 @@ static void test_kept_for_a_time(void **state)
     struct mu__request fresh = one;
     struct mu__request any = one;
 
-    (void)state;
     fresh.again = 1;
     any.cache_ms = 0;
     put(&kept, &one, "first", 1000);
@@ -56,7 +48,7 @@ static void test_kept_for_a_time(void **state)
 }
 
 /* A token of one user is no answer for another. */
-static void test_kept_for_whom_it_is(void **state)
+TEST(test_kept_for_whom_it_is)
 {
     static const char *const headers[] = {"X-Secret: a", NULL};
     static const struct mu__request_tls tls = {.certificate = "c", .key = "k"};
@@ -64,7 +56,6 @@ static void test_kept_for_whom_it_is(void **state)
     struct mu__request one = request_of("u", "b");
     struct mu__request others[] = {one, one, one};
 
-    (void)state;
     others[0].headers = headers;
     others[1].tls = &tls;
     others[2].method = "PUT";
@@ -78,12 +69,11 @@ static void test_kept_for_whom_it_is(void **state)
 }
 
 /* The one that ends first makes room. */
-static void test_bound(void **state)
+TEST(test_bound)
 {
     struct mu__answer_cache kept = {0};
     char name[16];
 
-    (void)state;
     for (unsigned i = 0; i <= MU__ANSWER_CACHE_MAX; i++) {
         struct mu__request request;
 
@@ -104,13 +94,4 @@ static void test_bound(void **state)
     mu__answer_cache_done(&kept);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_kept_for_a_time),
-        cmocka_unit_test(test_kept_for_whom_it_is),
-        cmocka_unit_test(test_bound),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_PROGRAM()

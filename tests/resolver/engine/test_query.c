@@ -1,14 +1,7 @@
 /* Queries in virtual time. Nothing is drawn: each pause is the shortest that it may
  * be, so the first is 50 ms, the second 100, then 200. */
 #include "tests/support/slow_sources.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <string.h>
-
-#include <cmocka.h>
+#include "tests/support/test.h"
 
 enum { BEGIN_MS = 5000 };
 
@@ -46,11 +39,10 @@ static int setup(void **state)
     return 0;
 }
 
-static void test_answered_at_once(void **state)
+TEST_WITH(test_answered_at_once, setup, NULL)
 {
     static const struct slow_row rows[] = {{"http://h/x", "200", 0}, {NULL, NULL, 0}};
 
-    (void)state;
     assert_int_equal(evaluate(rows, run_one, 1000), 0);
     assert_int_equal(sources.runs, 1);
     assert_int_equal(took_ms(), 0);
@@ -60,7 +52,7 @@ static void test_answered_at_once(void **state)
 
 /* Which answers are asked for again, by rows: what came of it, and after how many
  * tries. */
-static void test_what_is_passing(void **state)
+TEST_WITH(test_what_is_passing, setup, NULL)
 {
     static const struct {
         const char *outcomes;
@@ -80,7 +72,6 @@ static void test_what_is_passing(void **state)
         {"denied 200", -MU_EPERMISSION, 1},
     };
 
-    (void)state;
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         struct slow_row plan[] = {{"http://h/x", rows[i].outcomes, 5}, {NULL, NULL, 0}};
         int rv = evaluate(plan, run_one, 60000);
@@ -92,24 +83,22 @@ static void test_what_is_passing(void **state)
     }
 }
 
-static void test_missing_may_be_passing(void **state)
+TEST_WITH(test_missing_may_be_passing, setup, NULL)
 {
     static const struct slow_row rows[] = {
         {"http://h/x", "404 missing 404 200", 5}, {NULL, NULL, 0}};
 
-    (void)state;
     request.retry_missing = true;
     assert_int_equal(evaluate(rows, run_one, 60000), 0);
     assert_int_equal(sources.requested, 4);
     slow_done(&sources);
 }
 
-static void test_pauses_grow_and_are_told(void **state)
+TEST_WITH(test_pauses_grow_and_are_told, setup, NULL)
 {
     static const struct slow_row rows[] = {
         {"http://h/x", "refused 503 200", 10}, {NULL, NULL, 0}};
 
-    (void)state;
     assert_int_equal(evaluate(rows, run_one, 60000), 0);
     assert_int_equal(took_ms(), 10 + 50 + 10 + 100 + 10);
     assert_int_equal(sources.runs, 1);
@@ -121,24 +110,22 @@ static void test_pauses_grow_and_are_told(void **state)
     slow_done(&sources);
 }
 
-static void test_server_says_how_long(void **state)
+TEST_WITH(test_server_says_how_long, setup, NULL)
 {
     static const struct slow_row rows[] = {
         {"http://h/x", "wait:3000 200", 10}, {NULL, NULL, 0}};
 
-    (void)state;
     assert_int_equal(evaluate(rows, run_one, 60000), 0);
     assert_int_equal(took_ms(), 10 + 3000 + 10);
     slow_done(&sources);
 }
 
 /* What the server asks for is longer than what is left: nothing is asked any more. */
-static void test_server_says_too_long(void **state)
+TEST_WITH(test_server_says_too_long, setup, NULL)
 {
     static const struct slow_row rows[] = {
         {"http://h/x", "wait:3000", 10}, {NULL, NULL, 0}};
 
-    (void)state;
     assert_int_equal(evaluate(rows, run_one, 2000), -MU_EDEADLINE);
     assert_int_equal(sources.requested, 1);
     assert_int_equal(took_ms(), 10);
@@ -150,12 +137,11 @@ static void test_server_says_too_long(void **state)
 
 /* A request with one try is not asked again, but the next round is not to begin before
  * the server wants it. */
-static void test_rounds_wait_for_the_server(void **state)
+TEST_WITH(test_rounds_wait_for_the_server, setup, NULL)
 {
     static const struct slow_row rows[] = {
         {"http://h/x", "wait:3000", 10}, {NULL, NULL, 0}};
 
-    (void)state;
     request.tries = 1;
     assert_int_equal(evaluate(rows, run_one, 8000), -MU_EDEADLINE);
     assert_int_equal(sources.requested, 3);
@@ -163,12 +149,11 @@ static void test_rounds_wait_for_the_server(void **state)
     slow_done(&sources);
 }
 
-static void test_limit(void **state)
+TEST_WITH(test_limit, setup, NULL)
 {
     static const struct slow_row rows[] = {{"http://h/x", "refused", 10},
                                            {NULL, NULL, 0}};
 
-    (void)state;
     assert_int_equal(evaluate(rows, run_one, 1000), -MU_EDEADLINE);
     assert_int_equal(error.code, -MU_EDEADLINE);
     assert_int_equal(took_ms(), 1000);
@@ -179,12 +164,11 @@ static void test_limit(void **state)
 }
 
 /* Nobody answers at all: the request is taken back, and named. */
-static void test_limit_without_answer(void **state)
+TEST_WITH(test_limit_without_answer, setup, NULL)
 {
     static const struct slow_row rows[] = {{"http://h/x", "refused never", 10},
                                            {NULL, NULL, 0}};
 
-    (void)state;
     assert_int_equal(evaluate(rows, run_one, 1000), -MU_EDEADLINE);
     assert_int_equal(sources.cut_off, 1);
     assert_string_equal(error.message,
@@ -193,14 +177,13 @@ static void test_limit_without_answer(void **state)
     slow_done(&sources);
 }
 
-static void test_no_limit(void **state)
+TEST_WITH(test_no_limit, setup, NULL)
 {
     static const struct slow_row rows[] = {
         {"http://h/x", "refused refused refused refused refused refused refused refused "
                        "refused refused 200", 10},
         {NULL, NULL, 0}};
 
-    (void)state;
     assert_int_equal(evaluate(rows, run_one, -1), 0);
     assert_true(took_ms() > 10000);
     assert_null(strstr(sources.lines, "left"));
@@ -208,13 +191,12 @@ static void test_no_limit(void **state)
 }
 
 /* One try of everything; its answer is still waited for. */
-static void test_limit_zero(void **state)
+TEST_WITH(test_limit_zero, setup, NULL)
 {
     static const struct slow_row late[] = {{"http://h/x", "200", 700}, {NULL, NULL, 0}};
     static const struct slow_row bad[] = {{"http://h/x", "503 200", 700},
                                           {NULL, NULL, 0}};
 
-    (void)state;
     assert_int_equal(evaluate(late, run_one, 0), 0);
     slow_done(&sources);
     assert_int_equal(evaluate(bad, run_one, 0), -MU_EUNAVAILABLE);
@@ -224,13 +206,12 @@ static void test_limit_zero(void **state)
     slow_done(&sources);
 }
 
-static void test_tries_are_bounded(void **state)
+TEST_WITH(test_tries_are_bounded, setup, NULL)
 {
     static const struct slow_row rows[] = {{"http://h/x", "denied", 10}, {NULL, NULL, 0}};
     static const struct slow_row missing[] = {{"http://h/x", "404", 10},
                                               {NULL, NULL, 0}};
 
-    (void)state;
     request.tries = 3;
     assert_int_equal(evaluate(rows, run_one, 60000), -MU_EPERMISSION);
     assert_int_equal(sources.requested, 1);
@@ -258,11 +239,10 @@ static int run_pod(struct slow_sources *a, struct mu__requests *requests,
     return 0;
 }
 
-static void test_not_now_begins_anew(void **state)
+TEST_WITH(test_not_now_begins_anew, setup, NULL)
 {
     static const struct slow_row rows[] = {{"http://h/x", "200", 10}, {NULL, NULL, 0}};
 
-    (void)state;
     assert_int_equal(evaluate(rows, run_pod, 60000), 0);
     assert_int_equal(sources.requested, 3);
     assert_int_equal(took_ms(), 10 + 50 + 10 + 100 + 10);
@@ -274,12 +254,11 @@ static void test_not_now_begins_anew(void **state)
 }
 
 /* A slice of something longer: lines count on, and tell what is left of the whole. */
-static void test_lines_of_a_slice_tell_of_the_whole(void **state)
+TEST_WITH(test_lines_of_a_slice_tell_of_the_whole, setup, NULL)
 {
     static const struct slow_row rows[] = {{"http://h/x", "200", 10}, {NULL, NULL, 0}};
     int rv;
 
-    (void)state;
     slow_whole_ms = 300000;
     slow_rounds_before = 7;
     rv = evaluate(rows, run_pod, 3000);
@@ -294,12 +273,11 @@ static void test_lines_of_a_slice_tell_of_the_whole(void **state)
 }
 
 /* Time goes on between two readings of the clock. */
-static void test_time_goes_on(void **state)
+TEST_WITH(test_time_goes_on, setup, NULL)
 {
     static const struct slow_row rows[] = {{"http://h/x", "200", 10}, {NULL, NULL, 0}};
     int rv;
 
-    (void)state;
     slow_reading_ms = 1;
     rv = evaluate(rows, run_pod, 60000);
     slow_reading_ms = 0;
@@ -316,11 +294,10 @@ static int run_never(struct slow_sources *unused, struct mu__requests *requests,
     return mu_error_set(ret_error, -MU_EUNAVAILABLE, "pod a-0 does not run yet");
 }
 
-static void test_not_now_for_good(void **state)
+TEST_WITH(test_not_now_for_good, setup, NULL)
 {
     static const struct slow_row rows[] = {{NULL, NULL, 0}};
 
-    (void)state;
     assert_int_equal(evaluate(rows, run_never, 3000), -MU_EDEADLINE);
     assert_in_range(took_ms(), 2900, 3000);
     assert_non_null(strstr(error.message, "pod a-0 does not run yet; tried for 2.9 s"));
@@ -331,11 +308,10 @@ static void test_not_now_for_good(void **state)
 }
 
 /* Who waits for others looks often. */
-static void test_longest_pause(void **state)
+TEST_WITH(test_longest_pause, setup, NULL)
 {
     static const struct slow_row rows[] = {{NULL, NULL, 0}};
 
-    (void)state;
     assert_int_equal(evaluate(rows, run_never, 60000), -MU_EDEADLINE);
     assert_in_range(sources.runs, 10, 30);
     slow_done(&sources);
@@ -347,12 +323,11 @@ static void test_longest_pause(void **state)
 }
 
 /* What is waited for has changed: it is looked at at once. */
-static void test_change_ends_a_pause(void **state)
+TEST_WITH(test_change_ends_a_pause, setup, NULL)
 {
     static const struct slow_row rows[] = {
         {"/x", "missing missing missing missing missing missing ok", 0}, {NULL, NULL, 0}};
 
-    (void)state;
     request = (struct mu__request){
         .kind = MU__REQUEST_FILE, .name = "/x", .retry_missing = true};
     assert_int_equal(evaluate(rows, run_one, 60000), 0);
@@ -377,7 +352,7 @@ static int run_until_there(struct slow_sources *a, struct mu__requests *requests
 }
 
 /* Rounds of 10 ms begin at 0, 60, 170, 380, 790, 1600, 3210. */
-static void test_change_begins_a_round(void **state)
+TEST_WITH(test_change_begins_a_round, setup, NULL)
 {
     static const struct slow_row rows[] = {{"/x", "ok", 10}, {NULL, NULL, 0}};
     static const struct {
@@ -393,7 +368,6 @@ static void test_change_begins_a_round(void **state)
         {240, 200, 640},        /* it ends one pause, and not the next */
     };
 
-    (void)state;
     request = (struct mu__request){.kind = MU__REQUEST_FILE, .name = "/x"};
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         there_ms = cases[i].there_ms;
@@ -420,7 +394,7 @@ static int run_pair(struct slow_sources *unused, struct mu__requests *requests,
 /* Tries of what is there at once are made at 0, 50, 150, 350, 750, 1550 and 3150; a
  * change of the file is no news of a server, which is asked in its own time, and each
  * pause that has begun ends when it would have. */
-static void test_change_within_a_round(void **state)
+TEST_WITH(test_change_within_a_round, setup, NULL)
 {
     static const struct {
         const char *file;
@@ -451,7 +425,6 @@ static void test_change_within_a_round(void **state)
         {"missing ok", 0, "503 200", 40, 60000, 0, 0, 130, 4},
     };
 
-    (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         const struct slow_row rows[] = {
             {"/x", cases[i].file, cases[i].file_takes_ms},
@@ -473,12 +446,11 @@ static void test_change_within_a_round(void **state)
 }
 
 /* Retry-After holds, whatever changes in a file. */
-static void test_change_and_a_server_that_waits(void **state)
+TEST_WITH(test_change_and_a_server_that_waits, setup, NULL)
 {
     static const struct slow_row rows[] = {
         {"/x", "ok", 0}, {"http://h/x", "wait:3000", 0}, {NULL, NULL, 0}};
 
-    (void)state;
     request = (struct mu__request){.kind = MU__REQUEST_FILE, .name = "/x", .tries = 1};
     slow_hurry_ms = 100;
     assert_int_equal(evaluate(rows, run_pair, 7000), -MU_EDEADLINE);
@@ -507,14 +479,13 @@ static int run_state(struct slow_sources *unused, struct mu__requests *requests,
 }
 
 /* That the last look was cut off is not all that is known. */
-static void test_last_conclusion_is_said(void **state)
+TEST_WITH(test_last_conclusion_is_said, setup, NULL)
 {
     static const struct slow_row rows[] = {
         {"http://h/x", "200", 10}, {"http://h/y", "never", 10}, {NULL, NULL, 0}};
     static const struct slow_row worse[] = {
         {"http://h/x", "200", 10}, {"http://h/y", "refused never", 10}, {NULL, NULL, 0}};
 
-    (void)state;
     rounds = 0;
     assert_int_equal(evaluate(rows, run_state, 1000), -MU_EDEADLINE);
     assert_string_equal(error.message, "TPU x: state REPAIRING; tried for 1.0 s");
@@ -537,13 +508,12 @@ static int run_chain(struct slow_sources *unused, struct mu__requests *requests,
     return mu__answer_check(mu__requests_get(requests, &write), "it", ret_error);
 }
 
-static void test_nothing_is_asked_after_the_end(void **state)
+TEST_WITH(test_nothing_is_asked_after_the_end, setup, NULL)
 {
     static const struct slow_row rows[] = {{"http://h/x", "never", 10},
                                            {"/f", "ok", 10},
                                            {NULL, NULL, 0}};
 
-    (void)state;
     assert_int_equal(evaluate(rows, run_chain, 1000), -MU_EDEADLINE);
     assert_int_equal(sources.requested, 1);
     assert_string_equal(error.message,
@@ -564,25 +534,23 @@ static int run_two(struct slow_sources *unused, struct mu__requests *requests,
     return mu__answer_check(mu__requests_get(requests, &request), "it", ret_error);
 }
 
-static void test_both_are_waited_for(void **state)
+TEST_WITH(test_both_are_waited_for, setup, NULL)
 {
     static const struct slow_row rows[] = {
         {"http://h/x", "200", 300}, {"/f", "ok", 100}, {NULL, NULL, 0}};
 
-    (void)state;
     assert_int_equal(evaluate(rows, run_two, 60000), 0);
     assert_int_equal(took_ms(), 300);
     assert_int_equal(sources.requested, 2);
     slow_done(&sources);
 }
 
-static void test_notes_are_kept(void **state)
+TEST_WITH(test_notes_are_kept, setup, NULL)
 {
     static const struct slow_row rows[] = {{"http://h/x", "503 403", 10},
                                            {NULL, NULL, 0}};
     char words[400];
 
-    (void)state;
     assert_int_equal(evaluate(rows, run_one, 1000), -MU_EPERMISSION);
     mu__exchange_describe(mu__requests_at(sources.notes.requests, 0), words,
                           sizeof words);
@@ -590,35 +558,4 @@ static void test_notes_are_kept(void **state)
     slow_done(&sources);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup(test_answered_at_once, setup),
-        cmocka_unit_test_setup(test_what_is_passing, setup),
-        cmocka_unit_test_setup(test_missing_may_be_passing, setup),
-        cmocka_unit_test_setup(test_pauses_grow_and_are_told, setup),
-        cmocka_unit_test_setup(test_server_says_how_long, setup),
-        cmocka_unit_test_setup(test_server_says_too_long, setup),
-        cmocka_unit_test_setup(test_rounds_wait_for_the_server, setup),
-        cmocka_unit_test_setup(test_limit, setup),
-        cmocka_unit_test_setup(test_limit_without_answer, setup),
-        cmocka_unit_test_setup(test_no_limit, setup),
-        cmocka_unit_test_setup(test_limit_zero, setup),
-        cmocka_unit_test_setup(test_tries_are_bounded, setup),
-        cmocka_unit_test_setup(test_not_now_begins_anew, setup),
-        cmocka_unit_test_setup(test_lines_of_a_slice_tell_of_the_whole, setup),
-        cmocka_unit_test_setup(test_time_goes_on, setup),
-        cmocka_unit_test_setup(test_not_now_for_good, setup),
-        cmocka_unit_test_setup(test_longest_pause, setup),
-        cmocka_unit_test_setup(test_change_ends_a_pause, setup),
-        cmocka_unit_test_setup(test_change_begins_a_round, setup),
-        cmocka_unit_test_setup(test_change_within_a_round, setup),
-        cmocka_unit_test_setup(test_change_and_a_server_that_waits, setup),
-        cmocka_unit_test_setup(test_last_conclusion_is_said, setup),
-        cmocka_unit_test_setup(test_nothing_is_asked_after_the_end, setup),
-        cmocka_unit_test_setup(test_both_are_waited_for, setup),
-        cmocka_unit_test_setup(test_notes_are_kept, setup),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_PROGRAM()

@@ -3,14 +3,7 @@
 #include "resolver/engine/resolver.h"
 #include "tests/support/fault.h"
 #include "tests/support/slow_sources.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
+#include "tests/support/test.h"
 
 enum { FAULTS_MAX = 3000 };
 
@@ -112,12 +105,11 @@ static int work(mu_error *ret_error)
     return rv;
 }
 
-static void test_every_allocation_can_fail(void **state)
+TEST(test_every_allocation_can_fail)
 {
     bool failed = true;
     long n = 0;
 
-    (void)state;
     for (; failed; n++) {
         mu_error error = {0};
         int rv;
@@ -134,11 +126,4 @@ static void test_every_allocation_can_fail(void **state)
     assert_true(n > 40);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_every_allocation_can_fail),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_PROGRAM()

@@ -1,12 +1,6 @@
 /* Which requests are the same: one answer is right for both. */
 #include "resolver/engine/request.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdint.h>
-#include <string.h>
-
-#include <cmocka.h>
+#include "tests/support/test.h"
 
 static const char *const headers[] = {"Authorization: Bearer one", "Accept: a", NULL};
 static const char *const no_headers[] = {NULL};
@@ -26,7 +20,7 @@ static const struct mu__request base = {
 };
 
 /* One field of each is another one. */
-static void test_each_field_counts(void **state)
+TEST(test_each_field_counts)
 {
     static const char *const other_value[] = {"Authorization: Bearer two", "Accept: a",
                                               NULL};
@@ -77,14 +71,13 @@ static void test_each_field_counts(void **state)
         {WITH(.dns_server = "127.0.0.1:53"), WITH(.dns_server = NULL)},
     };
 
-    (void)state;
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
         if (mu__request_same(&rows[i].a, &rows[i].b) ||
             mu__request_same(&rows[i].b, &rows[i].a))
             fail_msg("row %zu: they count as the same", i);
 }
 
-static void test_defaults_are_what_they_stand_for(void **state)
+TEST(test_defaults_are_what_they_stand_for)
 {
     static const struct {
         struct mu__request a;
@@ -98,7 +91,6 @@ static void test_defaults_are_what_they_stand_for(void **state)
         {{.kind = MU__REQUEST_CLOCK}, {.kind = MU__REQUEST_CLOCK, .name = ""}},
     };
 
-    (void)state;
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         if (!mu__request_same(&rows[i].a, &rows[i].b))
             fail_msg("row %zu: they count as different", i);
@@ -106,11 +98,10 @@ static void test_defaults_are_what_they_stand_for(void **state)
     }
 }
 
-static void test_copy(void **state)
+TEST(test_copy)
 {
     struct mu__request copy;
 
-    (void)state;
     assert_int_equal(mu__request_copy(&base, &copy), 0);
     assert_true(mu__request_same(&base, &copy));
     assert_true(mu__request_hash(&base) == mu__request_hash(&copy));
@@ -120,13 +111,4 @@ static void test_copy(void **state)
     mu__request_free_copy(&copy);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_each_field_counts),
-        cmocka_unit_test(test_defaults_are_what_they_stand_for),
-        cmocka_unit_test(test_copy),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_PROGRAM()

@@ -1,12 +1,6 @@
 /* A function of the program's own: called once, dropped when nobody has it any more. */
 #include "resolver/engine/request_call.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
+#include "tests/support/test.h"
 
 static unsigned runs;
 static unsigned frees;
@@ -25,11 +19,10 @@ static void on_free(struct mu__request_call *call)
     frees++;
 }
 
-static void test_runs_and_is_dropped(void **state)
+TEST(test_runs_and_is_dropped)
 {
     struct mu__request_call call;
 
-    (void)state;
     mu__request_call_init(&call, on_run, on_free);
     mu__request_call_ref(&call);
     assert_false(mu__request_call_has_begun(&call));
@@ -45,23 +38,14 @@ static void test_runs_and_is_dropped(void **state)
 }
 
 /* Its thread has dropped it before it began. */
-static void test_never_runs(void **state)
+TEST(test_never_runs)
 {
     struct mu__request_call call;
 
-    (void)state;
     mu__request_call_init(&call, on_run, on_free);
     mu__request_call_ref(&call);
     mu__request_call_unref(&call);
     assert_false(mu__request_call_is_running(&call));
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_runs_and_is_dropped),
-        cmocka_unit_test(test_never_runs),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_PROGRAM()

@@ -1,14 +1,6 @@
 /* Requests: what is asked is answered from them, in words without secrets. */
 #include "tests/support/script.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
+#include "tests/support/test.h"
 
 static struct script script;
 static struct mu__requests *requests;
@@ -20,12 +12,11 @@ static void begin(const struct script_row *rows)
     mu__requests_begin_pass(requests, "test");
 }
 
-static void test_asked_once(void **state)
+TEST(test_asked_once)
 {
     static const struct script_row rows[] = {SCRIPT_FILE("/f", "text"), SCRIPT_END};
     const struct mu__answer *answer;
 
-    (void)state;
     begin(rows);
     answer = mu__request_file(requests, "/f");
     assert_string_equal(answer->data, "text");
@@ -37,7 +28,7 @@ static void test_asked_once(void **state)
 }
 
 /* Some that were asked before, one twice. */
-static void test_several_at_a_time(void **state)
+TEST(test_several_at_a_time)
 {
     static const struct script_row rows[] = {SCRIPT_FILE("/a", "x"),
                                              SCRIPT_FILE("/b", "y"), SCRIPT_END};
@@ -46,7 +37,6 @@ static void test_several_at_a_time(void **state)
                                        {.kind = MU__REQUEST_FILE, .name = "/c"},
                                        {.kind = MU__REQUEST_FILE, .name = "/b"}};
 
-    (void)state;
     begin(rows);
     assert_string_equal(mu__request_file(requests, "/a")->data, "x");
     mu__requests_get_all(requests, list, 4);
@@ -62,7 +52,7 @@ static void test_several_at_a_time(void **state)
 
 /* Members of a union may ask the same url as different users: neither sees what only the
  * other may. */
-static void test_answers_are_not_shared(void **state)
+TEST(test_answers_are_not_shared)
 {
     static const char *const ones[] = {"Authorization: Bearer one", NULL};
     static const char *const twos[] = {"Authorization: Bearer two", NULL};
@@ -75,7 +65,6 @@ static void test_answers_are_not_shared(void **state)
         .kind = MU__REQUEST_HTTP, .name = "https://h/", .headers = ones};
     struct mu__request two = one;
 
-    (void)state;
     two.headers = twos;
     begin(rows);
     assert_string_equal(mu__requests_get(requests, &one)->data, "first");
@@ -85,12 +74,11 @@ static void test_answers_are_not_shared(void **state)
     mu__requests_free(requests);
 }
 
-static void test_variables(void **state)
+TEST(test_variables)
 {
     static const struct script_row rows[] = {SCRIPT_VARIABLE("SET", "value"),
                                              SCRIPT_END};
 
-    (void)state;
     begin(rows);
     assert_string_equal(mu__request_variable(requests, "SET"), "value");
     assert_null(mu__request_variable(requests, "UNSET"));
@@ -107,12 +95,11 @@ static void on_parsed_done(void *parsed)
 
 /* What is there, and could not be copied, is not "not set": nothing may come of this
  * run. */
-static void test_variable_without_memory(void **state)
+TEST(test_variable_without_memory)
 {
     static const struct script_row rows[] = {
         SCRIPT(VARIABLE, "A", "out of memory", .code = -MU_ENOMEM), SCRIPT_END};
 
-    (void)state;
     begin(rows);
     assert_null(mu__request_variable(requests, "B"));
     assert_false(mu__requests_out_of_memory(requests));
@@ -123,12 +110,11 @@ static void test_variable_without_memory(void **state)
     mu__requests_free(requests);
 }
 
-static void test_parsed_is_kept(void **state)
+TEST(test_parsed_is_kept)
 {
     static const struct script_row rows[] = {SCRIPT_FILE("/f", "text"), SCRIPT_END};
     void *parsed = malloc(1);
 
-    (void)state;
     assert_non_null(parsed);
     parsed_freed = 0;
     begin(rows);
@@ -141,9 +127,8 @@ static void test_parsed_is_kept(void **state)
     assert_int_equal(parsed_freed, 1);
 }
 
-static void test_what_is_said(void **state)
+TEST(test_what_is_said)
 {
-    (void)state;
     begin(NULL);
     mu__requests_explain(requests, "%s is not set", "X");
     mu__requests_begin_pass(requests, "other");
@@ -160,7 +145,7 @@ static void test_what_is_said(void **state)
 
 /* ---- Words ---- */
 
-static void test_words(void **state)
+TEST(test_words)
 {
     static const struct {
         struct mu__request request;
@@ -197,7 +182,6 @@ static void test_words(void **state)
          "POST https://h:1/p: status 403, 6 bytes"},
     };
 
-    (void)state;
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         const struct script_row answers[] = {rows[i].row, SCRIPT_END};
         char words[400];
@@ -211,7 +195,7 @@ static void test_words(void **state)
     }
 }
 
-static void test_checks(void **state)
+TEST(test_checks)
 {
     static const struct {
         int status;
@@ -240,7 +224,6 @@ static void test_checks(void **state)
         {1000000, "", -MU_EINVALID, "it: status 1000000: unexpected"},
     };
 
-    (void)state;
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         const struct script_row answers[] = {
             {.kind = MU__REQUEST_HTTP,
@@ -263,7 +246,7 @@ static void test_checks(void **state)
 }
 
 /* A server may repeat what it was sent: that is not shown. */
-static void test_checks_show_no_secret(void **state)
+TEST(test_checks_show_no_secret)
 {
     static const char *const headers[] = {"Accept: application/json",
                                           "Authorization: Bearer secret-token", NULL};
@@ -280,7 +263,6 @@ static void test_checks_show_no_secret(void **state)
     const struct mu__request request = {
         .kind = MU__REQUEST_HTTP, .name = "http://h/", .headers = headers};
 
-    (void)state;
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         const struct script_row answers[] = {
             {.kind = MU__REQUEST_HTTP,
@@ -301,14 +283,13 @@ static void test_checks_show_no_secret(void **state)
 }
 
 /* Ten thousand names are looked up in each run: no run may search through all. */
-static void test_many_questions(void **state)
+TEST(test_many_questions)
 {
     enum { COUNT = 20000, RUNS = 20 };
 
     const struct mu__exchange *exchange;
     char name[32];
 
-    (void)state;
     begin(NULL);
     for (unsigned run = 0; run < RUNS; run++) {
         for (unsigned i = 0; i < COUNT; i++) {
@@ -327,12 +308,11 @@ static void test_many_questions(void **state)
 }
 
 /* Who never comes to an end does not fill the memory. */
-static void test_bound(void **state)
+TEST(test_bound)
 {
     struct mu__request request = {.kind = MU__REQUEST_FILE, .name = "/f"};
     const struct mu__answer *answer;
 
-    (void)state;
     begin(NULL);
     for (; request.again < MU__REQUESTS_MAX; request.again++)
         assert_int_equal(mu__requests_get(requests, &request)->code, -MU_ENOTFOUND);
@@ -345,22 +325,4 @@ static void test_bound(void **state)
     mu__requests_free(requests);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_asked_once),
-        cmocka_unit_test(test_several_at_a_time),
-        cmocka_unit_test(test_answers_are_not_shared),
-        cmocka_unit_test(test_variables),
-        cmocka_unit_test(test_variable_without_memory),
-        cmocka_unit_test(test_parsed_is_kept),
-        cmocka_unit_test(test_what_is_said),
-        cmocka_unit_test(test_words),
-        cmocka_unit_test(test_checks),
-        cmocka_unit_test(test_checks_show_no_secret),
-        cmocka_unit_test(test_many_questions),
-        cmocka_unit_test(test_bound),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_PROGRAM()

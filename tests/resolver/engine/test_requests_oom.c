@@ -3,24 +3,16 @@
 #include "resolver/kinds.h"
 #include "tests/support/fault.h"
 #include "tests/support/script.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <string.h>
-
-#include <cmocka.h>
+#include "tests/support/test.h"
 
 /* Once there was no memory, nothing that is new is asked any more. */
-static void test_out_of_memory_stays(void **state)
+TEST(test_out_of_memory_stays)
 {
     static const struct script_row rows[] = {SCRIPT_FILE("/a", "x"),
                                              SCRIPT_FILE("/b", "y"), SCRIPT_END};
     struct mu__requests *requests;
     struct script script;
 
-    (void)state;
     script_init(&script, rows);
     assert_int_equal(mu__requests_new(&script.sources.base, NULL, &requests), 0);
     assert_string_equal(mu__request_file(requests, "/a")->data, "x");
@@ -53,7 +45,7 @@ static int resolve(struct script *script, mu_resolution *resolution)
 
 /* A variable that there is no memory for is not one that is not set: an auto-detection
  * would take another resolver, or find none. */
-static void test_auto_detection(void **state)
+TEST(test_auto_detection)
 {
     static const struct script_row rows[] = {
         SCRIPT_VARIABLE("TF_CONFIG",
@@ -64,7 +56,6 @@ static void test_auto_detection(void **state)
     bool failed = true;
     long n;
 
-    (void)state;
     for (n = 0; failed; n++) {
         struct script script;
         mu_resolution resolution;
@@ -139,7 +130,7 @@ static int resolve_own(struct mu__own_kind *own, mu_resolution *resolution)
 }
 
 /* Its functions are called or not, and nothing of a call stays. */
-static void test_own(void **state)
+TEST(test_own)
 {
     struct mu__own_kind own = {
         .name = "mine", .ref = own_ref, .unref = own_unref, .refs = 1,
@@ -147,7 +138,6 @@ static void test_own(void **state)
     bool failed = true;
     long n;
 
-    (void)state;
     for (n = 0; failed; n++) {
         mu_resolution resolution;
         int rv;
@@ -169,13 +159,4 @@ static void test_own(void **state)
     assert_true(n > 20);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_out_of_memory_stays),
-        cmocka_unit_test(test_auto_detection),
-        cmocka_unit_test(test_own),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_PROGRAM()

@@ -3,14 +3,7 @@
 #include "resolver/kinds.h"
 #include "tests/support/fault.h"
 #include "tests/support/script.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
+#include "tests/support/test.h"
 
 enum { STEPS_MAX = 5000 };
 
@@ -100,7 +93,7 @@ static void walk(const struct mu__resolver_kind *kind, bool announces,
     assert_true(n > 5);
 }
 
-static void test_file(void **state)
+TEST(test_file)
 {
     static const struct script_row cluster[] = {
         SCRIPT_VARIABLE("MUSTER_CLUSTER_FILE", "/x"),
@@ -109,13 +102,12 @@ static void test_file(void **state)
         SCRIPT_VARIABLE("MUSTER_CLUSTER_FILE", "/x"),
         SCRIPT_FILE("/x", "{\"cluster\":{\"ps\":[\"a:1\"]}}"), SCRIPT_END};
 
-    (void)state;
     walk(&mu__resolver_file, false, cluster);
     walk(&mu__resolver_file, false, config);
     assert_false(fault_happened);
 }
 
-static void test_directory(void **state)
+TEST(test_directory)
 {
     static const struct script_row with[] = {
         SCRIPT_VARIABLE("MUSTER_CLUSTER_DIRECTORY", "/d"),
@@ -128,13 +120,12 @@ static void test_directory(void **state)
         SCRIPT_END,
     };
 
-    (void)state;
     walk(&mu__resolver_directory, false, with);
     walk(&mu__resolver_directory, true, with);
     assert_false(fault_happened);
 }
 
-static void test_etcd(void **state)
+TEST(test_etcd)
 {
     static const struct script_row with[] = {
         SCRIPT_VARIABLE("MUSTER_ETCD", "http://a"),
@@ -159,19 +150,9 @@ static void test_etcd(void **state)
         SCRIPT_END,
     };
 
-    (void)state;
     walk(&mu__resolver_etcd, false, with);
     walk(&mu__resolver_etcd, true, with);
     assert_false(fault_happened);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_file),
-        cmocka_unit_test(test_directory),
-        cmocka_unit_test(test_etcd),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_PROGRAM()

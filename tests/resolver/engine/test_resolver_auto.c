@@ -43,12 +43,11 @@ static const char *requested(const mu_value *one, size_t i)
     return text;
 }
 
-static void test_auto_takes_the_first(void **state)
+TEST(test_auto_takes_the_first)
 {
     mu_resolver *resolver = first_that_fits();
     mu_value *all;
 
-    (void)state;
     assert_int_equal(resolve(resolver, tf_config), 0);
     assert_string_equal(found.source, "tf_config");
     mu_cluster_free(found.cluster);
@@ -65,12 +64,11 @@ static void test_auto_takes_the_first(void **state)
     mu_resolver_free(resolver);
 }
 
-static void test_auto_finds_nobody(void **state)
+TEST(test_auto_finds_nobody)
 {
     mu_resolver *resolver = first_that_fits();
     mu_value *all;
 
-    (void)state;
     assert_int_equal(resolve(resolver, NULL), -MU_ENOTFOUND);
     expect_words("no resolver recognises where this process runs (tf_config");
     all = mu_resolver_explain(resolver);
@@ -83,13 +81,12 @@ static void test_auto_finds_nobody(void **state)
     mu_resolver_free(resolver);
 }
 
-static void test_auto_has_settings(void **state)
+TEST(test_auto_has_settings)
 {
     static const struct script_row rows[] = {
         SCRIPT_VARIABLE("OTHER", "{\"cluster\": {\"chief\": [\"a:1\"]}}"), SCRIPT_END};
     mu_resolver *resolver = first_that_fits();
 
-    (void)state;
     assert_int_equal(mu_resolver_set(resolver, "tf_config.variable", "OTHER", &error), 0);
     assert_int_equal(resolve(resolver, rows), 0);
     expect_cluster("{\"chief\":[\"a:1\"]}");
@@ -97,14 +94,13 @@ static void test_auto_has_settings(void **state)
 }
 
 /* What was detected and then fails is not passed over. */
-static void test_auto_failure_is_explained(void **state)
+TEST(test_auto_failure_is_explained)
 {
     static const struct script_row rows[] = {
         SCRIPT_VARIABLE("TF_CONFIG", "{\"cluster\": 7}"), SCRIPT_END};
     mu_resolver *resolver = first_that_fits();
     mu_value *all;
 
-    (void)state;
     assert_int_equal(resolve(resolver, rows), -MU_EINVALID);
     all = mu_resolver_explain(resolver);
     assert_string_equal(field(explained(all, "tf_config"), "state"), "failed");
@@ -114,25 +110,23 @@ static void test_auto_failure_is_explained(void **state)
 }
 
 /* "Not found" is kept for: nobody recognises this place. */
-static void test_auto_misses_something(void **state)
+TEST(test_auto_misses_something)
 {
     static const struct script_row rows[] = {
         SCRIPT_VARIABLE("SLURM_PROCID", "0"), SCRIPT_END};
     static const struct script_row nothing[] = {SCRIPT_END};
     mu_resolver *resolver = first_that_fits();
 
-    (void)state;
     assert_int_equal(resolve(resolver, rows), -MU_EPRECONDITION);
     assert_int_equal(resolve(resolver, nothing), -MU_ENOTFOUND);
     mu_resolver_free(resolver);
 }
 
-static void test_explain_before_a_run(void **state)
+TEST(test_explain_before_a_run)
 {
     mu_resolver *resolver = first_that_fits();
     mu_value *all = mu_resolver_explain(resolver);
 
-    (void)state;
     assert_int_equal(mu_value_count(all), 0);
     mu_value_free(all);
     mu_resolver_free(resolver);
@@ -197,13 +191,12 @@ static void own_init(struct own *own, const char *name)
     own->kind.refs = 1;
 }
 
-static void test_own_is_called_once(void **state)
+TEST(test_own_is_called_once)
 {
     mu_resolver *members[2];
     mu_resolver *whole;
     struct own own;
 
-    (void)state;
     own_init(&own, "mine");
     assert_int_equal(mu__resolver_new_own(&own.kind, &error, &members[0]), 0);
     members[1] = first_that_fits();
@@ -220,7 +213,7 @@ static void test_own_is_called_once(void **state)
 }
 
 /* What such a function returns is not believed. */
-static void test_own_returns_nonsense(void **state)
+TEST(test_own_returns_nonsense)
 {
     static const struct {
         int rv;
@@ -236,7 +229,6 @@ static void test_own_returns_nonsense(void **state)
     mu_resolver *resolver;
     struct own own;
 
-    (void)state;
     own_init(&own, "mine");
     assert_int_equal(mu__resolver_new_own(&own.kind, &error, &resolver), 0);
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
@@ -249,7 +241,7 @@ static void test_own_returns_nonsense(void **state)
 }
 
 /* Nor what would move the cursor of who reads it, wherever it is from. */
-static void test_control_characters(void **state)
+TEST(test_control_characters)
 {
     static const struct {
         const char *text;
@@ -264,7 +256,6 @@ static void test_control_characters(void **state)
     };
     mu_resolver *resolver = of_kind("tf_config");
 
-    (void)state;
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         const struct script_row script[] = {SCRIPT_VARIABLE("TF_CONFIG", rows[i].text),
                                             SCRIPT_END};
@@ -275,7 +266,7 @@ static void test_control_characters(void **state)
     mu_resolver_free(resolver);
 }
 
-static void test_own_come_first(void **state)
+TEST(test_own_come_first)
 {
     mu_resolver *resolver = first_that_fits();
     struct mu__own_kind *kinds[2];
@@ -283,7 +274,6 @@ static void test_own_come_first(void **state)
     struct own here;
     mu_value *all;
 
-    (void)state;
     own_init(&away, "away");
     own_init(&here, "here");
     away.here = 0;
@@ -312,20 +302,4 @@ static void test_own_come_first(void **state)
     assert_int_equal(here.kind.refs, 1);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_auto_takes_the_first),
-        cmocka_unit_test(test_auto_finds_nobody),
-        cmocka_unit_test(test_auto_has_settings),
-        cmocka_unit_test(test_auto_failure_is_explained),
-        cmocka_unit_test(test_auto_misses_something),
-        cmocka_unit_test(test_explain_before_a_run),
-        cmocka_unit_test(test_own_is_called_once),
-        cmocka_unit_test(test_own_returns_nonsense),
-        cmocka_unit_test(test_control_characters),
-        cmocka_unit_test(test_own_come_first),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_PROGRAM()

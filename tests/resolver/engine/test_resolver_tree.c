@@ -17,11 +17,10 @@ static mu_resolver *fixed(const char *json, const char *master, const char *type
 
 /* ---- Fixed ---- */
 
-static void test_static(void **state)
+TEST(test_static)
 {
     mu_resolver *resolver = fixed("{\"worker\":[\"a:1\",\"b:2\"]}", NULL, "worker", 0);
 
-    (void)state;
     assert_int_equal(resolve(resolver, NULL), 0);
     assert_string_equal(found.task_type, "worker");
     assert_int_equal(found.task_index, 0);
@@ -30,11 +29,10 @@ static void test_static(void **state)
     mu_resolver_free(resolver);
 }
 
-static void test_static_accelerators(void **state)
+TEST(test_static_accelerators)
 {
     mu_resolver *resolver = fixed(NULL, NULL, NULL, -1);
 
-    (void)state;
     assert_int_equal(mu_resolver_set_accelerators(resolver, "GPU", 4, &error), 0);
     assert_int_equal(resolve(resolver, NULL), 0);
     assert_string_equal(found.accelerator, "GPU");
@@ -51,11 +49,10 @@ static void test_static_accelerators(void **state)
     mu_resolver_free(resolver);
 }
 
-static void test_static_of_nothing(void **state)
+TEST(test_static_of_nothing)
 {
     mu_resolver *resolver = fixed(NULL, NULL, NULL, -1);
 
-    (void)state;
     assert_int_equal(resolve(resolver, NULL), 0);
     assert_string_equal(found.task_type, "");
     assert_int_equal(found.task_index, -1);
@@ -63,12 +60,11 @@ static void test_static_of_nothing(void **state)
     mu_resolver_free(resolver);
 }
 
-static void test_static_misuse(void **state)
+TEST(test_static_misuse)
 {
     char master[400];
     mu_resolver *resolver;
 
-    (void)state;
     assert_int_equal(
         mu_resolver_new_static(NULL, NULL, "Worker", 0, &error, &resolver), -MU_EINVALID);
     expect_words("worker");
@@ -90,12 +86,11 @@ static void test_static_misuse(void **state)
 
 /* ---- What is set ---- */
 
-static void test_accelerators_of_several_kinds(void **state)
+TEST(test_accelerators_of_several_kinds)
 {
     mu_resolver *resolver = of_kind("tf_config");
     char kind[16];
 
-    (void)state;
     assert_int_equal(mu_resolver_set_accelerators(resolver, "GPU", 2, &error), 0);
     assert_int_equal(mu_resolver_set_accelerators(resolver, "TPU", 1, &error), 0);
     assert_int_equal(mu_resolver_set_accelerators(resolver, "GPU", 4, &error), 0);
@@ -121,7 +116,7 @@ static void test_accelerators_of_several_kinds(void **state)
 }
 
 /* The master of a tpu is its first host, unless the task was set. */
-static void test_master_of_a_task_that_was_set(void **state)
+TEST(test_master_of_a_task_that_was_set)
 {
     static const struct script_row hosts[] = {
         SCRIPT_VARIABLE("TPU_WORKER_HOSTNAMES", "10.0.0.1,10.0.0.2,10.0.0.3"),
@@ -129,7 +124,6 @@ static void test_master_of_a_task_that_was_set(void **state)
     mu_resolver *resolver = of_kind("tpu");
     char master[MU_MASTER_BYTES];
 
-    (void)state;
     assert_int_equal(resolve(resolver, hosts), 0);
     assert_string_equal(found.master, "grpc://10.0.0.1:8482");
     mu_cluster_free(found.cluster);
@@ -150,11 +144,10 @@ static void test_master_of_a_task_that_was_set(void **state)
     mu_resolver_free(resolver);
 }
 
-static void test_what_is_set_stands(void **state)
+TEST(test_what_is_set_stands)
 {
     mu_resolver *resolver = of_kind("tf_config");
 
-    (void)state;
     assert_int_equal(mu_resolver_set_task_type(resolver, "ps", &error), 0);
     assert_int_equal(mu_resolver_set_task_index(resolver, 0, &error), 0);
     assert_int_equal(mu_resolver_set_rpc_layer(resolver, "", &error), 0);
@@ -179,13 +172,12 @@ static void test_what_is_set_stands(void **state)
     mu_resolver_free(resolver);
 }
 
-static void test_setting_misuse(void **state)
+TEST(test_setting_misuse)
 {
     mu_resolver *one = of_kind("tf_config");
     mu_resolver *any = first_that_fits();
     mu_resolver *none = fixed(NULL, NULL, NULL, -1);
 
-    (void)state;
     assert_int_equal(mu_resolver_set_task_type(one, "wroker", &error), -MU_EINVALID);
     expect_words("worker");
     assert_int_equal(mu_resolver_set_task_index(one, -2, &error), -MU_EINVALID);
@@ -216,12 +208,11 @@ static void test_setting_misuse(void **state)
 }
 
 /* gce's task type is a setting, as that of no other resolver is. */
-static void test_type_that_is_a_setting(void **state)
+TEST(test_type_that_is_a_setting)
 {
     struct mu__resolver_kind kind = mu__resolver_tf_config;
     mu_resolver *resolver;
 
-    (void)state;
     kind.name = "fixed_type";
     kind.type_is_setting = true;
     assert_int_equal(mu__resolver_new_kind(&kind, &error, &resolver), 0);
@@ -234,7 +225,7 @@ static void test_type_that_is_a_setting(void **state)
 
 /* ---- Unions ---- */
 
-static void test_unions(void **state)
+TEST(test_unions)
 {
     static const struct {
         const char *what;
@@ -280,7 +271,6 @@ static void test_unions(void **state)
         {"one of nothing", {"{\"ps\":[\"a:1\"]}", "{}"}, "{\"ps\":[\"a:1\"]}", 0, NULL},
     };
 
-    (void)state;
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         mu_resolver *members[3];
         mu_resolver *whole;
@@ -299,14 +289,13 @@ static void test_unions(void **state)
     }
 }
 
-static void test_union_is_as_its_first(void **state)
+TEST(test_union_is_as_its_first)
 {
     mu_resolver *members[2] = {fixed("{\"worker\":[\"a:1\"]}", NULL, "worker", 0),
                                of_kind("tf_config")};
     char master[MU_MASTER_BYTES];
     mu_resolver *whole;
 
-    (void)state;
     assert_int_equal(mu_resolver_set_rpc_layer(members[0], "grpc", &error), 0);
     assert_int_equal(mu_resolver_new_union(members, 2, &error, &whole), 0);
     assert_int_equal(resolve(whole, tf_config), -MU_EEXISTS);   /* a:1 is in both */
@@ -332,7 +321,7 @@ static void test_union_is_as_its_first(void **state)
 
 /* The master is the first that a member has; a task that is named is looked up in the
  * whole. */
-static void test_union_master(void **state)
+TEST(test_union_master)
 {
     mu_resolver *members[3] = {
         fixed("{\"worker\":[\"a:1\"]}", NULL, NULL, -1),
@@ -342,7 +331,6 @@ static void test_union_master(void **state)
     char master[MU_MASTER_BYTES];
     mu_resolver *whole;
 
-    (void)state;
     assert_int_equal(mu_resolver_set_rpc_layer(members[1], "grpc", &error), 0);
     assert_int_equal(mu_resolver_new_union(members, 3, &error, &whole), 0);
     assert_int_equal(resolve(whole, NULL), 0);
@@ -355,13 +343,12 @@ static void test_union_master(void **state)
     mu_resolver_free(whole);
 }
 
-static void test_union_misuse(void **state)
+TEST(test_union_misuse)
 {
     mu_resolver *one = fixed(NULL, NULL, NULL, -1);
     mu_resolver *members[2] = {one, NULL};
     mu_resolver *whole;
 
-    (void)state;
     assert_int_equal(mu_resolver_new_union(NULL, 0, &error, &whole), -MU_EINVALID);
     expect_words("expected one member or more");
     assert_int_equal(mu_resolver_new_union(members, 2, &error, &whole), -MU_EINVALID);
@@ -376,7 +363,7 @@ static void test_union_misuse(void **state)
     mu_resolver_free(whole);
 }
 
-static void test_union_fails_with_a_member(void **state)
+TEST(test_union_fails_with_a_member)
 {
     static const struct script_row rows[] = {
         SCRIPT_VARIABLE("TF_CONFIG", "{\"cluster\": 7}"), SCRIPT_END};
@@ -384,7 +371,6 @@ static void test_union_fails_with_a_member(void **state)
                                of_kind("tf_config")};
     mu_resolver *whole;
 
-    (void)state;
     assert_int_equal(mu_resolver_new_union(members, 2, &error, &whole), 0);
     assert_int_equal(resolve(whole, rows), -MU_EINVALID);
     expect_words("TF_CONFIG: cluster: ");
@@ -392,7 +378,7 @@ static void test_union_fails_with_a_member(void **state)
 }
 
 /* Each once, in the order of the members; of more than are watched the first ones. */
-static void test_union_watches_all(void **state)
+TEST(test_union_watches_all)
 {
     static const struct script_row rows[] = {
         SCRIPT_FILE("/a", "{\"chief\":[\"a:1\"]}"),
@@ -402,7 +388,6 @@ static void test_union_watches_all(void **state)
     mu_resolver *members[4] = {fixed(NULL, NULL, NULL, -1), of_kind("file"),
                                first_that_fits(), of_kind("file")};
 
-    (void)state;
     assert_int_equal(mu_resolver_set(members[1], "path", "/b", &error), 0);
     assert_int_equal(mu_resolver_set(members[3], "path", "/none", &error), 0);
     assert_int_equal(mu_resolver_new_union(members, 4, &error, &resolver), 0);
@@ -417,14 +402,13 @@ static void test_union_watches_all(void **state)
     mu_resolver_free(resolver);
 }
 
-static void test_union_watches_so_many(void **state)
+TEST(test_union_watches_so_many)
 {
     enum { MEMBERS = 2 * (MU__WATCHED_PATHS_MAX + 1) };
     mu_resolver *members[MEMBERS];
     mu_resolver *resolver;
     char path[16];
 
-    (void)state;
     for (int i = 0; i < MEMBERS; i++) {
         (void)snprintf(path, sizeof path, "/%d", i / 2);
         members[i] = of_kind("file");
@@ -500,9 +484,8 @@ static const struct {
      NULL, 0, "ipc:///s"},
 };
 
-static void test_masters(void **state)
+TEST(test_masters)
 {
-    (void)state;
     for (size_t i = 0; i < sizeof masters / sizeof masters[0]; i++) {
         char master[MU_MASTER_BYTES] = "untouched";
         mu_resolution r;
@@ -530,27 +513,4 @@ static void test_masters(void **state)
     }
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_static),
-        cmocka_unit_test(test_static_accelerators),
-        cmocka_unit_test(test_static_of_nothing),
-        cmocka_unit_test(test_static_misuse),
-        cmocka_unit_test(test_what_is_set_stands),
-        cmocka_unit_test(test_master_of_a_task_that_was_set),
-        cmocka_unit_test(test_accelerators_of_several_kinds),
-        cmocka_unit_test(test_setting_misuse),
-        cmocka_unit_test(test_type_that_is_a_setting),
-        cmocka_unit_test(test_unions),
-        cmocka_unit_test(test_union_is_as_its_first),
-        cmocka_unit_test(test_union_master),
-        cmocka_unit_test(test_union_misuse),
-        cmocka_unit_test(test_union_fails_with_a_member),
-        cmocka_unit_test(test_union_watches_all),
-        cmocka_unit_test(test_union_watches_so_many),
-        cmocka_unit_test(test_masters),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_PROGRAM()

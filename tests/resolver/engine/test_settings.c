@@ -1,13 +1,6 @@
 /* Settings by rows: by hand, by variable, by default. */
 #include "tests/support/script.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
+#include "tests/support/test.h"
 
 enum { PORT, NAME, DEEP, PLAIN };
 
@@ -41,14 +34,13 @@ static void end(void)
     mu__requests_free(pass.requests);
 }
 
-static void test_order(void **state)
+TEST(test_order)
 {
     static const struct script_row rows[] = {
         SCRIPT_VARIABLE("X_PORT", "7"), SCRIPT_VARIABLE("X_NAME", "of the variable"),
         SCRIPT_END};
     long number = 0;
 
-    (void)state;
     begin(NULL);
     assert_int_equal(mu__setting_number(&pass, PORT, &error, &number), 0);
     assert_int_equal(number, 8888);
@@ -74,18 +66,17 @@ static void test_order(void **state)
 }
 
 /* Empty by hand is empty, and not absent. */
-static void test_empty_by_hand(void **state)
+TEST(test_empty_by_hand)
 {
     static const struct script_row rows[] = {SCRIPT_VARIABLE("X_NAME", "v"), SCRIPT_END};
 
-    (void)state;
     begin(rows);
     assert_int_equal(mu__settings_set(&settings, "name", "", &error), 0);
     assert_string_equal(mu__setting(&pass, NAME), "");
     end();
 }
 
-static void test_values(void **state)
+TEST(test_values)
 {
     static const struct {
         const char *name;
@@ -117,7 +108,6 @@ static void test_values(void **state)
         {"something", "1", -MU_EINVALID, "resolver x has no setting \"something\""},
     };
 
-    (void)state;
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         begin(NULL);
         assert_int_equal(
@@ -129,13 +119,12 @@ static void test_values(void **state)
     }
 }
 
-static void test_bad_variable(void **state)
+TEST(test_bad_variable)
 {
     static const struct script_row rows[] = {
         SCRIPT_VARIABLE("X_PORT", "many"), SCRIPT_VARIABLE("X_DEEP", "2"), SCRIPT_END};
     long number = 5;
 
-    (void)state;
     begin(rows);
     assert_int_equal(mu__setting_number(&pass, PORT, &error, &number), -MU_EINVALID);
     assert_string_equal(error.message,
@@ -145,23 +134,11 @@ static void test_bad_variable(void **state)
     end();
 }
 
-static void test_no_table(void **state)
+TEST(test_no_table)
 {
-    (void)state;
     assert_int_equal(mu__settings_init(&settings, "x", NULL), 0);
     assert_int_equal(mu__settings_set(&settings, "port", "1", &error), -MU_EINVALID);
     mu__settings_done(&settings);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_order),
-        cmocka_unit_test(test_empty_by_hand),
-        cmocka_unit_test(test_values),
-        cmocka_unit_test(test_bad_variable),
-        cmocka_unit_test(test_no_table),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_PROGRAM()

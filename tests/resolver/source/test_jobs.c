@@ -1,13 +1,6 @@
 /* Jobs of tasks that only have ranks, by rows. */
 #include "resolver/engine/kind.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <string.h>
-
-#include <cmocka.h>
+#include "tests/support/test.h"
 
 static void text_of(const struct mu__jobs *jobs, unsigned tasks, char *out, size_t size)
 {
@@ -24,7 +17,7 @@ static void text_of(const struct mu__jobs *jobs, unsigned tasks, char *out, size
     }
 }
 
-static void test_rows(void **state)
+TEST(test_rows)
 {
     static const struct {
         const char *text;
@@ -43,7 +36,6 @@ static void test_rows(void **state)
         {"evaluator=1,client=1", 2, "evaluator:0 client:0"},
     };
 
-    (void)state;
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         struct mu__jobs jobs;
         mu_error error;
@@ -56,7 +48,7 @@ static void test_rows(void **state)
     }
 }
 
-static void test_bad(void **state)
+TEST(test_bad)
 {
     static const struct {
         const char *text;
@@ -79,7 +71,6 @@ static void test_bad(void **state)
         {"ps=3,worker=*", 2, -MU_EINVALID, "J: the jobs have 3 tasks, but there are 2"},
     };
 
-    (void)state;
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         struct mu__jobs jobs;
         mu_error error = {0};
@@ -90,12 +81,4 @@ static void test_bad(void **state)
     }
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_rows),
-        cmocka_unit_test(test_bad),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_PROGRAM()

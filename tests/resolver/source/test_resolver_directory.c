@@ -1,14 +1,7 @@
 /* The resolver directory, by rows. The clock says 1700000000. */
 #include "resolver/kinds.h"
 #include "tests/support/script.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
+#include "tests/support/test.h"
 
 static const struct mu__resolver_kind *const kind = &mu__resolver_directory;
 
@@ -21,7 +14,7 @@ static const struct mu__resolver_kind *const kind = &mu__resolver_directory;
         .kind = MU__REQUEST_FOLDER, .name = "/d", .text = (names) \
     }
 
-static void test_who_is_there(void **state)
+TEST(test_who_is_there)
 {
     static const struct script_row rows[] = {
         HERE,
@@ -34,12 +27,11 @@ static void test_who_is_there(void **state)
         SCRIPT_END,
     };
 
-    (void)state;
     /* 1 is gone, 2 is not written yet, 3 went away meanwhile. */
     script_expect(kind, rows, NULL, "{\"chief\":[\"c:1\"],\"worker\":[\"a:1\"]}", "");
 }
 
-static void test_shape(void **state)
+TEST(test_shape)
 {
     static const char *const settings[] = {"tasks=chief=1,worker=2", NULL};
     static const char *const bad[] = {"tasks=chief=1,worker=*", NULL};
@@ -50,7 +42,6 @@ static void test_shape(void **state)
         SCRIPT_FILE("/d/worker-7", "b:1"), SCRIPT_END,
     };
 
-    (void)state;
     script_expect_error(kind, rows, settings, -MU_EUNAVAILABLE,
                         "directory /d: 2 of 3 tasks are not there yet: "
                         "/job:chief/task:0, /job:worker/task:1");
@@ -62,7 +53,7 @@ static void test_shape(void **state)
 }
 
 /* Who was there is told from who has not come yet. */
-static void test_gone(void **state)
+TEST(test_gone)
 {
     static const char *const settings[] = {"tasks=chief=1,worker=2", NULL};
     static const struct script_row rows[] = {
@@ -75,7 +66,6 @@ static void test_gone(void **state)
         SCRIPT_FILE("/d/worker-0", "a:1\n0123\nuntil 1699999960\n"), SCRIPT_END,
     };
 
-    (void)state;
     script_expect_error(kind, rows, settings, -MU_EUNAVAILABLE,
                         "/job:worker/task:1; 2 were there and are not heard of any more: "
                         "/d/worker-1 for 5 s");
@@ -84,13 +74,12 @@ static void test_gone(void **state)
                         "/d/worker-0 for 40 s");
 }
 
-static void test_nobody(void **state)
+TEST(test_nobody)
 {
     static const struct script_row rows[] = {HERE, NAMES(""), SCRIPT_END};
     static const struct script_row missing[] = {HERE, SCRIPT_END};
     mu_error why;
 
-    (void)state;
     script_expect_error(kind, rows, NULL, -MU_EUNAVAILABLE,
                         "directory /d: no task is there yet");
     script_expect_error(kind, missing, NULL, -MU_EUNAVAILABLE, "/d");
@@ -124,9 +113,8 @@ static const struct {
     {"worker-0", "/d/worker-0", "a:1\nb\nuntil 9\nc\n", "line 4: expected the end"},
 };
 
-static void test_bad(void **state)
+TEST(test_bad)
 {
-    (void)state;
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
         const struct script_row rows[] = {
             HERE, NAMES(bad[i].name), SCRIPT_FILE(bad[i].path, bad[i].text), SCRIPT_END};
@@ -136,7 +124,7 @@ static void test_bad(void **state)
 }
 
 /* People's mistake is an error; a task that came back elsewhere is only early. */
-static void test_same_address_twice(void **state)
+TEST(test_same_address_twice)
 {
     static const struct script_row people[] = {
         HERE, NAMES("worker-0\nworker-1\n"), SCRIPT_FILE("/d/worker-0", "a:1"),
@@ -147,7 +135,6 @@ static void test_same_address_twice(void **state)
         SCRIPT_FILE("/d/worker-1", "a:1\nb\nuntil 1700000001\n"), SCRIPT_END,
     };
 
-    (void)state;
     script_expect_error(kind, people, NULL, -MU_EEXISTS, "/d/worker-1");
     script_expect_error(kind, tasks, NULL, -MU_EUNAVAILABLE, "/d/worker-1");
 }
@@ -175,7 +162,7 @@ static int announce(const struct script_row *rows, const char *const *settings,
     return rv;
 }
 
-static void test_takes_a_place(void **state)
+TEST(test_takes_a_place)
 {
     static const struct script_row rows[] = {HERE, WRITES("/d/worker-1", MINE),
                                              SCRIPT_END};
@@ -189,7 +176,6 @@ static void test_takes_a_place(void **state)
     mu_error error;
     int index;
 
-    (void)state;
     assert_int_equal(announce(rows, NULL, &one, &own, &error, &index), 0);
     assert_int_equal(index, 1);
     assert_int_equal(announce(again, NULL, &one, &own, &error, &index), 0);
@@ -198,7 +184,7 @@ static void test_takes_a_place(void **state)
     free(own);
 }
 
-static void test_first_free_place(void **state)
+TEST(test_first_free_place)
 {
     static const char *const settings[] = {"tasks=worker=3", NULL};
     static const char *const small[] = {"tasks=worker=1", NULL};
@@ -211,7 +197,6 @@ static void test_first_free_place(void **state)
     mu_error error;
     int index = -1;
 
-    (void)state;
     assert_int_equal(announce(rows, settings, &any, &own, &error, &index), 0);
     assert_int_equal(index, 1);
     assert_int_equal(announce(rows, small, &any, &own, &error, &index),
@@ -221,7 +206,7 @@ static void test_first_free_place(void **state)
 }
 
 /* Who writes while we look lives; who does not is gone at his time. */
-static void test_taken_place(void **state)
+TEST(test_taken_place)
 {
     static const struct script_row first[] = {
         HERE, SCRIPT_FILE("/d/worker-1", "a:1\nx\nuntil 1700000010\n"), SCRIPT_END};
@@ -236,7 +221,6 @@ static void test_taken_place(void **state)
     mu_error error;
     int index;
 
-    (void)state;
     for (int i = 0; i < 2; i++) {
         assert_int_equal(announce(first, NULL, &one, &own, &error, &index),
                          -MU_EUNAVAILABLE);
@@ -255,7 +239,7 @@ static void test_taken_place(void **state)
 }
 
 /* Where the announcement does not say who it is, the settings do. */
-static void test_who_announces(void **state)
+TEST(test_who_announces)
 {
     static const mu_announcement unknown = {"muster", "", -1, "me:1", "0abc"};
     static const char *const settings[] = {"task_type=worker", "task_index=1", NULL};
@@ -265,7 +249,6 @@ static void test_who_announces(void **state)
     mu_error error;
     int index;
 
-    (void)state;
     assert_int_equal(announce(rows, settings, &unknown, &own, &error, &index), 0);
     assert_int_equal(index, 1);
     assert_int_equal(announce(rows, NULL, &unknown, &own, &error, &index), -MU_EINVALID);
@@ -275,7 +258,7 @@ static void test_who_announces(void **state)
     free(own);
 }
 
-static void test_lost_race_and_failures(void **state)
+TEST(test_lost_race_and_failures)
 {
     static const struct script_row race[] = {
         HERE,
@@ -291,28 +274,10 @@ static void test_lost_race_and_failures(void **state)
     mu_error error;
     int index;
 
-    (void)state;
     assert_int_equal(announce(race, NULL, &one, &own, &error, &index), -MU_EUNAVAILABLE);
     assert_int_equal(announce(full, NULL, &one, &own, &error, &index), -MU_EEXHAUSTED);
     assert_non_null(strstr(error.message, "no room"));
     free(own);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_who_is_there),
-        cmocka_unit_test(test_shape),
-        cmocka_unit_test(test_gone),
-        cmocka_unit_test(test_nobody),
-        cmocka_unit_test(test_bad),
-        cmocka_unit_test(test_same_address_twice),
-        cmocka_unit_test(test_takes_a_place),
-        cmocka_unit_test(test_first_free_place),
-        cmocka_unit_test(test_taken_place),
-        cmocka_unit_test(test_who_announces),
-        cmocka_unit_test(test_lost_race_and_failures),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_PROGRAM()

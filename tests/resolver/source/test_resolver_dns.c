@@ -1,14 +1,7 @@
 /* The resolver dns, by rows. tests/real/resolver/test_dns.c has a real server. */
 #include "resolver/kinds.h"
 #include "tests/support/script.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
+#include "tests/support/test.h"
 
 static const struct mu__resolver_kind *const kind = &mu__resolver_dns;
 
@@ -107,9 +100,8 @@ static const struct {
      ""},
 };
 
-static void test_rows(void **state)
+TEST(test_rows)
 {
-    (void)state;
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         print_message("%s\n", rows[i].what);
         script_expect(kind, names, rows[i].settings, rows[i].cluster, rows[i].task);
@@ -177,16 +169,15 @@ static const struct {
      "worker: chief.example: there is no address of the family that is asked for"},
 };
 
-static void test_bad_rows(void **state)
+TEST(test_bad_rows)
 {
-    (void)state;
     for (size_t i = 0; i < sizeof bad_rows / sizeof bad_rows[0]; i++)
         script_expect_error(kind, names, bad_rows[i].settings, bad_rows[i].code,
                             bad_rows[i].words);
 }
 
 /* The world's answers are what our requester writes; whatever else comes is refused. */
-static void test_bad_services(void **state)
+TEST(test_bad_services)
 {
     static const char *const settings[] = {"names=ps=_ps._tcp.example", NULL};
     static const char *const texts[] = {
@@ -194,7 +185,6 @@ static void test_bad_services(void **state)
         "0 0 1 .\n",          "x 0 1 ps-1.example\n", "0 0 1 \n",
     };
 
-    (void)state;
     for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++) {
         const struct script_row answers[] = {SERVICES("_ps._tcp.example", texts[i]),
                                              SCRIPT_END};
@@ -205,19 +195,18 @@ static void test_bad_services(void **state)
     }
 }
 
-static void test_target_without_address(void **state)
+TEST(test_target_without_address)
 {
     static const char *const settings[] = {"names=ps=_ps._tcp.example", "address=ip",
                                            NULL};
     static const struct script_row answers[] = {
         SERVICES("_ps._tcp.example", "0 0 1 gone.example\n"), SCRIPT_END};
 
-    (void)state;
     script_expect_error(kind, answers, settings, -MU_ENOTFOUND,
                         "ps: _ps._tcp.example: target gone.example: ");
 }
 
-static void test_detection(void **state)
+TEST(test_detection)
 {
     static const struct script_row set[] = {
         SCRIPT_VARIABLE("MUSTER_DNS_NAMES", "worker=a:1"),
@@ -225,14 +214,13 @@ static void test_detection(void **state)
     };
     mu_error why;
 
-    (void)state;
     assert_int_equal(script_detect(kind, set, NULL, &why), 1);
     assert_int_equal(script_detect(kind, NULL, NULL, &why), 0);
     assert_string_equal(why.message, "MUSTER_DNS_NAMES is not set");
 }
 
 /* All settings as variables, and the error names the variable. */
-static void test_variables(void **state)
+TEST(test_variables)
 {
     static const struct script_row good[] = {
         SCRIPT_VARIABLE("MUSTER_DNS_NAMES", "worker=workers.example:7"),
@@ -248,14 +236,13 @@ static void test_variables(void **state)
         SCRIPT_END,
     };
 
-    (void)state;
     script_expect(kind, good, NULL, "{\"worker\":[\"10.0.0.2:7\",\"10.0.0.10:7\"]}",
                   "worker:0");
     script_expect_error(kind, bad, NULL, -MU_EINVALID, "MUSTER_DNS_NAMES: item 1: ");
 }
 
 /* Without a name of its own a machine is none of the tasks, and the cluster stands. */
-static void test_no_name(void **state)
+TEST(test_no_name)
 {
     static const char *const settings[] = {"names=worker=workers.example:1", NULL};
     static const struct script_row answers[] = {
@@ -264,21 +251,7 @@ static void test_no_name(void **state)
         SCRIPT_END,
     };
 
-    (void)state;
     script_expect(kind, answers, settings, "{\"worker\":[\"10.0.0.2:1\"]}", "");
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_rows),
-        cmocka_unit_test(test_bad_rows),
-        cmocka_unit_test(test_bad_services),
-        cmocka_unit_test(test_target_without_address),
-        cmocka_unit_test(test_detection),
-        cmocka_unit_test(test_variables),
-        cmocka_unit_test(test_no_name),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_PROGRAM()

@@ -3,15 +3,7 @@
 #include "resolver/kinds.h"
 #include "tests/support/fault.h"
 #include "tests/support/script.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
+#include "tests/support/test.h"
 
 static int read_text(char **ret_text)
 {
@@ -29,13 +21,12 @@ static int read_text(char **ret_text)
     return rv;
 }
 
-static void test_answers(void **state)
+TEST(test_answers)
 {
     char *text = NULL;
     bool failed = true;
     long n;
 
-    (void)state;
     for (n = 0; failed; n++) {
         int rv;
 
@@ -89,7 +80,7 @@ static int resolve(struct script *script, mu_resolution *resolution)
 
 /* What stands in no setting is as it is by default, also when there is no memory to ask
  * for its variable; the outcome is the whole one or none. */
-static void test_resolver(void **state)
+TEST(test_resolver)
 {
     static const struct script_row rows[] = {
         SCRIPT(ADDRESSES, .name = "w.test", .text = "10.0.0.1\n10.0.0.2\n"),
@@ -101,7 +92,6 @@ static void test_resolver(void **state)
     bool failed = true;
     long n;
 
-    (void)state;
     for (n = 0; failed; n++) {
         struct script script;
         mu_resolution resolution;
@@ -128,12 +118,4 @@ static void test_resolver(void **state)
     assert_true(n > 20);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_answers),
-        cmocka_unit_test(test_resolver),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_PROGRAM()

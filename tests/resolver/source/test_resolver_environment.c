@@ -1,16 +1,9 @@
 /* The resolvers environment and aws, by rows. */
 #include "resolver/kinds.h"
 #include "tests/support/script.h"
+#include "tests/support/test.h"
 
 #include <muster/cluster.h>
-
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
 
 #define V SCRIPT_VARIABLE
 #define COUNT(array) (sizeof(array) / sizeof(array)[0])
@@ -37,14 +30,13 @@ static void expect_bind(const struct mu__resolver_kind *resolver,
 
 /* ---- All hosts ---- */
 
-static void test_hosts(void **state)
+TEST(test_hosts)
 {
     static const struct script_row rows[] = {
         V("MUSTER_HOSTS", "a,n[1-2],n1,b:99"), V("MUSTER_RANK", "3"), SCRIPT_END};
     static const char *const settings[] = {"jobs=chief=1,worker=*", "port=500",
                                            "bind_address=0.0.0.0:501", NULL};
 
-    (void)state;
     expect_bind(kind, rows, NULL,
                 "{\"worker\":[\"a:8888\",\"n1:8888\",\"n2:8888\",\"n1:8889\",\"b:99\"]}",
                 "worker:3", "");
@@ -54,7 +46,7 @@ static void test_hosts(void **state)
                 "worker:2", "tcp://0.0.0.0:501");
 }
 
-static void test_hosts_refused(void **state)
+TEST(test_hosts_refused)
 {
     static const struct {
         const char *variable;
@@ -71,7 +63,6 @@ static void test_hosts_refused(void **state)
         {"MUSTER_PROCESS_ID", "x", -MU_EINVALID, "MUSTER_PROCESS_ID: expected a whole"},
     };
 
-    (void)state;
     for (size_t i = 0; i < COUNT(rows); i++) {
         const struct script_row script[] = {
             V("MUSTER_HOSTS", "a,b"), V(rows[i].variable, rows[i].text), SCRIPT_END};
@@ -86,7 +77,7 @@ static void test_hosts_refused(void **state)
     V("JAX_COORDINATOR_ADDRESS", "10.0.0.1:1234"), V("JAX_NUM_PROCESSES", "3"), \
         V("JAX_PROCESS_ID", id)
 
-static void test_jax(void **state)
+TEST(test_jax)
 {
     static const struct script_row first[] = {
         JAX("0"), V("JAX_COORDINATOR_BIND_ADDRESS", "[::]:1234"), SCRIPT_END};
@@ -97,14 +88,13 @@ static void test_jax(void **state)
                                            "bind_address=0.0.0.0:0", NULL};
     static const char cluster[] = "{\"chief\":[\"10.0.0.1:1234\"]}";
 
-    (void)state;
     expect_bind(kind, first, NULL, cluster, "chief:0", "tcp://[::]:1234");
     expect_bind(kind, last, NULL, cluster, "worker:1", "tcp://10.0.0.7:0");
     expect_bind(kind, last, settings, cluster, "worker:1", "tcp://0.0.0.0:0");
     expect_bind(kind, first, settings, cluster, "chief:0", "tcp://0.0.0.0:1234");
 }
 
-static void test_other_families(void **state)
+TEST(test_other_families)
 {
     static const struct script_row torch[] = {
         V("MASTER_ADDR", "head"), V("MASTER_PORT", "29500"), V("WORLD_SIZE", "4"),
@@ -116,7 +106,6 @@ static void test_other_families(void **state)
         V("JAX_COORDINATOR_ADDRESS", "fd00::1"), V("JAX_COORDINATOR_PORT", "70"),
         V("JAX_NUM_PROCESSES", "1"), V("JAX_PROCESS_ID", "0"), SCRIPT_END};
 
-    (void)state;
     expect_bind(kind, torch, NULL, "{\"chief\":[\"head:29500\"]}", "worker:0",
                 "tcp://10.0.0.7:0");
     expect_bind(kind, ours, NULL, "{\"chief\":[\"127.0.0.1:77\"]}", "worker:0",
@@ -134,7 +123,7 @@ static void expect_partition(const struct script_row *rows, int partition)
     mu_cluster_free(resolution.cluster);
 }
 
-static void test_devices(void **state)
+TEST(test_devices)
 {
     static const struct script_row two[] = {JAX("0"), V("JAX_LOCAL_DEVICE_IDS", "1,3"),
                                             SCRIPT_END};
@@ -145,7 +134,6 @@ static void test_devices(void **state)
     mu_resolution resolution;
     mu_error error;
 
-    (void)state;
     assert_int_equal(script_resolve(kind, two, NULL, &error, &resolution), 0);
     assert_string_equal(resolution.visible_devices, "1,3");
     mu_cluster_free(resolution.cluster);
@@ -156,7 +144,7 @@ static void test_devices(void **state)
                         "JAX_LOCAL_DEVICE_IDS: expected numbers with commas between");
 }
 
-static void test_partitions(void **state)
+TEST(test_partitions)
 {
     static const struct {
         const char *variable;
@@ -176,7 +164,6 @@ static void test_partitions(void **state)
     static const struct script_row bad[] = {JAX("0"), V("JAX_PARTITION_INDEX", "-1"),
                                             SCRIPT_END};
 
-    (void)state;
     for (size_t i = 0; i < COUNT(rows); i++) {
         const struct script_row script[] = {
             JAX("0"), V(rows[i].variable, rows[i].text), SCRIPT_END};
@@ -189,7 +176,7 @@ static void test_partitions(void **state)
                         "JAX_PARTITION_INDEX: expected a whole number of 0 to");
 }
 
-static void test_missing(void **state)
+TEST(test_missing)
 {
     static const struct {
         struct script_row rows[3];
@@ -210,14 +197,13 @@ static void test_missing(void **state)
     static const struct script_row no_port[] = {
         V("MASTER_ADDR", "a"), V("WORLD_SIZE", "2"), V("RANK", "0"), SCRIPT_END};
 
-    (void)state;
     for (size_t i = 0; i < COUNT(rows); i++)
         script_expect_error(kind, rows[i].rows, NULL, -MU_ENOTFOUND, rows[i].words);
     script_expect_error(kind, no_port, NULL, -MU_ENOTFOUND,
                         "MASTER_PORT is not set, and the address has no port");
 }
 
-static void test_family_refused(void **state)
+TEST(test_family_refused)
 {
     static const struct script_row above[] = {JAX("3"), SCRIPT_END};
     static const struct script_row chief[] = {JAX("0"), SCRIPT_END};
@@ -226,7 +212,6 @@ static void test_family_refused(void **state)
     static const char *const no_chief[] = {"jobs=worker=3", NULL};
     static const char *const bind[] = {"bind_address=nowhere", NULL};
 
-    (void)state;
     script_expect_error(kind, above, NULL, -MU_EINVALID,
                         "JAX_PROCESS_ID: expected a number below 3 (JAX_NUM_PROCESSES)");
     script_expect_error(kind, chief, with_ps, -MU_EINVALID,
@@ -239,7 +224,7 @@ static void test_family_refused(void **state)
         "this host's name, \"this-host\", has no address at which others");
 }
 
-static void test_detection(void **state)
+TEST(test_detection)
 {
     static const struct script_row hosts[] = {V("MUSTER_HOSTS", "a"), SCRIPT_END};
     static const struct script_row ours[] = {V("MUSTER_PROCESS_ID", "1"), SCRIPT_END};
@@ -249,7 +234,6 @@ static void test_detection(void **state)
                                               SCRIPT_END};
     mu_error why;
 
-    (void)state;
     assert_int_equal(script_detect(kind, hosts, NULL, &why), 1);
     assert_int_equal(script_detect(kind, ours, NULL, &why), 1);
     assert_int_equal(script_detect(kind, torch, NULL, &why), 1);
@@ -259,7 +243,7 @@ static void test_detection(void **state)
 }
 
 /* Proxies are said, and change nothing. */
-static void test_proxies_are_noted(void **state)
+TEST(test_proxies_are_noted)
 {
     static const struct script_row rows[] = {
         JAX("0"), V("https_proxy", "http://user:secret@proxy:1"), SCRIPT_END};
@@ -269,7 +253,6 @@ static void test_proxies_are_noted(void **state)
     mu_resolution resolution;
     mu_error error;
 
-    (void)state;
     script_init(&script, rows);
     mu_resolution_init(&resolution);
     assert_int_equal(mu__requests_new(&script.sources.base, NULL, &requests), 0);
@@ -288,20 +271,4 @@ static void test_proxies_are_noted(void **state)
 
 /* ---- AWS Batch ---- */
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_hosts),
-        cmocka_unit_test(test_hosts_refused),
-        cmocka_unit_test(test_jax),
-        cmocka_unit_test(test_other_families),
-        cmocka_unit_test(test_devices),
-        cmocka_unit_test(test_partitions),
-        cmocka_unit_test(test_missing),
-        cmocka_unit_test(test_family_refused),
-        cmocka_unit_test(test_detection),
-        cmocka_unit_test(test_proxies_are_noted),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_PROGRAM()

@@ -3,15 +3,7 @@
 #include "tests/support/script.h"
 
 #include "runtime/base/base64.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
+#include "tests/support/test.h"
 
 static const struct mu__resolver_kind *const kind = &mu__resolver_etcd;
 
@@ -91,7 +83,7 @@ static const char *taken_answer(const struct pair *pair, char *out)
 
 #define KEY(task) "/muster/muster/tasks/" task
 
-static void test_who_is_there(void **state)
+TEST(test_who_is_there)
 {
     static const struct pair pairs[] = {{KEY("chief/0"), "c:1\nx\n"},
                                         {KEY("worker/0"), "a:1\ny\n"},
@@ -104,7 +96,6 @@ static void test_who_is_there(void **state)
         SCRIPT_VARIABLE("MUSTER_TYPE", "worker"), SCRIPT_END};
     mu_error why;
 
-    (void)state;
     script_expect(kind, rows, NULL,
                   "{\"chief\":[\"c:1\"],\"worker\":{\"0\":\"a:1\",\"10\":\"b:1\"}}",
                   "worker:-1");
@@ -117,7 +108,7 @@ static void test_who_is_there(void **state)
 }
 
 /* Of many only the newest is read, and all where that or their number is another one. */
-static void test_crowd(void **state)
+TEST(test_crowd)
 {
     static const struct pair pairs[] = {{KEY("worker/0"), "a:1\ny\n"}, {NULL, NULL}};
     static const char *const settings[] = {"tasks=worker=65", NULL};
@@ -134,24 +125,22 @@ static void test_crowd(void **state)
         POST(A "/v3/kv/range", .text = "{" HEADER "}", .body = "\"limit\":\"4096\""),
         SCRIPT_END};
 
-    (void)state;
     script_expect_error(kind, rows, settings, -MU_EUNAVAILABLE,
                         "64 of 65 tasks are not there yet: /job:worker/task:1 to 64");
     script_expect_error(kind, nobody, settings, -MU_EUNAVAILABLE,
                         "65 of 65 tasks are not there yet");
 }
 
-static void test_nobody_is_there(void **state)
+TEST(test_nobody_is_there)
 {
     static const struct script_row rows[] = {
         ENDPOINTS(A), POST(A "/v3/kv/range", .text = "{" HEADER "}"), SCRIPT_END};
 
-    (void)state;
     script_expect_error(kind, rows, NULL, -MU_EUNAVAILABLE, "no task is there yet");
 }
 
 /* The key of another cluster, with a name that needs care. */
-static void test_names_in_keys(void **state)
+TEST(test_names_in_keys)
 {
     static const struct pair pairs[] = {{"/p/a%2Fb%25/tasks/ps/0", "a:1\n"},
                                         {NULL, NULL}};
@@ -162,7 +151,6 @@ static void test_names_in_keys(void **state)
     const struct script_row rows[] = {
         ENDPOINTS(A), POST(A "/v3/kv/range", .text = text, .body = body), SCRIPT_END};
 
-    (void)state;
     (void)range_answer(pairs, text);
     (void)snprintf(body, sizeof body, "{\"key\":\"%s\"",
                    base64("/p/a%2Fb%25/tasks/", key));
@@ -170,7 +158,7 @@ static void test_names_in_keys(void **state)
 }
 
 /* The first one is down, the second has no leader, the third answers. */
-static void test_next_endpoint(void **state)
+TEST(test_next_endpoint)
 {
     static const struct pair pairs[] = {{KEY("ps/0"), "a:1\n"}, {NULL, NULL}};
     char text[TEXT_BYTES];
@@ -187,7 +175,6 @@ static void test_next_endpoint(void **state)
         POST(B "/v3/kv/range", .code = -MU_EUNAVAILABLE, .text = "connection refused"),
         SCRIPT_END};
 
-    (void)state;
     script_expect(kind, rows, NULL, "{\"ps\":[\"a:1\"]}", "");
     script_expect_error(kind, down, NULL, -MU_EUNAVAILABLE,
                         "etcd at http://b:2379: connection refused");
@@ -207,9 +194,8 @@ static const struct {
     {{KEY("chief/1"), "a:1"}, "etcd: /muster/muster/tasks/: ", -MU_EINVALID},
 };
 
-static void test_bad_entries(void **state)
+TEST(test_bad_entries)
 {
-    (void)state;
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
         const struct pair pairs[] = {bad[i].pair, {NULL, NULL}};
         char text[TEXT_BYTES];
@@ -221,14 +207,13 @@ static void test_bad_entries(void **state)
     }
 }
 
-static void test_bad_answers(void **state)
+TEST(test_bad_answers)
 {
     static const struct script_row html[] = {
         ENDPOINTS(A), POST(A "/v3/kv/range", .text = "<html>"), SCRIPT_END};
     static const struct script_row old[] = {
         ENDPOINTS(A), POST(A "/v3/kv/range", .status = 404, .text = "404"), SCRIPT_END};
 
-    (void)state;
     script_expect_error(kind, html, NULL, -MU_EDATALOSS, "etcd at http://a:2379: ");
     script_expect_error(kind, old, NULL, -MU_EUNIMPLEMENTED, "status 404");
 }
@@ -255,12 +240,11 @@ static const struct {
     {"certificate_file=/k", "certificate_file is set alone, expected key_file"},
 };
 
-static void test_bad_settings(void **state)
+TEST(test_bad_settings)
 {
     static const struct script_row rows[] = {ENDPOINTS(A), SCRIPT_FILE("/k", "pem"),
                                              SCRIPT_END};
 
-    (void)state;
     for (size_t i = 0; i < sizeof bad_settings / sizeof bad_settings[0]; i++) {
         const char *const settings[] = {bad_settings[i].setting, NULL};
 
@@ -282,7 +266,7 @@ static const char *const user[] = {"user=me", "password=se\"cret\\", NULL};
     POST(url AUTH, .body = "{\"name\":\"me\",\"password\":\"se\\u0022cret\\u005c\"}", \
          __VA_ARGS__)
 
-static void test_user(void **state)
+TEST(test_user)
 {
     static const struct pair pairs[] = {{KEY("ps/0"), "a:1\n"}, {NULL, NULL}};
     static const char *const from_file[] = {"user=me", "password_file=/p", NULL};
@@ -299,7 +283,6 @@ static void test_user(void **state)
                                        .text = range_answer(pairs, text)},
                                       SCRIPT_END};
 
-    (void)state;
     script_expect(kind, rows, user, "{\"ps\":[\"a:1\"]}", "");
     script_expect(kind, rows, from_file, "{\"ps\":[\"a:1\"]}", "");
     script_expect_error(kind, rows, too_long, -MU_EINVALID,
@@ -307,14 +290,13 @@ static void test_user(void **state)
 }
 
 /* A token that is not known any more is replaced, once in a run. */
-static void test_token_ended(void **state)
+TEST(test_token_ended)
 {
     static const char *const words[] = {
         ERROR(16, "invalid auth token"), ERROR(3, "revision of auth store is old")};
     static const struct pair pairs[] = {{KEY("ps/0"), "a:1\n"}, {NULL, NULL}};
     char text[TEXT_BYTES];
 
-    (void)state;
     for (size_t i = 0; i < sizeof words / sizeof words[0]; i++) {
         struct script_row rows[] = {
             ENDPOINTS(A),
@@ -342,7 +324,7 @@ static void test_token_ended(void **state)
 }
 
 /* An etcd whose users were switched off needs no token. */
-static void test_no_users(void **state)
+TEST(test_no_users)
 {
     static const struct pair pairs[] = {{KEY("ps/0"), "a:1\n"}, {NULL, NULL}};
     char text[TEXT_BYTES];
@@ -351,7 +333,6 @@ static void test_no_users(void **state)
         LOGIN(A, .text = ERROR(9, "authentication is not enabled"), .status = 412),
         POST(A "/v3/kv/range", .text = range_answer(pairs, text)), SCRIPT_END};
 
-    (void)state;
     script_expect(kind, rows, user, "{\"ps\":[\"a:1\"]}", "");
 }
 
@@ -377,14 +358,13 @@ static const struct {
      "/muster/muster/tasks/"},
 };
 
-static void test_refused_users(void **state)
+TEST(test_refused_users)
 {
     static const struct script_row nobody[] = {
         ENDPOINTS(A),
         POST(A "/v3/kv/range", .status = 400, .text = ERROR(3, "user name is empty")),
         SCRIPT_END};
 
-    (void)state;
     script_expect_error(kind, nobody, NULL, -MU_EUNAUTHENTICATED,
                         "has users; expected settings user and password_file");
     for (size_t i = 0; i < sizeof refusals / sizeof refusals[0]; i++) {
@@ -399,7 +379,7 @@ static void test_refused_users(void **state)
 }
 
 /* One of several endpoints has a certificate that has run out. */
-static void test_one_bad_certificate(void **state)
+TEST(test_one_bad_certificate)
 {
     static const struct pair pairs[] = {{KEY("ps/0"), "a:1\n"}, {NULL, NULL}};
     char text[TEXT_BYTES];
@@ -408,7 +388,6 @@ static void test_one_bad_certificate(void **state)
         POST(B "/v3/kv/range", .code = -MU_EUNAUTHENTICATED, .text = "it has expired"),
         POST(A "/v3/kv/range", .text = range_answer(pairs, text)), SCRIPT_END};
 
-    (void)state;
     script_expect(kind, rows, NULL, "{\"ps\":[\"a:1\"]}", "");
 }
 
@@ -434,7 +413,7 @@ static int announce(const struct script_row *rows, const char *const *settings,
     return rv;
 }
 
-static void test_takes_a_place(void **state)
+TEST(test_takes_a_place)
 {
     static const struct pair mine[] = {{KEY("worker/1"), "me:1\n0abc\n"}, {NULL, NULL}};
     char value[128];
@@ -464,7 +443,6 @@ static void test_takes_a_place(void **state)
     mu_error error;
     int index;
 
-    (void)state;
     assert_int_equal(announce(rows, NULL, &one, &own, &error, &index), 0);
     assert_int_equal(index, 1);
     assert_int_equal(announce(again, NULL, &one, &own, &error, &index), 0);
@@ -475,7 +453,7 @@ static void test_takes_a_place(void **state)
 }
 
 /* Index 1 was free when it was looked for, and is not any more. */
-static void test_first_free_place(void **state)
+TEST(test_first_free_place)
 {
     static const struct pair there[] = {{KEY("worker/0"), "a:1\nx\n"}, {NULL, NULL}};
     static const struct pair other[] = {{KEY("worker/1"), "b:1\ny\n"}, {NULL, NULL}};
@@ -495,7 +473,6 @@ static void test_first_free_place(void **state)
     mu_error error;
     int index;
 
-    (void)state;
     assert_int_equal(announce(rows, NULL, &any, &own, &error, &index), 0);
     assert_int_equal(index, 2);
     assert_int_equal(announce(rows, small, &any, &own, &error, &index),
@@ -525,7 +502,7 @@ static int announce_at(const char *other, const char *ttl, const char *clock, vo
 }
 
 /* Whoever keeps his lease while we look lives. */
-static void test_taken_place(void **state)
+TEST(test_taken_place)
 {
     static const struct pair pair[] = {{KEY("worker/1"), "a:1\nx\n"}, {NULL, NULL}};
     char other[TEXT_BYTES];
@@ -533,7 +510,6 @@ static void test_taken_place(void **state)
     void *slow = NULL;
     mu_error error;
 
-    (void)state;
     (void)taken_answer(pair, other);
     assert_int_equal(announce_at(other, TTL("9"), "1000", &own, &error),
                      -MU_EUNAVAILABLE);
@@ -558,7 +534,7 @@ static void test_taken_place(void **state)
 }
 
 /* What fails while etcd starts or stands still is tried again. */
-static void test_passing_failures(void **state)
+TEST(test_passing_failures)
 {
     static const char closing[] =
         "{\"error\":\"grpc: the client connection is closing\",\"code\":1}";
@@ -574,7 +550,6 @@ static void test_passing_failures(void **state)
     mu_error error;
     int index;
 
-    (void)state;
     assert_int_equal(announce(stops, NULL, &one, &own, &error, &index), -MU_EUNAVAILABLE);
     assert_non_null(strstr(error.message, "status 408"));
     assert_int_equal(announce(ended, NULL, &one, &own, &error, &index), -MU_EUNAVAILABLE);
@@ -585,7 +560,7 @@ static void test_passing_failures(void **state)
 
 /* An etcd that was started again has given each lease its whole time, and one that stood
  * still has not ended those whose time is over: it is not their owners who live. */
-static void test_taken_place_and_etcd_away(void **state)
+TEST(test_taken_place_and_etcd_away)
 {
     static const struct pair pair[] = {{KEY("worker/1"), "a:1\nx\n"}, {NULL, NULL}};
     static const struct {
@@ -606,7 +581,6 @@ static void test_taken_place_and_etcd_away(void **state)
     void *own = NULL;
     mu_error error;
 
-    (void)state;
     (void)taken_answer(pair, other);
     for (size_t i = 0; i < sizeof looks / sizeof looks[0]; i++) {
         int rv = announce_at(other, looks[i].answer, looks[i].clock, &own, &error);
@@ -618,28 +592,4 @@ static void test_taken_place_and_etcd_away(void **state)
     free(own);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_who_is_there),
-        cmocka_unit_test(test_crowd),
-        cmocka_unit_test(test_nobody_is_there),
-        cmocka_unit_test(test_names_in_keys),
-        cmocka_unit_test(test_next_endpoint),
-        cmocka_unit_test(test_bad_entries),
-        cmocka_unit_test(test_bad_answers),
-        cmocka_unit_test(test_user),
-        cmocka_unit_test(test_token_ended),
-        cmocka_unit_test(test_no_users),
-        cmocka_unit_test(test_refused_users),
-        cmocka_unit_test(test_one_bad_certificate),
-        cmocka_unit_test(test_bad_settings),
-        cmocka_unit_test(test_takes_a_place),
-        cmocka_unit_test(test_first_free_place),
-        cmocka_unit_test(test_taken_place),
-        cmocka_unit_test(test_taken_place_and_etcd_away),
-        cmocka_unit_test(test_passing_failures),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_PROGRAM()

@@ -1,14 +1,7 @@
 /* The resolver file, by rows. */
 #include "resolver/kinds.h"
 #include "tests/support/script.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
+#include "tests/support/test.h"
 
 static const struct mu__resolver_kind *const kind = &mu__resolver_file;
 
@@ -28,9 +21,8 @@ static const struct {
     {"a task alone", "{\"task\":{\"type\":\"chief\",\"index\":0}}", "", "chief:0"},
 };
 
-static void test_good(void **state)
+TEST(test_good)
 {
-    (void)state;
     for (size_t i = 0; i < sizeof good / sizeof good[0]; i++) {
         const struct script_row rows[] = {
             HERE, SCRIPT_FILE("/x/c.json", good[i].text), SCRIPT_END};
@@ -55,9 +47,8 @@ static const struct {
     {"{\"cluster\": {}, \"task\": []}", -MU_EINVALID, "/x/c.json: task: expected"},
 };
 
-static void test_bad(void **state)
+TEST(test_bad)
 {
-    (void)state;
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
         const struct script_row rows[] = {HERE, SCRIPT_FILE("/x/c.json", bad[i].text),
                                           SCRIPT_END};
@@ -66,7 +57,7 @@ static void test_bad(void **state)
     }
 }
 
-static void test_who_this_is(void **state)
+TEST(test_who_this_is)
 {
     static const char *const settings[] = {"path=/y", "task_index=0", NULL};
     static const char *const none[] = {"path=/y", "task_type=wrker", NULL};
@@ -77,17 +68,15 @@ static void test_who_this_is(void **state)
         SCRIPT_END,
     };
 
-    (void)state;
     script_expect(kind, rows, settings, "{\"worker\":[\"a:1\"]}", "worker:0");
     script_expect_error(kind, rows, none, -MU_EINVALID, "worker");
 }
 
-static void test_not_there(void **state)
+TEST(test_not_there)
 {
     static const struct script_row here[] = {HERE, SCRIPT_END};
     mu_error why;
 
-    (void)state;
     script_expect_error(kind, here, NULL, -MU_ENOTFOUND, "/x/c.json");
     script_expect_error(kind, NULL, NULL, -MU_EINVALID, "MUSTER_CLUSTER_FILE");
     assert_int_equal(script_detect(kind, here, NULL, &why), 1);
@@ -95,14 +84,4 @@ static void test_not_there(void **state)
     assert_string_equal(why.message, "MUSTER_CLUSTER_FILE is not set");
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_good),
-        cmocka_unit_test(test_bad),
-        cmocka_unit_test(test_who_this_is),
-        cmocka_unit_test(test_not_there),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_PROGRAM()

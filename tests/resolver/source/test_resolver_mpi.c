@@ -5,17 +5,9 @@
 
 #include "resolver/kinds.h"
 #include "resolver/source/mpi.h"
+#include "tests/support/test.h"
 
 #include <muster/cluster.h>
-
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
 
 #define V SCRIPT_VARIABLE
 #define COUNT(array) (sizeof(array) / sizeof(array)[0])
@@ -57,13 +49,12 @@ static void expect_bind(const struct script_row *rows, const char *const *settin
 }
 
 /* 2110717952 / 4096 is 515312, and that modulo 4095 is 3437. */
-static void test_one_host(void **state)
+TEST(test_one_host)
 {
     static const struct script_row rows[] = {ONE_HOST("1"), SCRIPT_END};
     static const char *const settings[] = {"jobs=chief=1,worker=*", "port_base=100",
                                            "bind_address=0.0.0.0:101", NULL};
 
-    (void)state;
     expect_bind(rows, NULL, "{\"worker\":[\"127.0.0.1:19984\",\"127.0.0.1:19985\"]}",
                 "worker:1", "");
     expect_bind(rows, settings,
@@ -71,19 +62,18 @@ static void test_one_host(void **state)
                 "worker:0", "tcp://0.0.0.0:101");
 }
 
-static void test_hosts_that_were_set(void **state)
+TEST(test_hosts_that_were_set)
 {
     static const struct script_row rows[] = {TWO_HOSTS("2", "0"), LAUNCHER, SCRIPT_END};
     static const char *const by_node[] = {"hosts=n[1-2]", "port_base=1", NULL};
     static const char *const by_rank[] = {"hosts=n1,n1,n2,n2", "port_base=1", NULL};
     static const char cluster[] = "{\"worker\":[\"n1:1\",\"n1:2\",\"n2:1\",\"n2:2\"]}";
 
-    (void)state;
     script_expect(kind, rows, by_node, cluster, "worker:2");
     script_expect(kind, rows, by_rank, cluster, "worker:2");
 }
 
-static void test_mapping(void **state)
+TEST(test_mapping)
 {
     static const struct script_row rows[] = {TWO_HOSTS("2", "1"), LAUNCHER, SCRIPT_END};
     static const char *const cyclic[] = {"hosts=n[1-2]", "port_base=1", "mapping=cyclic",
@@ -91,7 +81,6 @@ static void test_mapping(void **state)
     static const char *const block[] = {"hosts=n[1-2]", "port_base=1", NULL};
     static const char *const other[] = {"hosts=n[1-2]", "mapping=random", NULL};
 
-    (void)state;
     script_expect(kind, rows, cyclic,
                   "{\"worker\":[\"n1:1\",\"n2:1\",\"n1:2\",\"n2:2\"]}", "worker:2");
     script_expect_error(kind, rows, block, -MU_EPRECONDITION,
@@ -100,7 +89,7 @@ static void test_mapping(void **state)
     script_expect_error(kind, rows, other, -MU_EINVALID, "expected block or cyclic");
 }
 
-static void test_host_files(void **state)
+TEST(test_host_files)
 {
     static const struct script_row set[] = {
         TWO_HOSTS("3", "1"), LAUNCHER,
@@ -113,12 +102,11 @@ static void test_host_files(void **state)
     static const char *const port[] = {"port_base=1", NULL};
     static const char cluster[] = "{\"worker\":[\"n1:1\",\"n1:2\",\"n2:1\",\"n2:2\"]}";
 
-    (void)state;
     script_expect(kind, set, settings, cluster, "worker:3");
     script_expect(kind, launchers, port, cluster, "worker:3");
 }
 
-static void test_host_files_refused(void **state)
+TEST(test_host_files_refused)
 {
     static const struct {
         const char *text;
@@ -136,7 +124,6 @@ static void test_host_files_refused(void **state)
     static const char *const settings[] = {"hostfile=/hosts", NULL};
     static const struct script_row none[] = {TWO_HOSTS("3", "1"), LAUNCHER, SCRIPT_END};
 
-    (void)state;
     for (size_t i = 0; i < COUNT(rows); i++) {
         const struct script_row script[] = {TWO_HOSTS("3", "1"), LAUNCHER,
                                             SCRIPT_FILE("/hosts", rows[i].text),
@@ -148,7 +135,7 @@ static void test_host_files_refused(void **state)
 }
 
 /* Only the launcher's address is known, which is rank 0's: 515312 modulo 4096 is 3312. */
-static void test_meeting_at_the_launcher(void **state)
+TEST(test_meeting_at_the_launcher)
 {
     static const struct script_row first[] = {TWO_HOSTS("0", "0"), LAUNCHER,
                                               V("OMPI_MCA_orte_local_daemon_uri", URI),
@@ -165,7 +152,6 @@ static void test_meeting_at_the_launcher(void **state)
                                             "bind_address=10.1.1.1:0", NULL};
     static const char cluster[] = "{\"chief\":[\"10.0.0.1:64752\"]}";
 
-    (void)state;
     expect_bind(first, NULL, cluster, "chief:0", "");
     expect_bind(last, NULL, cluster, "worker:2", "tcp://10.0.0.7:0");
     expect_bind(v6, NULL, "{\"chief\":[\"[fd00::2]:61442\"]}", "worker:2",
@@ -176,7 +162,7 @@ static void test_meeting_at_the_launcher(void **state)
                 "tcp://10.1.1.1:0");
 }
 
-static void test_meeting_refused(void **state)
+TEST(test_meeting_refused)
 {
     static const struct script_row elsewhere[] = {
         TWO_HOSTS("0", "0"), LAUNCHER,
@@ -187,7 +173,6 @@ static void test_meeting_refused(void **state)
     static const struct script_row last[] = {TWO_HOSTS("3", "1"), LAUNCHER, SCRIPT_END};
     static const char *const jobs[] = {"jobs=worker=*", NULL};
 
-    (void)state;
     script_expect_error(kind, elsewhere, NULL, -MU_EPRECONDITION,
                         "rank 0 does not run on the host of mpirun");
     script_expect_error(kind, broken, NULL, -MU_EINVALID,
@@ -198,7 +183,7 @@ static void test_meeting_refused(void **state)
                         "only the address of rank 0 is known");
 }
 
-static void test_variables_refused(void **state)
+TEST(test_variables_refused)
 {
     static const struct {
         struct script_row row;
@@ -216,7 +201,6 @@ static void test_variables_refused(void **state)
     };
     mu_error why;
 
-    (void)state;
     for (size_t i = 0; i < COUNT(rows); i++) {
         const struct script_row script[] = {rows[i].row, ONE_HOST("1"), SCRIPT_END};
 
@@ -237,7 +221,7 @@ static void test_variables_refused(void **state)
         V("PRTE_LAUNCHED", "1"), V("PMIX_RANK", rank), V("PMIX_HOSTNAME", host), \
         V("PMIX_NAMESPACE", "prterun-n-1-8961@1"), OWN_ADDRESSES
 
-static void test_uneven_nodes(void **state)
+TEST(test_uneven_nodes)
 {
     static const struct script_row rows[] = {
         FIVE("1", "1", "n-1"), SCRIPT_FILE("/hosts", "n-1 slots=2\nm.cluster slots=1\n"),
@@ -245,12 +229,11 @@ static void test_uneven_nodes(void **state)
     static const char *const settings[] = {"hostfile=/hosts", "port_base=1", NULL};
     static const char cluster[] = "{\"worker\":[\"n-1:1\",\"n-1:2\",\"m.cluster:1\"]}";
 
-    (void)state;
     script_expect(kind, rows, settings, cluster, "worker:1");
 }
 
 /* On one node the local ranks may go by processors, not by ranks. */
-static void test_shuffled_ranks(void **state)
+TEST(test_shuffled_ranks)
 {
     static const struct script_row rows[] = {
         V("OMPI_COMM_WORLD_SIZE", "3"), V("OMPI_COMM_WORLD_RANK", "1"),
@@ -258,13 +241,12 @@ static void test_shuffled_ranks(void **state)
         V("PRTE_LAUNCHED", "1"), V("PMIX_HOSTNAME", "n1"), SCRIPT_END};
     static const char *const settings[] = {"port_base=1", NULL};
 
-    (void)state;
     script_expect(kind, rows, settings,
                   "{\"worker\":[\"127.0.0.1:1\",\"127.0.0.1:2\",\"127.0.0.1:3\"]}",
                   "worker:1");
 }
 
-static void test_hosts_in_another_order(void **state)
+TEST(test_hosts_in_another_order)
 {
     static const struct {
         const char *host;       /* as the launcher calls that of rank 2 */
@@ -286,7 +268,6 @@ static void test_hosts_in_another_order(void **state)
     char hosts[80];
     const char *const settings[] = {"port_base=1", hosts, NULL};
 
-    (void)state;
     for (size_t i = 0; i < COUNT(rows); i++) {
         const struct script_row script[] = {FIVE("2", "0", rows[i].host), SCRIPT_END};
         mu_resolution resolution;
@@ -303,7 +284,7 @@ static void test_hosts_in_another_order(void **state)
 }
 
 /* The launcher's host is in the name of the job: its hash modulo 4096 is the port. */
-static void test_meeting_at_prterun(void **state)
+TEST(test_meeting_at_prterun)
 {
     static const struct script_row first[] = {FIVE("0", "0", "n-1"), SCRIPT_END};
     static const struct script_row last[] = {FIVE("2", "0", "m1"), SCRIPT_END};
@@ -312,7 +293,6 @@ static void test_meeting_at_prterun(void **state)
     static const char *const any[] = {"port_base=9", "bind_address=0.0.0.0:0", NULL};
     static const char cluster[] = "{\"chief\":[\"n-1:9\"]}";
 
-    (void)state;
     expect_bind(first, port, cluster, "chief:0", "");
     expect_bind(first, any, cluster, "chief:0", "tcp://0.0.0.0:9");
     expect_bind(last, port, cluster, "worker:1", "tcp://10.0.0.7:0");
@@ -321,14 +301,13 @@ static void test_meeting_at_prterun(void **state)
                         "rank 0 does not run on the host of mpirun (PMIX_NAMESPACE)");
 }
 
-static void test_names_of_jobs(void **state)
+TEST(test_names_of_jobs)
 {
     static const char *const others[] = {
         "2110717953", "slurm.pmix.7.0", "prterun-n1-x@1", "prterun-n1-@1", "prterun-77@1",
         "prterun--77@1", "prterun-n1-77", "@1", "-@", "-7@", "a-b@7"};
     static const char *const port[] = {"port_base=9", NULL};
 
-    (void)state;
     for (size_t i = 0; i < COUNT(others); i++) {
         const struct script_row rows[] = {TWO_HOSTS("1", "1"),
                                           V("PMIX_NAMESPACE", others[i]), SCRIPT_END};
@@ -340,7 +319,7 @@ static void test_names_of_jobs(void **state)
 
 /* ---- MPICH, Intel MPI ---- */
 
-static void test_hydra(void **state)
+TEST(test_hydra)
 {
     static const struct script_row rows[] = {
         V("PMI_RANK", "1"), V("PMI_SIZE", "2"), V("MPI_LOCALRANKID", "1"),
@@ -351,7 +330,6 @@ static void test_hydra(void **state)
     static const char *const hosts[] = {"port_base=5", "hosts=a,b,c", NULL};
     static const char *const few[] = {"port_base=5", "hosts=a,b", NULL};
 
-    (void)state;
     script_expect(mpich, rows, port, "{\"worker\":[\"127.0.0.1:5\",\"127.0.0.1:6\"]}",
                   "worker:1");
     script_expect(mpich, spread, hosts, "{\"worker\":[\"a:5\",\"b:5\",\"c:5\"]}",
@@ -363,14 +341,13 @@ static void test_hydra(void **state)
 }
 
 /* Each of Hydra's versions has a name of its own for the host. */
-static void test_hydra_hosts(void **state)
+TEST(test_hydra_hosts)
 {
     static const char *const variables[] = {
         "MPIR_CVAR_CH3_INTERFACE_HOSTNAME", "PMI_HOSTNAME", "HYDRA_BSTRAP_LOCALHOST"};
     static const char *const right[] = {"port_base=5", "hosts=10.0.0.1,10.0.0.2", NULL};
     static const char *const wrong[] = {"port_base=5", "hosts=10.0.0.2,10.0.0.1", NULL};
 
-    (void)state;
     for (size_t i = 0; i < COUNT(variables); i++) {
         const struct script_row rows[] = {
             V("PMI_RANK", "1"),        V("PMI_SIZE", "2"),
@@ -384,7 +361,7 @@ static void test_hydra_hosts(void **state)
 }
 
 /* Intel MPI has an id for the job, and MPICH none. */
-static void test_hydra_ports(void **state)
+TEST(test_hydra_ports)
 {
     static const struct script_row intel[] = {
         V("PMI_RANK", "0"), V("PMI_SIZE", "1"),
@@ -392,13 +369,12 @@ static void test_hydra_ports(void **state)
     static const struct script_row plain[] = {V("PMI_RANK", "0"), V("PMI_SIZE", "1"),
                                               SCRIPT_END};
 
-    (void)state;
     script_expect(mpich, intel, NULL, "{\"worker\":[\"127.0.0.1:64427\"]}", "worker:0");
     script_expect(mpich, plain, NULL, "{\"worker\":[\"127.0.0.1:61440\"]}", "worker:0");
 }
 
 /* Within a job of Slurm's Hydra starts its daemons in a step, one for each node. */
-static void test_hydra_in_a_step(void **state)
+TEST(test_hydra_in_a_step)
 {
     static const struct script_row rows[] = {
         V("PMI_RANK", "2"),        V("PMI_SIZE", "4"),
@@ -411,18 +387,16 @@ static void test_hydra_in_a_step(void **state)
         SCRIPT_END};
     static const char *const port[] = {"port_base=5", NULL};
 
-    (void)state;
     script_expect(mpich, rows, port,
                   "{\"worker\":[\"n1:5\",\"n1:6\",\"n2:5\",\"n2:6\"]}", "worker:2");
     script_expect_error(mpich, srun, port, -MU_ENOTFOUND, "not where the others are");
 }
 
-static void test_hydra_refused(void **state)
+TEST(test_hydra_refused)
 {
     static const struct script_row no_size[] = {V("PMI_RANK", "0"), SCRIPT_END};
     mu_error why;
 
-    (void)state;
     script_expect_error(mpich, no_size, NULL, -MU_ENOTFOUND,
                         "PMI_SIZE is not set: mpirun sets it for each task");
     assert_int_equal(script_detect(mpich, no_size, NULL, &why), 1);
@@ -430,38 +404,12 @@ static void test_hydra_refused(void **state)
     assert_string_equal(why.message, "PMI_RANK is not set");
 }
 
-static void test_job_ids(void **state)
+TEST(test_job_ids)
 {
-    (void)state;
     assert_int_equal(mu__mpi_id("2110717952.0;tcp://x"), 2110717952);
     assert_int_equal(mu__mpi_id("prterun-a-1@1"), mu__mpi_id("prterun-a-1@1"));
     assert_int_not_equal(mu__mpi_id("5e23-a"), mu__mpi_id("5f23-a"));
     assert_int_not_equal(mu__mpi_id("prterun-a-1@1"), mu__mpi_id("prterun-a-2@1"));
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_one_host),
-        cmocka_unit_test(test_hosts_that_were_set),
-        cmocka_unit_test(test_mapping),
-        cmocka_unit_test(test_host_files),
-        cmocka_unit_test(test_host_files_refused),
-        cmocka_unit_test(test_meeting_at_the_launcher),
-        cmocka_unit_test(test_meeting_refused),
-        cmocka_unit_test(test_variables_refused),
-        cmocka_unit_test(test_uneven_nodes),
-        cmocka_unit_test(test_shuffled_ranks),
-        cmocka_unit_test(test_hosts_in_another_order),
-        cmocka_unit_test(test_meeting_at_prterun),
-        cmocka_unit_test(test_names_of_jobs),
-        cmocka_unit_test(test_hydra),
-        cmocka_unit_test(test_hydra_hosts),
-        cmocka_unit_test(test_hydra_ports),
-        cmocka_unit_test(test_hydra_in_a_step),
-        cmocka_unit_test(test_hydra_refused),
-        cmocka_unit_test(test_job_ids),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_PROGRAM()

@@ -4,16 +4,9 @@
 #include "resolver/kinds.h"
 #include "tests/support/fault.h"
 #include "tests/support/script.h"
+#include "tests/support/test.h"
 
 #include <muster/cluster.h>
-
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
 
 #define V SCRIPT_VARIABLE
 
@@ -60,7 +53,7 @@ static void expect_failures(const struct mu__resolver_kind *kind,
     assert_true(errors >= 3);   /* the hosts, their places, the cluster */
 }
 
-static void test_slurm(void **state)
+TEST(test_slurm)
 {
     static const struct script_row rows[] = {
         V("SLURM_STEP_NODELIST", "n[1-2,4],m"),
@@ -78,12 +71,11 @@ static void test_slurm(void **state)
         V("SLURM_STEP_TASKS_PER_NODE", "2,1"), V("SLURM_PROCID", "0"),
         V("MUSTER_SLURM_TASKS_PER_NODE", "n1=2,n2=1"), SCRIPT_END};
 
-    (void)state;
     expect_failures(&mu__resolver_slurm, rows);
     expect_failures(&mu__resolver_slurm, dealt);
 }
 
-static void test_open_mpi(void **state)
+TEST(test_open_mpi)
 {
     static const struct script_row rows[] = {
         V("OMPI_COMM_WORLD_SIZE", "3"),
@@ -93,11 +85,10 @@ static void test_open_mpi(void **state)
         SCRIPT_END,
     };
 
-    (void)state;
     expect_failures(&mu__resolver_open_mpi, rows);
 }
 
-static void test_lists(void **state)
+TEST(test_lists)
 {
     static const struct script_row hosts[] = {
         V("MUSTER_HOSTS", "a,b,a"), V("MUSTER_RANK", "1"), SCRIPT_END};
@@ -111,19 +102,9 @@ static void test_lists(void **state)
           "{\"instance_group_name\": \"h\", \"hosts\": [\"b\"]}]}"),
         SCRIPT_END};
 
-    (void)state;
     expect_failures(&mu__resolver_environment, hosts);
     expect_failures(&mu__resolver_sagemaker, machines);
     expect_failures(&mu__resolver_sagemaker, groups);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_slurm),
-        cmocka_unit_test(test_open_mpi),
-        cmocka_unit_test(test_lists),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_PROGRAM()

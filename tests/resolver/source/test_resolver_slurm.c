@@ -2,17 +2,9 @@
  * what does not matter left out. */
 #include "resolver/kinds.h"
 #include "tests/support/script.h"
+#include "tests/support/test.h"
 
 #include <muster/cluster.h>
-
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
 
 #define V SCRIPT_VARIABLE
 #define COUNT(array) (sizeof(array) / sizeof(array)[0])
@@ -28,12 +20,11 @@ static const struct mu__resolver_kind *const kind = &mu__resolver_slurm;
 
 static const struct script_row three[] = {THREE, SCRIPT_END};
 
-static void test_all_are_workers(void **state)
+TEST(test_all_are_workers)
 {
     mu_resolution resolution;
     mu_error error;
 
-    (void)state;
     assert_int_equal(script_resolve(kind, three, NULL, &error, &resolution), 0);
     assert_string_equal(resolution.rpc_layer, "grpc");
     mu_cluster_free(resolution.cluster);
@@ -41,12 +32,11 @@ static void test_all_are_workers(void **state)
                   "{\"worker\":[\"n1:10192\",\"n1:10193\",\"n2:10192\"]}", "worker:1");
 }
 
-static void test_jobs_in_the_order_of_ranks(void **state)
+TEST(test_jobs_in_the_order_of_ranks)
 {
     static const char *const settings[] = {"jobs=ps=1,worker=*", "port_base=1000",
                                            "host_suffix=-ib.local", NULL};
 
-    (void)state;
     script_expect(kind, three, settings,
                   "{\"ps\":[\"n1-ib.local:1000\"],"
                   "\"worker\":[\"n1-ib.local:1001\",\"n2-ib.local:1000\"]}",
@@ -76,14 +66,13 @@ static unsigned port_of(unsigned job, unsigned tasks)
 }
 
 /* Jobs whose ids are close have no port in common, however many tasks a node has. */
-static void test_ports_of_jobs_do_not_overlap(void **state)
+TEST(test_ports_of_jobs_do_not_overlap)
 {
     static const struct {
         unsigned tasks;
         unsigned jobs;          /* so many in a row */
     } rows[] = {{1, 4096}, {2, 625}, {8, 625}, {32, 625}, {33, 312}, {128, 156}};
 
-    (void)state;
     for (size_t i = 0; i < COUNT(rows); i++) {
         unsigned char taken[65536] = {0};
 
@@ -101,7 +90,7 @@ static void test_ports_of_jobs_do_not_overlap(void **state)
 }
 
 /* A task refuses those of another job by the name of its cluster. */
-static void test_the_job_names_the_cluster(void **state)
+TEST(test_the_job_names_the_cluster)
 {
     static const struct script_row unknown[] = {
         V("SLURM_STEP_NODELIST", "a"), V("SLURM_STEP_NUM_TASKS", "1"),
@@ -111,7 +100,6 @@ static void test_the_job_names_the_cluster(void **state)
         const char *name;
     } rows[] = {{three, "slurm-6"}, {unknown, ""}};
 
-    (void)state;
     for (size_t i = 0; i < COUNT(rows); i++) {
         mu_resolution resolution;
         mu_error error;
@@ -123,7 +111,7 @@ static void test_the_job_names_the_cluster(void **state)
     }
 }
 
-static void test_port_by_the_job(void **state)
+TEST(test_port_by_the_job)
 {
     static const struct script_row rows[] = {
         V("SLURM_JOB_ID", "4100"), V("SLURM_STEP_NODELIST", "a,b"),
@@ -131,13 +119,12 @@ static void test_port_by_the_job(void **state)
         V("SLURM_PROCID", "0"), SCRIPT_END,
     };
 
-    (void)state;
     script_expect(kind, rows, NULL, "{\"worker\":[\"a:61444\",\"b:61444\"]}",
                   "worker:0");
 }
 
 /* Slurm keeps its own order of nodes: names are not sorted. */
-static void test_hosts_keep_their_order(void **state)
+TEST(test_hosts_keep_their_order)
 {
     static const struct script_row rows[] = {
         V("SLURM_STEP_NODELIST", "z,b[02-03],a"), V("SLURM_STEP_NUM_TASKS", "4"),
@@ -145,7 +132,6 @@ static void test_hosts_keep_their_order(void **state)
         V("SLURM_NODEID", "3"), SCRIPT_END,
     };
 
-    (void)state;
     script_expect(kind, rows, NULL,
                   "{\"worker\":[\"z:61440\",\"b02:61440\",\"b03:61440\",\"a:61440\"]}",
                   "worker:3");
@@ -153,7 +139,7 @@ static void test_hosts_keep_their_order(void **state)
 
 /* Where ranks are by the distribution, as srun -l printed it for nine and eleven tasks on
  * n[1-2],nodea,nodeb. */
-static void test_distributions(void **state)
+TEST(test_distributions)
 {
     static const struct {
         const char *name;
@@ -172,7 +158,6 @@ static void test_distributions(void **state)
     };
     static const char *const settings[] = {"port_base=8888", NULL};
 
-    (void)state;
     for (size_t i = 0; i < COUNT(rows); i++) {
         const struct script_row script[] = {
             V("SLURM_STEP_NODELIST", "n[1-2],na,nb"),
@@ -209,7 +194,7 @@ static void test_distributions(void **state)
         V("SLURM_SUBMIT_DIR", "/shared/me")
 
 /* The file's lines are the ranks; there may be more than this step has tasks. */
-static void test_arbitrary(void **state)
+TEST(test_arbitrary)
 {
     static const struct script_row relative[] = {
         ARBITRARY("hosts"),
@@ -221,12 +206,11 @@ static void test_arbitrary(void **state)
     static const char cluster[] = "{\"worker\":[\"nodeb:10000\",\"n1:10000\","
                                   "\"nodeb:10001\",\"nodea:10000\"]}";
 
-    (void)state;
     script_expect(kind, relative, NULL, cluster, "worker:2");
     script_expect(kind, absolute, NULL, cluster, "worker:2");
 }
 
-static void test_arbitrary_without_its_order(void **state)
+TEST(test_arbitrary_without_its_order)
 {
     static const struct script_row gone[] = {ARBITRARY("/hosts"), SCRIPT_END};
     static const struct script_row few[] = {
@@ -236,7 +220,6 @@ static void test_arbitrary_without_its_order(void **state)
     static const struct script_row differs[] = {
         ARBITRARY("/hosts"), SCRIPT_FILE("/hosts", "nodeb,nodea,n1,nodeb"), SCRIPT_END};
 
-    (void)state;
     script_expect_error(kind, gone, NULL, -MU_ENOTFOUND,
                         "the file with the order of the hosts cannot be read: "
                         "SLURM_HOSTFILE");
@@ -247,7 +230,7 @@ static void test_arbitrary_without_its_order(void **state)
     script_expect_error(kind, differs, NULL, -MU_EPRECONDITION, "SLURM_NODEID is 2, but");
 }
 
-static void test_tasks_per_node(void **state)
+TEST(test_tasks_per_node)
 {
     static const char *const number[] = {"tasks_per_node=2", NULL};
     static const char *const by_host[] = {"tasks_per_node=b=3,a=1", NULL};
@@ -262,7 +245,6 @@ static void test_tasks_per_node(void **state)
         V("SLURM_PROCID", "0"), SCRIPT_END,
     };
 
-    (void)state;
     script_expect(kind, rows, number,
                   "{\"worker\":[\"a:10000\",\"a:10001\",\"b:10000\",\"b:10001\"]}",
                   "worker:3");
@@ -274,7 +256,7 @@ static void test_tasks_per_node(void **state)
                   "worker:0");
 }
 
-static void test_tasks_per_node_refused(void **state)
+TEST(test_tasks_per_node_refused)
 {
     static const struct {
         const char *setting;
@@ -303,7 +285,6 @@ static void test_tasks_per_node_refused(void **state)
         {"rpc_layer=a-layer-of-many-letters", -MU_EINVALID, "expected at most 15 bytes"},
     };
 
-    (void)state;
     for (size_t i = 0; i < COUNT(rows); i++) {
         const char *const settings[] = {rows[i].setting, NULL};
 
@@ -312,7 +293,7 @@ static void test_tasks_per_node_refused(void **state)
 }
 
 /* One variable less, or another one. */
-static void test_variables_refused(void **state)
+TEST(test_variables_refused)
 {
     static const struct {
         const char *name;
@@ -361,7 +342,6 @@ static void test_variables_refused(void **state)
         {"SLURM_GPUS_ON_NODE", "many", -MU_EINVALID, "SLURM_GPUS_ON_NODE"},
     };
 
-    (void)state;
     for (size_t i = 0; i < COUNT(rows); i++) {
         struct script_row script[COUNT(three) + 1];
         size_t count = 0;
@@ -376,7 +356,7 @@ static void test_variables_refused(void **state)
 }
 
 /* In a batch script, which is no step. */
-static void test_batch_script(void **state)
+TEST(test_batch_script)
 {
     static const struct script_row rows[] = {
         V("SLURM_JOB_ID", "7"),        V("SLURM_JOB_NODELIST", "n[1-2]"),
@@ -386,7 +366,6 @@ static void test_batch_script(void **state)
         V("SLURM_DIST_PLANESIZE", "2"), SCRIPT_END,
     };
 
-    (void)state;
     script_expect(kind, rows, NULL,
                   "{\"worker\":[\"n1:10224\",\"n1:10225\",\"n2:10224\",\"n1:10226\","
                   "\"n1:10227\"]}",
@@ -396,14 +375,13 @@ static void test_batch_script(void **state)
 
 /* ---- Heterogeneous jobs ---- */
 
-static void test_components_refused(void **state)
+TEST(test_components_refused)
 {
     static const struct script_row one[] = {V("SLURM_HET_SIZE", "1"), THREE, SCRIPT_END};
     static const struct script_row two[] = {V("SLURM_HET_SIZE", "2"), THREE, SCRIPT_END};
     mu_resolution resolution;
     mu_error error;
 
-    (void)state;
     assert_int_equal(script_resolve(kind, one, NULL, &error, &resolution), 0);
     mu_cluster_free(resolution.cluster);
     script_expect_error(kind, two, NULL, -MU_EPRECONDITION,
@@ -411,7 +389,7 @@ static void test_components_refused(void **state)
                         "heterogeneous job");
 }
 
-static void test_detection(void **state)
+TEST(test_detection)
 {
     static const struct script_row batch[] = {V("SLURM_JOB_ID", "7"), SCRIPT_END};
     static const struct script_row mpirun[] = {
@@ -421,7 +399,6 @@ static void test_detection(void **state)
     static const struct script_row prrte[] = {THREE, V("PRTE_LAUNCHED", "1"), SCRIPT_END};
     mu_error why;
 
-    (void)state;
     assert_int_equal(script_detect(kind, three, NULL, &why), 1);
     assert_int_equal(script_detect(kind, NULL, NULL, &why), 0);
     assert_string_equal(why.message, "SLURM_PROCID is not set");
@@ -457,7 +434,7 @@ static void expect_gpus(const struct script_row *more, const char *const *settin
     mu_cluster_free(resolution.cluster);
 }
 
-static void test_gpus_are_split(void **state)
+TEST(test_gpus_are_split)
 {
     static const char *const set[] = {"gpus_per_node=6", NULL};
     static const char *const one[] = {"gpus_per_node=6", "gpus_per_task=1", NULL};
@@ -473,7 +450,6 @@ static void test_gpus_are_split(void **state)
                                                 .text = "0000:01:00.0\n0000:02:00.0\n"},
                                                SCRIPT_END};
 
-    (void)state;
     expect_gpus(NULL, set, "3,4,5", 3);
     expect_gpus(NULL, one, "1", 1);
     expect_gpus(NULL, off, "", 3);
@@ -483,14 +459,13 @@ static void test_gpus_are_split(void **state)
     expect_gpus(driver, NULL, "1", 1);
 }
 
-static void test_no_gpus(void **state)
+TEST(test_no_gpus)
 {
     static const char *const zero[] = {"gpus_per_node=0", NULL};
     static const struct script_row none[] = {V("CUDA_VISIBLE_DEVICES", "NoDevFiles"),
                                              SCRIPT_END};
     static const struct script_row one[] = {V("SLURM_GPUS_ON_NODE", "1"), SCRIPT_END};
 
-    (void)state;
     expect_gpus(NULL, NULL, "", 0);
     expect_gpus(NULL, zero, "", 0);
     expect_gpus(none, NULL, "", 0);
@@ -498,7 +473,7 @@ static void test_no_gpus(void **state)
 }
 
 /* With --gpus-per-task each task sees its own ones already. */
-static void test_gpus_that_slurm_has_split(void **state)
+TEST(test_gpus_that_slurm_has_split)
 {
     static const char *const three_each[] = {"gpus_per_task=3", NULL};
     static const struct script_row bound[] = {
@@ -507,47 +482,20 @@ static void test_gpus_that_slurm_has_split(void **state)
                                              V("CUDA_VISIBLE_DEVICES", "2,3"),
                                              SCRIPT_END};
 
-    (void)state;
     expect_gpus(bound, NULL, "", 2);
     script_expect_error(kind, rows, three_each, -MU_EINVALID,
                         "gpus_per_task is 3, but Slurm has given this task 2 of the "
                         "node's 4 GPUs");
 }
 
-static void test_more_gpus_than_there_are(void **state)
+TEST(test_more_gpus_than_there_are)
 {
     static const char *const two_each[] = {"gpus_per_task=2", NULL};
     static const struct script_row rows[] = {
         THREE, V("CUDA_VISIBLE_DEVICES", "0,1,2"), SCRIPT_END};
 
-    (void)state;
     script_expect_error(kind, rows, two_each, -MU_EINVALID,
                         "2 tasks of one node with 2 GPUs each need more than the 3 GPUs");
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_all_are_workers),
-        cmocka_unit_test(test_jobs_in_the_order_of_ranks),
-        cmocka_unit_test(test_port_by_the_job),
-        cmocka_unit_test(test_ports_of_jobs_do_not_overlap),
-        cmocka_unit_test(test_the_job_names_the_cluster),
-        cmocka_unit_test(test_hosts_keep_their_order),
-        cmocka_unit_test(test_distributions),
-        cmocka_unit_test(test_arbitrary),
-        cmocka_unit_test(test_arbitrary_without_its_order),
-        cmocka_unit_test(test_tasks_per_node),
-        cmocka_unit_test(test_tasks_per_node_refused),
-        cmocka_unit_test(test_variables_refused),
-        cmocka_unit_test(test_batch_script),
-        cmocka_unit_test(test_components_refused),
-        cmocka_unit_test(test_detection),
-        cmocka_unit_test(test_gpus_are_split),
-        cmocka_unit_test(test_no_gpus),
-        cmocka_unit_test(test_gpus_that_slurm_has_split),
-        cmocka_unit_test(test_more_gpus_than_there_are),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_PROGRAM()

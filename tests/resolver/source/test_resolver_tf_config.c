@@ -2,18 +2,11 @@
  * itself. */
 #include "resolver/kinds.h"
 #include "tests/support/script.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
+#include "tests/support/test.h"
 
 static const struct mu__resolver_kind *const kind = &mu__resolver_tf_config;
 
-static void test_cluster_and_task(void **state)
+TEST(test_cluster_and_task)
 {
     static const struct script_row rows[] = {
         SCRIPT_VARIABLE(
@@ -23,22 +16,20 @@ static void test_cluster_and_task(void **state)
         SCRIPT_END,
     };
 
-    (void)state;
     script_expect(kind, rows, NULL, "{\"ps\":[\"b:2\"],\"worker\":{\"3\":\"a:1\"}}",
                   "worker:3");
 }
 
-static void test_absent_is_alone(void **state)
+TEST(test_absent_is_alone)
 {
     mu_error why;
 
-    (void)state;
     script_expect(kind, NULL, NULL, "", "");
     assert_int_equal(script_detect(kind, NULL, NULL, &why), 0);
     assert_string_equal(why.message, "TF_CONFIG is not set");
 }
 
-static void test_other_variable(void **state)
+TEST(test_other_variable)
 {
     static const char *const settings[] = {"variable=MY_CONFIG", NULL};
     static const struct script_row rows[] = {
@@ -47,31 +38,19 @@ static void test_other_variable(void **state)
     };
     mu_error why;
 
-    (void)state;
     script_expect(kind, rows, settings, "{\"chief\":[\"a:1\"]}", "");
     assert_int_equal(script_detect(kind, rows, settings, &why), 1);
 }
 
-static void test_malformed(void **state)
+TEST(test_malformed)
 {
     static const struct script_row rows[] = {
         SCRIPT_VARIABLE("TF_CONFIG", "{\"cluster\": 7}"),
         SCRIPT_END,
     };
 
-    (void)state;
     script_expect_error(kind, rows, NULL, -MU_EINVALID,
                         "TF_CONFIG: cluster: expected an object of job -> addresses");
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_cluster_and_task),
-        cmocka_unit_test(test_absent_is_alone),
-        cmocka_unit_test(test_other_variable),
-        cmocka_unit_test(test_malformed),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_PROGRAM()

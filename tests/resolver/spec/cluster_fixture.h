@@ -5,13 +5,7 @@
 #include <muster/cluster.h>
 
 #include "resolver/spec/cluster.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <string.h>
-
-#include <cmocka.h>
+#include "tests/support/test.h"
 
 #define COUNT(array) (sizeof(array) / sizeof(array)[0])
 

@@ -1,15 +1,6 @@
 /* What is different between two cluster specs, and what of it a job can take. */
 #include "resolver/spec/changes.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
+#include "tests/support/test.h"
 
 static mu_cluster *parse(const char *json)
 {
@@ -77,9 +68,8 @@ static void write_changes(const struct mu__changes *changes, char *out, size_t s
     assert_int_equal(changes->refused_count, refused);
 }
 
-static void test_rows(void **state)
+TEST(test_rows)
 {
-    (void)state;
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         mu_cluster *before = parse(rows[i].before);
         mu_cluster *after = parse(rows[i].after);
@@ -107,7 +97,7 @@ static void test_rows(void **state)
 }
 
 /* A server that stays has the address of a worker that comes. */
-static void test_address_twice(void **state)
+TEST(test_address_twice)
 {
     mu_cluster *before = parse("{\"chief\":[\"c:1\"],\"ps\":[\"p:1\"]}");
     mu_cluster *after = parse("{\"chief\":[\"c:1\"],\"worker\":[\"p:1\"]}");
@@ -115,7 +105,6 @@ static void test_address_twice(void **state)
     struct mu__changes changes;
     mu_error error;
 
-    (void)state;
     assert_int_equal(mu__changes_find(before, after, &changes), 0);
     assert_int_equal(mu__changes_take(after, &changes, &error, &taken), -MU_EEXISTS);
     assert_non_null(strstr(error.message, "p:1"));
@@ -125,12 +114,11 @@ static void test_address_twice(void **state)
     mu_cluster_free(after);
 }
 
-static void test_nothing(void **state)
+TEST(test_nothing)
 {
     mu_cluster *after = parse("{\"chief\":[\"c:1\"],\"worker\":[\"w:1\"]}");
     struct mu__changes changes;
 
-    (void)state;
     assert_int_equal(mu__changes_find(NULL, NULL, &changes), 0);
     assert_int_equal(changes.count, 0);
     mu__changes_done(&changes);
@@ -140,13 +128,4 @@ static void test_nothing(void **state)
     mu_cluster_free(after);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_rows),
-        cmocka_unit_test(test_address_twice),
-        cmocka_unit_test(test_nothing),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_PROGRAM()

@@ -26,9 +26,8 @@ static const struct {
     {"ipc:///run/\xC3\xA9/\"w0\"", "ipc:///run/\xC3\xA9/\"w0\""},
 };
 
-static void test_good_addresses(void **state)
+TEST(test_good_addresses)
 {
-    (void)state;
     for (size_t i = 0; i < COUNT(good_addresses); i++) {
         mu_cluster *cluster = mu_cluster_new();
         mu_error error;
@@ -93,9 +92,8 @@ static const struct {
     {"ipc:///a\xC0\x80", "not UTF-8"},
 };
 
-static void test_bad_addresses(void **state)
+TEST(test_bad_addresses)
 {
-    (void)state;
     for (size_t i = 0; i < COUNT(bad_addresses); i++) {
         const char *const parts[PARTS_MAX] = {"/job:worker/task:3: address \"",
                                               bad_addresses[i].why,
@@ -128,11 +126,10 @@ static const struct {
     {"same, in capitals", "ps", 0, "tcp://A:1", -MU_EEXISTS, {"\"tcp://A:1\""}},
 };
 
-static void test_bad_adds_change_nothing(void **state)
+TEST(test_bad_adds_change_nothing)
 {
     mu_cluster *cluster = mu_cluster_new();
 
-    (void)state;
     assert_int_equal(mu_cluster_add(cluster, "worker", 2, "b:0", NULL), 0);
     assert_int_equal(mu_cluster_add(cluster, "worker", 0, "a:1", NULL), 0);
     for (size_t i = 0; i < COUNT(bad_adds); i++) {
@@ -149,14 +146,13 @@ static void test_bad_adds_change_nothing(void **state)
     mu_cluster_free(cluster);
 }
 
-static void test_tasks_are_bounded(void **state)
+TEST(test_tasks_are_bounded)
 {
     static const char *const parts[PARTS_MAX] = {"/job:ps/task:70000", "65536 tasks"};
     mu_cluster *cluster = mu_cluster_new();
     mu_error error;
     int rv;
 
-    (void)state;
     for (int i = 0; i < MU_CLUSTER_TASKS_MAX; i++) {
         char address[32];
 
@@ -169,7 +165,7 @@ static void test_tasks_are_bounded(void **state)
 }
 
 /* The order is by type, then by index, however the tasks came. */
-static void test_order(void **state)
+TEST(test_order)
 {
     static const char *const names[] = {"/job:chief/task:0",   "/job:client/task:5",
                                         "/job:ps/task:1",      "/job:worker/task:0",
@@ -182,7 +178,6 @@ static void test_order(void **state)
     const char *address = "untouched";
     int index = 77;
 
-    (void)state;
     assert_int_equal(mu_cluster_task_at(cluster, COUNT(names), &type, &index, &address),
                      -MU_ERANGE);
     assert_string_equal(type, "untouched");
@@ -222,9 +217,8 @@ static const struct {
      5},
 };
 
-static void test_good_specs(void **state)
+TEST(test_good_specs)
 {
-    (void)state;
     for (size_t i = 0; i < COUNT(good_specs); i++) {
         mu_cluster *cluster = parse(good_specs[i].json);
         char *written = mu_cluster_to_json(cluster);
@@ -244,13 +238,12 @@ static void test_good_specs(void **state)
 }
 
 /* What was refused before is refused by the copy, and it has room for more. */
-static void test_copy_goes_on(void **state)
+TEST(test_copy_goes_on)
 {
     mu_cluster *cluster = parse("{\"worker\":[\"a:1\",\"b:0\",\"c:1\"]}");
     mu_cluster *copy = mu_cluster_copy(cluster);
     char address[32];
 
-    (void)state;
     mu_cluster_free(cluster);
     assert_int_equal(mu_cluster_add(copy, "worker", 1, "d:1", NULL), -MU_EEXISTS);
     assert_int_equal(mu_cluster_add(copy, "worker", 3, "A:1", NULL), -MU_EEXISTS);
@@ -447,9 +440,8 @@ static const struct {
      {"0 to 999999", "\"99999999999999999999\""}},
 };
 
-static void test_bad_specs(void **state)
+TEST(test_bad_specs)
 {
-    (void)state;
     for (size_t i = 0; i < COUNT(bad_specs); i++) {
         mu_cluster *cluster = NULL;
         mu_error error;
@@ -462,7 +454,7 @@ static void test_bad_specs(void **state)
 }
 
 /* Bytes that no C string holds. */
-static void test_zero_bytes(void **state)
+TEST(test_zero_bytes)
 {
     static const char inside[] = "{\"worker\":[\"a:1\0\"]}";
     static const char between[] = "{\"worker\":\0[\"a:1\"]}";
@@ -476,7 +468,6 @@ static void test_zero_bytes(void **state)
     mu_error error;
     int rv;
 
-    (void)state;
     rv = mu_cluster_parse(inside, sizeof inside - 1, "spec", &error, &cluster);
     check_error("inside a text", rv, &error, -MU_EINVALID, parts[0]);
     rv = mu_cluster_parse(between, sizeof between - 1, "spec", &error, &cluster);
@@ -487,7 +478,7 @@ static void test_zero_bytes(void **state)
 }
 
 /* Far deeper than cJSON itself goes. */
-static void test_depth_is_bounded(void **state)
+TEST(test_depth_is_bounded)
 {
     static const char *const parts[PARTS_MAX] = {"spec: line 1, column ", "got \"[\""};
     enum { SIZE = 100000 };
@@ -496,7 +487,6 @@ static void test_depth_is_bounded(void **state)
     mu_error error;
     int rv;
 
-    (void)state;
     assert_non_null(text);
     memset(text, '[', SIZE);
     memcpy(text, "{\"ps\":", 6);
@@ -506,7 +496,7 @@ static void test_depth_is_bounded(void **state)
     free(text);
 }
 
-static void test_text_is_bounded(void **state)
+TEST(test_text_is_bounded)
 {
     static const char *const parts[PARTS_MAX] = {"spec:", "8388609 bytes", "8388608"};
     size_t size = MU_CLUSTER_JSON_BYTES_MAX + 1;
@@ -515,7 +505,6 @@ static void test_text_is_bounded(void **state)
     mu_error error;
     int rv;
 
-    (void)state;
     assert_non_null(text);
     memset(text, ' ', size);
     memcpy(text, "{}", 2);
@@ -528,7 +517,7 @@ static void test_text_is_bounded(void **state)
 }
 
 /* Ten thousand tasks: all there, and one address that appears twice is found. */
-static void test_many_tasks(void **state)
+TEST(test_many_tasks)
 {
     enum { TASKS = 10000 };
     char *text = malloc(TASKS * 32);
@@ -536,7 +525,6 @@ static void test_many_tasks(void **state)
     mu_error error;
     size_t used = 0;
 
-    (void)state;
     assert_non_null(text);
     used += (size_t)snprintf(text, TASKS * 32, "{\"worker\":{");
     for (int i = TASKS - 1; i >= 0; i--)
@@ -568,7 +556,7 @@ static void *failing_malloc(size_t size)
     return malloc(size);
 }
 
-static void test_every_json_allocation_can_fail(void **state)
+TEST(test_every_json_allocation_can_fail)
 {
     static const char json[] = "{\"ps\":{\"3\":\"a:1\"},\"worker\":[\"b:1\"]}";
     cJSON_Hooks hooks = {failing_malloc, free};
@@ -577,7 +565,6 @@ static void test_every_json_allocation_can_fail(void **state)
     mu_error error;
     long n;
 
-    (void)state;
     cJSON_InitHooks(&hooks);
     for (n = 0; cluster == NULL && n < 100; n++) {
         int rv;
@@ -602,23 +589,4 @@ static void test_every_json_allocation_can_fail(void **state)
     mu_cluster_free(cluster);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_good_addresses),
-        cmocka_unit_test(test_bad_addresses),
-        cmocka_unit_test(test_bad_adds_change_nothing),
-        cmocka_unit_test(test_tasks_are_bounded),
-        cmocka_unit_test(test_order),
-        cmocka_unit_test(test_good_specs),
-        cmocka_unit_test(test_copy_goes_on),
-        cmocka_unit_test(test_bad_specs),
-        cmocka_unit_test(test_zero_bytes),
-        cmocka_unit_test(test_depth_is_bounded),
-        cmocka_unit_test(test_text_is_bounded),
-        cmocka_unit_test(test_many_tasks),
-        cmocka_unit_test(test_every_json_allocation_can_fail),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_PROGRAM()

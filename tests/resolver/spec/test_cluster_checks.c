@@ -74,9 +74,8 @@ static const struct {
      {"index 5", "\"ps\" with its 3 tasks", "expected 0, 4, 9"}},
 };
 
-static void test_checks(void **state)
+TEST(test_checks)
 {
-    (void)state;
     for (size_t i = 0; i < COUNT(checks); i++) {
         mu_cluster *cluster = parse(checks[i].json);
         mu_error error = {0};
@@ -91,12 +90,11 @@ static void test_checks(void **state)
 }
 
 /* A long list of indices is cut, and still tells the last. */
-static void test_long_list_of_indices(void **state)
+TEST(test_long_list_of_indices)
 {
     mu_cluster *cluster = mu_cluster_new();
     mu_error error;
 
-    (void)state;
     for (int i = 0; i < 100; i++) {
         char address[32];
 
@@ -125,9 +123,8 @@ static const struct {
     {"{\"worker\":[\"a:1\"]}", "nobody", 0, 0},
 };
 
-static void test_who_is_chief(void **state)
+TEST(test_who_is_chief)
 {
-    (void)state;
     for (size_t i = 0; i < COUNT(chiefs); i++) {
         mu_cluster *cluster = parse(chiefs[i].json);
 
@@ -167,7 +164,7 @@ static const struct {
 
 /* Types of a program's own: in the order of the alphabet among the others, in every form
  * that a spec has. */
-static void test_types_of_ones_own(void **state)
+TEST(test_types_of_ones_own)
 {
     static const char json[] = "{\"coordinator\":[\"a:1\"],\"custom\":{\"3\":\"b:1\"},"
                                "\"ps\":[\"c:1\"],\"tpu_worker\":[\"d:1\",\"e:1\"]}";
@@ -176,7 +173,6 @@ static void test_types_of_ones_own(void **state)
     char *text = mu_cluster_to_json(copy);
     mu_error error;
 
-    (void)state;
     assert_string_equal(text, json);
     free(text);
     assert_true(mu_cluster_equal(cluster, copy));
@@ -191,14 +187,13 @@ static void test_types_of_ones_own(void **state)
 }
 
 /* A type that no task came in with does not count. */
-static void test_bound_of_types(void **state)
+TEST(test_bound_of_types)
 {
     mu_cluster *cluster = mu_cluster_new();
     char type[16];
     char address[16];
     mu_error error;
 
-    (void)state;
     for (int i = 0; i < 2 * MU_CLUSTER_TYPES_MAX; i++) {
         (void)snprintf(type, sizeof type, "bad%d", i);
         assert_int_equal(mu_cluster_add(cluster, type, 0, "x", &error), -MU_EINVALID);
@@ -214,9 +209,8 @@ static void test_bound_of_types(void **state)
     mu_cluster_free(cluster);
 }
 
-static void test_suggestions(void **state)
+TEST(test_suggestions)
 {
-    (void)state;
     for (size_t i = 0; i < COUNT(suggestions); i++) {
         const char *type = mu__task_type_suggest(suggestions[i].name);
 
@@ -233,7 +227,7 @@ static void test_suggestions(void **state)
 }
 
 /* Readers take NULL for an empty spec. */
-static void test_null_is_empty(void **state)
+TEST(test_null_is_empty)
 {
     mu_cluster *copy = mu_cluster_copy(NULL);
     char *json = mu_cluster_to_json(NULL);
@@ -241,7 +235,6 @@ static void test_null_is_empty(void **state)
     const char *address;
     int index;
 
-    (void)state;
     assert_int_equal(mu_cluster_task_count(NULL, NULL), 0);
     assert_int_equal(mu_cluster_task_count(NULL, "ps"), 0);
     assert_null(mu_cluster_address(NULL, "ps", 0));
@@ -258,13 +251,12 @@ static void test_null_is_empty(void **state)
 }
 
 /* Only a worker may join that the cluster does not list, and only where a chief is. */
-static void test_who_may_join(void **state)
+TEST(test_who_may_join)
 {
     mu_cluster *cluster = parse("{\"chief\":[\"a:1\"],\"worker\":[\"a:2\"]}");
     mu_cluster *chiefless = parse("{\"worker\":[\"a:2\"]}");
     mu_cluster *wrong = parse("{\"chief\":[\"a:1\",\"a:2\"]}");
 
-    (void)state;
     assert_true(mu__cluster_may_join(cluster, "worker", 1));
     assert_true(mu__cluster_may_join(cluster, "worker", MU_CLUSTER_INDEX_MAX));
     assert_false(mu__cluster_may_join(cluster, "worker", MU_CLUSTER_INDEX_MAX + 1));
@@ -280,11 +272,10 @@ static void test_who_may_join(void **state)
 }
 
 /* Asking for what is not there. */
-static void test_unknown_tasks(void **state)
+TEST(test_unknown_tasks)
 {
     mu_cluster *cluster = parse("{\"ps\":{\"3\":\"a:1\"}}");
 
-    (void)state;
     assert_string_equal(mu_cluster_address(cluster, "ps", 3), "a:1");
     assert_null(mu_cluster_address(cluster, "ps", 0));
     assert_null(mu_cluster_address(cluster, "ps", -1));
@@ -294,19 +285,4 @@ static void test_unknown_tasks(void **state)
     mu_cluster_free(cluster);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_checks),
-        cmocka_unit_test(test_long_list_of_indices),
-        cmocka_unit_test(test_who_is_chief),
-        cmocka_unit_test(test_types_of_ones_own),
-        cmocka_unit_test(test_bound_of_types),
-        cmocka_unit_test(test_suggestions),
-        cmocka_unit_test(test_null_is_empty),
-        cmocka_unit_test(test_who_may_join),
-        cmocka_unit_test(test_unknown_tasks),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_PROGRAM()

@@ -1,14 +1,7 @@
 /* The rules of a cluster: who leads, who counts, equality, gaps. Each row and error. */
+#include "tests/support/test.h"
+
 #include <muster/cluster.h>
-
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <string.h>
-
-#include <cmocka.h>
 
 #define COUNT(array) (sizeof(array) / sizeof(array)[0])
 
@@ -81,9 +74,8 @@ static void check_leader(int rv, const char *task, const char *expected,
     assert_string_equal(task, expected);
 }
 
-static void test_leaders(void **state)
+TEST(test_leaders)
 {
-    (void)state;
     for (size_t i = 0; i < COUNT(leaders); i++) {
         mu_cluster *cluster = parse(leaders[i].json);
         char task[MU_CLUSTER_TASK_BYTES] = "untouched";
@@ -102,11 +94,10 @@ static void test_leaders(void **state)
     }
 }
 
-static void test_nobody_leads_nothing(void **state)
+TEST(test_nobody_leads_nothing)
 {
     char task[MU_CLUSTER_TASK_BYTES] = "x";
 
-    (void)state;
     assert_int_equal(mu_cluster_collective_leader(NULL, NULL, NULL, task), 0);
     assert_string_equal(task, "");
 }
@@ -148,9 +139,8 @@ static const struct {
     {"{" W3 "}", NULL, 0, -MU_EINVALID, 0, -MU_EINVALID, 0, -MU_EINVALID, 0},
 };
 
-static void test_counts(void **state)
+TEST(test_counts)
 {
-    (void)state;
     for (size_t i = 0; i < COUNT(rows); i++) {
         mu_cluster *cluster = parse(rows[i].json);
         size_t count = UNTOUCHED;
@@ -174,13 +164,12 @@ static void test_counts(void **state)
     }
 }
 
-static void test_words(void **state)
+TEST(test_words)
 {
     mu_cluster *cluster = parse("{" W3 "," P "}");
     mu_error error = {0};
     size_t count;
 
-    (void)state;
     (void)mu_cluster_worker_count(cluster, "ps", &error, &count);
     assert_string_equal(error.message,
                         "a task of type \"ps\" has no number among those that work; "
@@ -192,13 +181,12 @@ static void test_words(void **state)
     mu_cluster_free(cluster);
 }
 
-static void test_job_count(void **state)
+TEST(test_job_count)
 {
     mu_cluster *cluster = parse("{" C "," W47 "}");
     size_t count = UNTOUCHED;
     mu_error error;
 
-    (void)state;
     assert_int_equal(mu_cluster_job_count(cluster, "worker", &error, &count), 0);
     assert_int_equal(count, 2);
     assert_int_equal(mu_cluster_job_count(cluster, "ps", &error, &count), 0);
@@ -232,9 +220,8 @@ static const struct {
     {"{\"ps\":[\"a:1\",\"a:2\"]}", "{\"ps\":[\"a:2\",\"a:1\"]}", 0},
 };
 
-static void test_equal(void **state)
+TEST(test_equal)
 {
-    (void)state;
     for (size_t i = 0; i < COUNT(pairs); i++) {
         mu_cluster *a = parse(pairs[i].a);
         mu_cluster *b = parse(pairs[i].b);
@@ -250,11 +237,10 @@ static void test_equal(void **state)
     assert_true(mu_cluster_equal(NULL, NULL));
 }
 
-static void test_jobs_are_sorted(void **state)
+TEST(test_jobs_are_sorted)
 {
     mu_cluster *cluster = parse("{" W3 "," P5 "," C ",\"evaluator\":[]}");
 
-    (void)state;
     assert_string_equal(mu_cluster_job_at(cluster, 0), "chief");
     assert_string_equal(mu_cluster_job_at(cluster, 1), "ps");
     assert_string_equal(mu_cluster_job_at(cluster, 2), "worker");
@@ -263,12 +249,11 @@ static void test_jobs_are_sorted(void **state)
     mu_cluster_free(cluster);
 }
 
-static void test_empty(void **state)
+TEST(test_empty)
 {
     mu_cluster *empty = parse("{\"worker\":[],\"ps\":{}}");
     mu_cluster *some = parse("{" P5 "}");
 
-    (void)state;
     assert_true(mu_cluster_is_empty(NULL));
     assert_true(mu_cluster_is_empty(empty));
     assert_false(mu_cluster_is_empty(some));
@@ -276,11 +261,10 @@ static void test_empty(void **state)
     mu_cluster_free(some);
 }
 
-static void test_gaps(void **state)
+TEST(test_gaps)
 {
     mu_cluster *cluster = parse("{" W47 "," P "}");
 
-    (void)state;
     assert_int_equal(mu_cluster_job_end(cluster, "worker"), 8);
     assert_int_equal(mu_cluster_job_end(cluster, "ps"), 2);
     assert_int_equal(mu_cluster_job_end(cluster, "chief"), 0);
@@ -298,14 +282,13 @@ static void test_gaps(void **state)
     mu_cluster_free(cluster);
 }
 
-static void test_split(void **state)
+TEST(test_split)
 {
     mu_cluster *whole = parse("{" C "," W47 "," E "}");
     mu_cluster *main_part = parse("{" C "," W47 "}");
     mu_cluster *own_part = parse("{" E "}");
     static const char *const others[] = {"chief", "worker", "ps", "client", NULL};
 
-    (void)state;
     for (size_t i = 0; i < COUNT(others); i++) {
         mu_cluster *part = mu_cluster_split(whole, others[i]);
 
@@ -323,20 +306,4 @@ static void test_split(void **state)
     mu_cluster_free(own_part);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_leaders),
-        cmocka_unit_test(test_nobody_leads_nothing),
-        cmocka_unit_test(test_counts),
-        cmocka_unit_test(test_words),
-        cmocka_unit_test(test_job_count),
-        cmocka_unit_test(test_equal),
-        cmocka_unit_test(test_jobs_are_sorted),
-        cmocka_unit_test(test_empty),
-        cmocka_unit_test(test_gaps),
-        cmocka_unit_test(test_split),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_PROGRAM()

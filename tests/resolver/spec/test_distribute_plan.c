@@ -1,15 +1,6 @@
 /* Who runs what: a row for each mode, task and kind of strategy. */
 #include "resolver/spec/distribute_plan.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
+#include "tests/support/test.h"
 
 #define COUNT(array) (sizeof(array) / sizeof(array)[0])
 
@@ -147,9 +138,8 @@ static const struct {
      " serves: /job:evaluator/task:2!"},
 };
 
-static void test_plans(void **state)
+TEST(test_plans)
 {
-    (void)state;
     for (size_t i = 0; i < COUNT(rows); i++) {
         mu_cluster *cluster = parse(rows[i].json);
         struct mu__plan plan;
@@ -195,9 +185,8 @@ static const struct {
      "\"chief\" has 2 tasks"},
 };
 
-static void test_refused(void **state)
+TEST(test_refused)
 {
-    (void)state;
     for (size_t i = 0; i < COUNT(refused); i++) {
         mu_cluster *cluster = parse(refused[i].json);
         struct mu__plan plan = {.warnings = 77};
@@ -212,13 +201,12 @@ static void test_refused(void **state)
     }
 }
 
-static void test_too_many_threads(void **state)
+TEST(test_too_many_threads)
 {
     mu_cluster *cluster = mu_cluster_new();
     struct mu__plan plan = {0};
     mu_error error = {0};
 
-    (void)state;
     for (int i = 0; i < MU__PLAN_RUNS_MAX; i++)
         assert_int_equal(mu_cluster_add(cluster, "worker", i, "h:0", NULL), 0);
     assert_int_equal(make(MU_MODE_STANDALONE, cluster, NULL, 0, BETWEEN, &error, &plan),
@@ -262,9 +250,8 @@ static const struct {
     {"{\"worker\":{\"6\":\"tcp://[::1]:7\"}}", "grpc", NULL, -1, "grpc://[::1]:7", true},
 };
 
-static void test_targets(void **state)
+TEST(test_targets)
 {
-    (void)state;
     for (size_t i = 0; i < COUNT(targets); i++) {
         mu_cluster *cluster = parse(targets[i].json);
         char target[300] = "x";
@@ -278,13 +265,12 @@ static void test_targets(void **state)
     }
 }
 
-static void test_tasks(void **state)
+TEST(test_tasks)
 {
     mu_cluster *whole = parse(WHOLE);
     mu_cluster *sparse = parse("{\"worker\":{\"3\":\"a:1\",\"999999\":\"b:1\"}}");
     char *text = mu__plan_tasks(whole);
 
-    (void)state;
     assert_string_equal(text, "chief:0,worker:0,worker:1");
     free(text);
     text = mu__plan_tasks(sparse);
@@ -295,7 +281,7 @@ static void test_tasks(void **state)
 }
 
 /* Who has to hear of the end from the leading task. */
-static void test_joining(void **state)
+TEST(test_joining)
 {
     static const struct {
         int mode;
@@ -313,7 +299,6 @@ static void test_joining(void **state)
         {MU_MODE_CLIENT_WORKER, 0, "{" C ",\"client\":[\"x:1\"]}", "chief", ""},
     };
 
-    (void)state;
     for (size_t i = 0; i < COUNT(leaders); i++) {
         mu_cluster *cluster = parse(leaders[i].json);
         struct mu__plan plan;
@@ -331,16 +316,4 @@ static void test_joining(void **state)
     }
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_plans),
-        cmocka_unit_test(test_refused),
-        cmocka_unit_test(test_too_many_threads),
-        cmocka_unit_test(test_targets),
-        cmocka_unit_test(test_tasks),
-        cmocka_unit_test(test_joining),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_PROGRAM()

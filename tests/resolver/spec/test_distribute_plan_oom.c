@@ -2,15 +2,7 @@
  * nothing written, nothing leaked. */
 #include "resolver/spec/distribute_plan.h"
 #include "tests/support/fault.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
+#include "tests/support/test.h"
 
 static int setup(void **state)
 {
@@ -29,7 +21,7 @@ static int teardown(void **state)
     return 0;
 }
 
-static void test_plan(void **state)
+TEST_WITH(test_plan, setup, teardown)
 {
     const struct mu__plan_request request = {
         .mode = MU_MODE_STANDALONE,
@@ -56,7 +48,7 @@ static void test_plan(void **state)
     }
 }
 
-static void test_lists(void **state)
+TEST_WITH(test_lists, setup, teardown)
 {
     const struct mu__plan plan = {.client = true};
     bool failed = true;
@@ -76,7 +68,7 @@ static void test_lists(void **state)
     }
 }
 
-static void test_split(void **state)
+TEST_WITH(test_split, setup, teardown)
 {
     bool failed = true;
 
@@ -92,13 +84,4 @@ static void test_split(void **state)
     }
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(test_plan, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_lists, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_split, setup, teardown),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_PROGRAM()

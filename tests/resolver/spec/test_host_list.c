@@ -1,17 +1,9 @@
 /* Host lists by rows; tests/real/resolver/test_host_list.c compares with Slurm's own
  * command. */
 #include "resolver/spec/host_list.h"
+#include "tests/support/test.h"
 
 #include <muster/cluster.h>
-
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
 
 #define COUNT(array) (sizeof(array) / sizeof(array)[0])
 
@@ -28,7 +20,7 @@ static char *joined(const struct mu__host_list *list)
     return text;
 }
 
-static void test_expands(void **state)
+TEST(test_expands)
 {
     static const struct {
         const char *text;
@@ -62,7 +54,6 @@ static void test_expands(void **state)
          "n999999999999999998 n999999999999999999"},
     };
 
-    (void)state;
     for (size_t i = 0; i < COUNT(rows); i++) {
         struct mu__host_list list;
         mu_error error;
@@ -78,7 +69,7 @@ static void test_expands(void **state)
     }
 }
 
-static void test_refuses(void **state)
+TEST(test_refuses)
 {
     static const struct {
         const char *text;
@@ -113,7 +104,6 @@ static void test_refuses(void **state)
         {"n[1-65536],m", "LIST: expected at most 65536 hosts"},
     };
 
-    (void)state;
     for (size_t i = 0; i < COUNT(rows); i++) {
         struct mu__host_list list;
         mu_error error = {0};
@@ -125,13 +115,12 @@ static void test_refuses(void **state)
     }
 }
 
-static void test_long_names(void **state)
+TEST(test_long_names)
 {
     char text[MU__HOST_BYTES_MAX + 16];
     struct mu__host_list list;
     mu_error error;
 
-    (void)state;
     memset(text, 'a', MU__HOST_BYTES_MAX);
     assert_int_equal(mu__host_list_parse(text, MU__HOST_BYTES_MAX, "LIST", &error, &list),
                      0);
@@ -144,13 +133,12 @@ static void test_long_names(void **state)
     assert_non_null(strstr(error.message, "names of at most 255 bytes"));
 }
 
-static void test_as_many_as_may_be(void **state)
+TEST(test_as_many_as_may_be)
 {
     struct mu__host_list list;
     mu_error error;
     const char *text = "n[1-256]m[001-256]";
 
-    (void)state;
     assert_int_equal(mu__host_list_parse(text, strlen(text), "LIST", &error, &list), 0);
     assert_int_equal(list.count, MU_CLUSTER_TASKS_MAX);
     assert_string_equal(list.names[256], "n2m001");
@@ -159,14 +147,4 @@ static void test_as_many_as_may_be(void **state)
     mu__host_list_done(&list);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_expands),
-        cmocka_unit_test(test_refuses),
-        cmocka_unit_test(test_long_names),
-        cmocka_unit_test(test_as_many_as_may_be),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_PROGRAM()

@@ -1,20 +1,12 @@
 /* Numbers of tasks, and how ranks are dealt out, against what the words mean. */
 #include "resolver/spec/layout.h"
+#include "tests/support/test.h"
 
 #include <muster/cluster.h>
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
-
 #define COUNT(array) (sizeof(array) / sizeof(array)[0])
 
-static void test_counts(void **state)
+TEST(test_counts)
 {
     static const struct {
         const char *text;
@@ -28,7 +20,6 @@ static void test_counts(void **state)
         {"2,3(x3)", 4, {2, 3, 3, 3}},
     };
 
-    (void)state;
     for (size_t i = 0; i < COUNT(rows); i++) {
         unsigned *counts;
         mu_error error;
@@ -52,7 +43,7 @@ static void write_layout(const struct mu__layout *layout, char *out, size_t size
                                  layout->nodes[i], layout->locals[i]);
 }
 
-static void test_deals(void **state)
+TEST(test_deals)
 {
     static const struct {
         enum mu__distribution deal;
@@ -69,7 +60,6 @@ static void test_deals(void **state)
         {MU__DISTRIBUTION_CYCLIC, 1, {1}, 1, 1, "0.0"},
     };
 
-    (void)state;
     for (size_t i = 0; i < COUNT(rows); i++) {
         struct mu__layout layout;
         char text[128];
@@ -84,7 +74,7 @@ static void test_deals(void **state)
     }
 }
 
-static void test_listed(void **state)
+TEST(test_listed)
 {
     struct mu__host_list ranks;
     struct mu__host_list hosts;
@@ -92,7 +82,6 @@ static void test_listed(void **state)
     mu_error error;
     char text[128];
 
-    (void)state;
     assert_int_equal(mu__host_list_parse("b,a,b,c,a", 9, "RANKS", &error, &ranks), 0);
     assert_int_equal(mu__host_list_parse("a,b,c", 5, "HOSTS", &error, &hosts), 0);
     assert_int_equal(mu__layout_listed(&ranks, &hosts, "RANKS", &error, &layout), 0);
@@ -113,13 +102,4 @@ static void test_listed(void **state)
     mu__host_list_done(&ranks);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_counts),
-        cmocka_unit_test(test_deals),
-        cmocka_unit_test(test_listed),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_PROGRAM()

@@ -1,15 +1,6 @@
 /* All that is wrong or strange about a cluster spec, row by row. */
 #include "resolver/spec/problems.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
+#include "tests/support/test.h"
 
 enum { WORDS_MAX = 6 };
 
@@ -99,9 +90,8 @@ static void expect_words(const struct mu__problems *problems, size_t i,
         fail_msg("row %zu: %zu problems; expected %zu", i, problems->count, count);
 }
 
-static void test_rows(void **state)
+TEST(test_rows)
 {
-    (void)state;
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         struct mu__problems problems = {0};
         mu_cluster *cluster = NULL;
@@ -116,7 +106,7 @@ static void test_rows(void **state)
     }
 }
 
-static void test_tf_config(void **state)
+TEST(test_tf_config)
 {
     static const char text[] =
         "{\"cluster\": {\"wroker\": [\"a:1\"], \"ps\": [\"x\"]}, \"task\": 3}";
@@ -127,7 +117,6 @@ static void test_tf_config(void **state)
     struct mu__problems problems = {0};
     mu_cluster *cluster = NULL;
 
-    (void)state;
     assert_int_equal(mu__problems_read(&problems, text, strlen(text), "TF_CONFIG", true,
                                        &cluster),
                      0);
@@ -137,7 +126,7 @@ static void test_tf_config(void **state)
 }
 
 /* Where the cluster itself is right, what a node says about the rest is said. */
-static void test_rest_of_tf_config(void **state)
+TEST(test_rest_of_tf_config)
 {
     static const char text[] =
         "{\"cluster\": {\"worker\": [\"a:1\"]}, \"task\": {\"type\": \"worker\", "
@@ -146,7 +135,6 @@ static void test_rest_of_tf_config(void **state)
     struct mu__problems problems = {0};
     mu_cluster *cluster = NULL;
 
-    (void)state;
     assert_int_equal(mu__problems_read(&problems, text, strlen(text), "TF_CONFIG", true,
                                        &cluster),
                      0);
@@ -157,11 +145,10 @@ static void test_rest_of_tf_config(void **state)
 }
 
 /* What is beyond the bound is counted, and said to be missing. */
-static void test_bound(void **state)
+TEST(test_bound)
 {
     struct mu__problems problems = {0};
 
-    (void)state;
     for (int i = 0; i < MU__PROBLEMS_MAX + 5; i++)
         mu__problems_add(&problems, MU__PROBLEM_ERROR, "the %d. error", i);
     assert_int_equal(problems.count, MU__PROBLEMS_MAX);
@@ -171,14 +158,4 @@ static void test_bound(void **state)
     mu__problems_done(&problems);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_rows),
-        cmocka_unit_test(test_tf_config),
-        cmocka_unit_test(test_rest_of_tf_config),
-        cmocka_unit_test(test_bound),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_PROGRAM()

@@ -5,16 +5,7 @@
 #include "tests/support/fault.h"
 
 #include "resolver/spec/cluster.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
+#include "tests/support/test.h"
 
 static const struct {
     const char *text;
@@ -80,19 +71,11 @@ static void walk(size_t row)
     mu__problems_done(&whole);
 }
 
-static void test_each_allocation(void **state)
+TEST(test_each_allocation)
 {
-    (void)state;
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
         walk(i);
     assert_true(sizeof rows / sizeof rows[0] > 0);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_each_allocation),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_PROGRAM()

@@ -1,14 +1,7 @@
 /* TF_CONFIG: what is accepted, and what the errors say. */
+#include "tests/support/test.h"
+
 #include <muster/cluster.h>
-
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <string.h>
-
-#include <cmocka.h>
 
 #define COUNT(array) (sizeof(array) / sizeof(array)[0])
 
@@ -69,9 +62,8 @@ static const struct {
      "ps", 0, "", ""},
 };
 
-static void test_good(void **state)
+TEST(test_good)
 {
-    (void)state;
     for (size_t i = 0; i < COUNT(good); i++) {
         mu_tf_config config;
         mu_error error;
@@ -92,7 +84,7 @@ static void test_good(void **state)
 }
 
 /* What a session connects to is taken as it stands; it fits the longest address. */
-static void test_session_master(void **state)
+TEST(test_session_master)
 {
     static const char format[] = "{\"session_master\":\"%s\"}";
     mu_tf_config config = {.session_master = "x"};
@@ -100,7 +92,6 @@ static void test_session_master(void **state)
     char longest[300] = "grpc://";
     char json[400];
 
-    (void)state;
     assert_int_equal(mu_tf_config_parse("{}", 2, &error, &config), 0);
     assert_string_equal(config.session_master, "");
     for (size_t i = strlen(longest); i < sizeof config.session_master - 1; i++)
@@ -276,9 +267,8 @@ static const struct {
      {"TF_CONFIG: environment: expected a text, got a list"}},
 };
 
-static void test_bad(void **state)
+TEST(test_bad)
 {
-    (void)state;
     for (size_t i = 0; i < COUNT(bad); i++) {
         mu_tf_config before;
         mu_tf_config config;
@@ -322,11 +312,10 @@ static void expect_place(const char *json, size_t size, char *out, size_t room)
 }
 
 /* Every prefix of a good text is bad, and says where. */
-static void test_cut_short(void **state)
+TEST(test_cut_short)
 {
     static const char json[] = TASK("\"worker\"", "2");
 
-    (void)state;
     for (size_t size = 1; size < sizeof json - 1; size++) {
         mu_tf_config config;
         mu_error error;
@@ -339,14 +328,4 @@ static void test_cut_short(void **state)
     }
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_good),
-        cmocka_unit_test(test_session_master),
-        cmocka_unit_test(test_bad),
-        cmocka_unit_test(test_cut_short),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_PROGRAM()

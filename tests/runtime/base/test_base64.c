@@ -2,14 +2,7 @@
 #include "muster/error.h"
 #include "runtime/base/base64.h"
 #include "tests/sim/random.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
+#include "tests/support/test.h"
 
 static const struct {
     const char *plain;
@@ -26,9 +19,8 @@ static const struct {
     {"\xfb\xf0", "+/A="},
 };
 
-static void test_rows(void **state)
+TEST(test_rows)
 {
-    (void)state;
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         size_t size = strlen(rows[i].plain);
         char text[16] = "";
@@ -44,7 +36,7 @@ static void test_rows(void **state)
     }
 }
 
-static void test_refused(void **state)
+TEST(test_refused)
 {
     static const char *const texts[] = {
         "Z",    "Zg",   "Zg=",  "Zm9",   "=",    "==",   "===",      "====",
@@ -54,7 +46,6 @@ static void test_refused(void **state)
     uint8_t out[16];
     size_t size = 99;
 
-    (void)state;
     for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++) {
         if (mu__base64_decode(texts[i], strlen(texts[i]), out, &size) != -MU_EINVALID)
             fail_msg("taken: %s", texts[i]);
@@ -64,11 +55,10 @@ static void test_refused(void **state)
 }
 
 /* In memory of the exact sizes, so that a sanitizer sees a byte too many; in place. */
-static void test_there_and_back(void **state)
+TEST(test_there_and_back)
 {
     struct sim_random random = sim_stream(1, 64);
 
-    (void)state;
     for (size_t size = 0; size < 200; size++) {
         uint8_t *plain = malloc(size + 1);
         char *text = malloc(mu__base64_size(size) + 1);
@@ -88,13 +78,4 @@ static void test_there_and_back(void **state)
     }
 }
 
-int main(void)
-{
-    static const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_rows),
-        cmocka_unit_test(test_refused),
-        cmocka_unit_test(test_there_and_back),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_PROGRAM()

@@ -1,15 +1,10 @@
 /* Dates, by rows. */
 #include "runtime/base/date.h"
+#include "tests/support/test.h"
 
 #include <muster/error.h>
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-
-#include <cmocka.h>
-
-static void test_dates(void **state)
+TEST(test_dates)
 {
     static const struct {
         const char *text;
@@ -26,14 +21,13 @@ static void test_dates(void **state)
     };
     int64_t s;
 
-    (void)state;
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         assert_int_equal(mu__date_parse(rows[i].text, &s), 0);
         assert_int_equal(s, rows[i].s);
     }
 }
 
-static void test_none(void **state)
+TEST(test_none)
 {
     static const char *const rows[] = {
         "", "2023", "2023-13-01T00:00:00Z", "2023-00-01T00:00:00Z",
@@ -43,18 +37,9 @@ static void test_none(void **state)
         "2023-01-01T00:00:00+01:00Z", "2023-01-01T00:00:00+01:60"};
     int64_t s = 7;
 
-    (void)state;
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
         assert_int_equal(mu__date_parse(rows[i], &s), -MU_EINVALID);
     assert_int_equal(s, 7);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_dates),
-        cmocka_unit_test(test_none),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_PROGRAM()

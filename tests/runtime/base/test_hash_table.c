@@ -1,24 +1,16 @@
 /* The hash table, and the keys of tasks. */
 #include "runtime/base/hash_table.h"
 #include "runtime/base/view.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <string.h>
-
-#include <cmocka.h>
+#include "tests/support/test.h"
 
 enum { MANY = 1000, HASHES = 7 };
 
-static void test_keys_of_tasks(void **state)
+TEST(test_keys_of_tasks)
 {
     static const char *const types[] = {"", "chief", "client", "ps", "worker", "server"};
     static const uint32_t indices[] = {0, 1, 999999, UINT32_MAX};
     uint64_t before = 0;
 
-    (void)state;
     for (size_t i = 0; i < sizeof types / sizeof types[0]; i++)
         for (size_t j = 0; j < sizeof indices / sizeof indices[0]; j++) {
             uint64_t key = mu__task_key(mu__view_str(types[i]), indices[j]);
@@ -40,13 +32,12 @@ static size_t count(const struct mu__hash_table *table, uint64_t hash)
 }
 
 /* The last one of a hash that was added is found first, also when the table has grown. */
-static void test_order_of_the_same_hash(void **state)
+TEST(test_order_of_the_same_hash)
 {
     static struct mu__hash_node others[MANY];
     struct mu__hash_table table = {0};
     struct mu__hash_node nodes[3] = {{0}};
 
-    (void)state;
     assert_null(mu__hash_table_find(&table, 5));
     for (int i = 0; i < 3; i++)
         assert_int_equal(mu__hash_table_add(&table, 5, &nodes[i]), 0);
@@ -68,13 +59,12 @@ static void test_order_of_the_same_hash(void **state)
 }
 
 /* Of each hash there are as many as were added and not removed, whatever the order. */
-static void test_many(void **state)
+TEST(test_many)
 {
     static struct mu__hash_node nodes[MANY];
     struct mu__hash_table table = {0};
     size_t counts[HASHES + 1] = {0};
 
-    (void)state;
     for (size_t i = 0; i < MANY; i++, counts[i % HASHES + 1]++)
         assert_int_equal(mu__hash_table_add(&table, (i + 1) % HASHES + 1, &nodes[i]), 0);
     for (size_t i = 0; i < MANY; i++) {
@@ -95,13 +85,4 @@ static void test_many(void **state)
     mu__hash_table_done(&table);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_keys_of_tasks),
-        cmocka_unit_test(test_order_of_the_same_hash),
-        cmocka_unit_test(test_many),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_PROGRAM()

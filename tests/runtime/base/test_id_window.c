@@ -3,13 +3,7 @@
 
 #include "muster/error.h"
 #include "tests/sim/random.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <string.h>
-
-#include <cmocka.h>
+#include "tests/support/test.h"
 
 enum step_kind { ADD, HAS, RAISE, SETTLE };
 
@@ -72,11 +66,10 @@ static uint64_t take(struct mu__id_window *window, const struct step *step)
     return mu__id_window_settle(window);
 }
 
-static void test_steps(void **state)
+TEST(test_steps)
 {
     struct mu__id_window window;
 
-    (void)state;
     mu__id_window_init(&window, 10);
     for (size_t i = 0; i < sizeof steps / sizeof steps[0]; i++)
         if (take(&window, &steps[i]) != steps[i].result)
@@ -85,11 +78,10 @@ static void test_steps(void **state)
 }
 
 /* A long window gives its memory back when it is nearly empty. */
-static void test_memory(void **state)
+TEST(test_memory)
 {
     struct mu__id_window window;
 
-    (void)state;
     mu__id_window_init(&window, 1);
     assert_int_equal(window.bits_size, 0);
     assert_int_equal(mu__id_window_add(&window, 64), 0);
@@ -150,12 +142,11 @@ static void random_step(struct sim_random *random, struct mu__id_window *window,
     }
 }
 
-static void test_random(void **state)
+TEST(test_random)
 {
     static const uint64_t reaches[] = {3, 63, 64, 65, 500, 9000};
     static struct plain plain;
 
-    (void)state;
     for (uint64_t seed = 0; seed < 60; seed++) {
         struct sim_random random = sim_stream(seed, 1);
         uint64_t base = sim_between(&random, 0, 200);
@@ -174,13 +165,4 @@ static void test_random(void **state)
     }
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_steps),
-        cmocka_unit_test(test_memory),
-        cmocka_unit_test(test_random),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_PROGRAM()

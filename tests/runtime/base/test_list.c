@@ -2,14 +2,7 @@
 #include "runtime/base/list.h"
 
 #include "tests/sim/random.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <string.h>
-
-#include <cmocka.h>
+#include "tests/support/test.h"
 
 enum { ITEMS = 20, STEPS = 20000 };
 
@@ -86,14 +79,13 @@ static void add(struct mu__list *list, struct model *model, struct item *item, s
     }
 }
 
-static void test_as_an_array(void **state)
+TEST(test_as_an_array)
 {
     static struct item items[ITEMS];
     struct sim_random random = sim_stream(5, 0);
     struct mu__list list = {0};
     struct model model = {.count = 0};
 
-    (void)state;
     for (unsigned step = 0; step < STEPS; step++) {
         struct item *item = &items[sim_draw(&random) % ITEMS];
 
@@ -112,14 +104,13 @@ static void test_as_an_array(void **state)
     }
 }
 
-static void test_append_all(void **state)
+TEST(test_append_all)
 {
     static struct item items[ITEMS];
     struct mu__list lists[2] = {{0}};
     struct model none = {.count = 0};
     struct model all = {.count = 0};
 
-    (void)state;
     mu__list_append_all(&lists[0], &lists[1]);
     check(&lists[0], &none);
     for (unsigned i = 0; i < 3; i++) {
@@ -140,12 +131,4 @@ static void test_append_all(void **state)
     assert_null(mu__list_pop(&lists[1]));
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_as_an_array),
-        cmocka_unit_test(test_append_all),
-    };
-
-    return cmocka_run_group_tests_name("list", tests, NULL, NULL);
-}
+TEST_PROGRAM()

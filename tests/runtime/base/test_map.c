@@ -2,14 +2,9 @@
  * that the hash looks at most. */
 #include "runtime/base/map.h"
 #include "tests/sim/random.h"
+#include "tests/support/test.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdbool.h>
-#include <stdio.h>
-#include <stdlib.h>
-
-#include <cmocka.h>
 
 enum { KEYS = 700, STEPS = 100000 };
 
@@ -33,13 +28,12 @@ static const struct {
     uint64_t (*key)(uint64_t i);
 } kinds[] = {{"dense", key_dense}, {"high", key_high}, {"spread", key_spread}};
 
-static void test_empty(void **state)
+TEST(test_empty)
 {
     struct mu__map map = {0};
     int a;
     int b;
 
-    (void)state;
     assert_null(mu__map_get(&map, 1));
     assert_null(mu__map_remove(&map, 1));
     mu__map_done(&map);
@@ -89,21 +83,12 @@ static void run_model(uint64_t (*key)(uint64_t i), uint64_t seed)
     mu__map_done(&map);
 }
 
-static void test_model(void **state)
+TEST(test_model)
 {
-    (void)state;
     for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++)
         for (uint64_t seed = 1; seed <= 3; seed++)
             run_model(kinds[i].key, seed);
     assert_int_equal(sizeof kinds / sizeof kinds[0], 3);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_empty),
-        cmocka_unit_test(test_model),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_PROGRAM()

@@ -1,16 +1,10 @@
 /* Pauses between tries, by rows. */
 #include "runtime/base/retry.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
+#include "tests/support/test.h"
 
 #define NO_END MU__RETRY_NO_END
 
-static void test_pauses(void **state)
+TEST(test_pauses)
 {
     static const struct {
         const char *what;
@@ -42,7 +36,6 @@ static void test_pauses(void **state)
         {"asked for too long", {.end_ms = 2000}, 1, 1000, 0, 3000, 0},
     };
 
-    (void)state;
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         uint64_t due_ms = 0;
         bool again = mu__retry_next(&rows[i].retry, rows[i].tries, rows[i].now_ms,
@@ -55,13 +48,12 @@ static void test_pauses(void **state)
 }
 
 /* Whatever is drawn, a pause is between half and the whole of what it may be. */
-static void test_jitter_is_bounded(void **state)
+TEST(test_jitter_is_bounded)
 {
     const struct mu__retry retry = {.end_ms = NO_END};
     uint64_t differ = 0;
     uint64_t first = 0;
 
-    (void)state;
     for (uint64_t random = 0; random < 1000; random++) {
         uint64_t due_ms;
 
@@ -74,13 +66,12 @@ static void test_jitter_is_bounded(void **state)
     assert_true(differ > 900);
 }
 
-static void test_words(void **state)
+TEST(test_words)
 {
     const struct mu__retry limited = {.end_ms = 43000};
     const struct mu__retry endless = {.end_ms = NO_END};
     char line[200];
 
-    (void)state;
     mu__retry_words(&limited, "asking https://host/path failed", "connection refused", 3,
                     1000, 1800, line, sizeof line);
     assert_string_equal(line, "asking https://host/path failed (connection refused), "
@@ -91,13 +82,4 @@ static void test_words(void **state)
                         "pod a-0 does not run yet, try 1, again in 2 min 10 s");
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_pauses),
-        cmocka_unit_test(test_jitter_is_bounded),
-        cmocka_unit_test(test_words),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_PROGRAM()

@@ -1,14 +1,7 @@
 /* Text from outside: what of it may be shown. */
 #include "runtime/base/text.h"
 #include "runtime/document/refuse.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <string.h>
-
-#include <cmocka.h>
+#include "tests/support/test.h"
 
 static const struct {
     const char *text;
@@ -27,9 +20,8 @@ static const struct {
     {"\xff\x01", "\"\\xff\\x01\"", "\xff?"},
 };
 
-static void test_rows(void **state)
+TEST(test_rows)
 {
-    (void)state;
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         char shown[MU__QUOTE_BYTES];
         char text[32];
@@ -45,18 +37,17 @@ static void test_rows(void **state)
 }
 
 /* However little room there is, it ends with a quote. */
-static void test_no_room(void **state)
+TEST(test_no_room)
 {
     char shown[16];
 
-    (void)state;
     mu__quote(shown, sizeof shown, "\xc2\x9b\xc2\x9b\xc2\x9b", 6);
     assert_string_equal(shown, "\"\\xc2\\x9b...\"");
     mu__quote(shown, sizeof shown, "0123456789abcdef", 16);
     assert_string_equal(shown, "\"0123456789...\"");
 }
 
-static void test_decimal(void **state)
+TEST(test_decimal)
 {
     static const struct {
         const char *text;
@@ -78,7 +69,6 @@ static void test_decimal(void **state)
         {"99999999999999999999999", INT64_MAX, -1},
     };
 
-    (void)state;
     for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++)
         assert_int_equal(
             mu__decimal(numbers[i].text, strlen(numbers[i].text), numbers[i].high),
@@ -86,24 +76,13 @@ static void test_decimal(void **state)
     assert_int_equal(mu__decimal("12", 1, 9), 1);
 }
 
-static void test_refuse(void **state)
+TEST(test_refuse)
 {
     mu_error error;
 
-    (void)state;
     assert_int_equal(mu__refuse(&error, "a\"b", 3, "%s: expected %d", "x", 7),
                      -MU_EINVALID);
     assert_string_equal(error.message, "x: expected 7, got \"a\\\"b\"");
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_rows),
-        cmocka_unit_test(test_no_room),
-        cmocka_unit_test(test_decimal),
-        cmocka_unit_test(test_refuse),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_PROGRAM()

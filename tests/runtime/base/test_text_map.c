@@ -2,13 +2,7 @@
 #include "runtime/base/text_map.h"
 
 #include "tests/sim/random.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdio.h>
-#include <stdlib.h>
-
-#include <cmocka.h>
+#include "tests/support/test.h"
 
 enum { NAMES = 200, STEPS = 20000 };
 
@@ -30,14 +24,13 @@ static size_t count_nodes(const struct mu__text_map *map)
     return count;
 }
 
-static void test_as_a_list(void **state)
+TEST(test_as_a_list)
 {
     static struct item items[NAMES];
     struct mu__text_map map = {.secret = 77};
     struct sim_random random = sim_stream(3, 0);
     size_t there = 0;
 
-    (void)state;
     for (unsigned i = 0; i < NAMES; i++)
         (void)snprintf(items[i].text, sizeof items[i].text, "%.*s%u", (int)(i % 3), "//",
                        i);
@@ -66,11 +59,4 @@ static void test_as_a_list(void **state)
     assert_null(mu__text_map_next(&map, NULL));
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_as_a_list),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_PROGRAM()

@@ -1,14 +1,7 @@
 /* What is said to etcd's gateway, letter by letter, and what its answers mean. */
 #include "runtime/document/etcd.h"
 #include "tests/support/etcd_rows.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
+#include "tests/support/test.h"
 
 static struct mu__view view(const char *text)
 {
@@ -31,7 +24,7 @@ static void expect_body(struct mu__build *body, const char *text)
 }
 
 /* What is answered to a password may have it, also in part, or written otherwise. */
-static void test_hidden_words(void **state)
+TEST(test_hidden_words)
 {
     static const struct {
         int status;
@@ -56,7 +49,6 @@ static void test_hidden_words(void **state)
     };
     mu_error other = {.code = 1, .message = "cannot connect: \"a\""};
 
-    (void)state;
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         struct mu__etcd_answer *answer = NULL;
         mu_error error = {.message = ""};
@@ -71,11 +63,10 @@ static void test_hidden_words(void **state)
     assert_string_equal(other.message, "cannot connect: \"a\"");
 }
 
-static void test_leases(void **state)
+TEST(test_leases)
 {
     struct mu__build body = {0};
 
-    (void)state;
     mu__etcd_grant(&body, 0, 5);
     expect_body(&body, "{\"ID\":\"0\",\"TTL\":\"5\"}");
     mu__etcd_keep(&body, INT64_MAX);
@@ -84,11 +75,10 @@ static void test_leases(void **state)
     expect_body(&body, "{\"ID\":\"77\"}");
 }
 
-static void test_ranges(void **state)
+TEST(test_ranges)
 {
     struct mu__build body = {0};
 
-    (void)state;
     mu__etcd_range(&body, view("a"), view(""), 0);
     expect_body(&body, "{\"key\":\"YQ==\"}");
     mu__etcd_range(&body, (struct mu__view){"k/b\0", 4}, view("k0"), 2);
@@ -96,11 +86,10 @@ static void test_ranges(void **state)
 }
 
 /* The same as rows of the table, which a real etcd took. */
-static void test_transactions(void **state)
+TEST(test_transactions)
 {
     struct mu__build body = {0};
 
-    (void)state;
     mu__etcd_txn_begin(&body);
     mu__etcd_txn_compare(&body, MU__ETCD_CREATE, view("lead"), 0);
     mu__etcd_txn_then(&body);
@@ -140,7 +129,7 @@ static struct mu__etcd_answer *read_ok(const char *text)
     return answer;
 }
 
-static void test_good_answers(void **state)
+TEST(test_good_answers)
 {
     struct mu__etcd_answer *answer =
         read_ok("{\"header\":{\"revision\":\"9\"},\"ID\":\"7\",\"TTL\":5}\n");
@@ -150,7 +139,6 @@ static void test_good_answers(void **state)
     uint64_t ttl_s = 0;
     bool flag = true;
 
-    (void)state;
     assert_int_equal(mu__etcd_revision(answer, NULL, &number), 0);
     assert_int_equal(number, 9);
     assert_int_equal(mu__etcd_granted(answer, NULL, &number, &ttl_s), 0);
@@ -169,7 +157,7 @@ static void test_good_answers(void **state)
 }
 
 /* An answer with entries, of which one lacks what is empty. */
-static void test_entries(void **state)
+TEST(test_entries)
 {
     struct mu__etcd_answer *answer = read_ok(
         "{\"header\":{},\"succeeded\":false,\"responses\":[{\"response_put\":{}},"
@@ -181,7 +169,6 @@ static void test_entries(void **state)
     struct mu__etcd_entry entry;
     mu_error error;
 
-    (void)state;
     assert_int_equal(mu__etcd_txn_ranged(answer, 1, &error, &entries), 0);
     assert_true(entries.more);
     assert_int_equal(mu__etcd_next_entry(&entries, &error, &entry), 1);
@@ -198,7 +185,7 @@ static void test_entries(void **state)
 }
 
 /* What is no good answer, and in which words. */
-static void test_errors(void **state)
+TEST(test_errors)
 {
     static const struct {
         int status;
@@ -228,7 +215,6 @@ static void test_errors(void **state)
         {200, "null", -MU_EDATALOSS, "no JSON object"},
     };
 
-    (void)state;
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         struct mu__etcd_answer *answer = NULL;
         mu_error error = {.message = ""};
@@ -291,7 +277,7 @@ static int read_txn_range(struct mu__etcd_answer *answer, mu_error *error)
     return mu__etcd_txn_ranged(answer, 0, error, &entries);
 }
 
-static void test_wrong_parts(void **state)
+TEST(test_wrong_parts)
 {
     static const struct {
         int (*read)(struct mu__etcd_answer *answer, mu_error *error);
@@ -333,7 +319,6 @@ static void test_wrong_parts(void **state)
         {read_txn_range, "{\"responses\":[1]}", "no \"response_range\""},
     };
 
-    (void)state;
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         struct mu__etcd_answer *answer = read_ok(rows[i].text);
         mu_error error = {.message = ""};
@@ -346,11 +331,10 @@ static void test_wrong_parts(void **state)
 }
 
 /* Everything that a real one answered can be read. */
-static void test_real_answers(void **state)
+TEST(test_real_answers)
 {
     unsigned good = 0;
 
-    (void)state;
     for (size_t i = 0; i < ETCD_ROWS; i++) {
         struct mu__etcd_answer *answer = NULL;
         mu_error error = {.message = ""};
@@ -373,19 +357,4 @@ static void test_real_answers(void **state)
     assert_true(good > 15);
 }
 
-int main(void)
-{
-    static const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_hidden_words),
-        cmocka_unit_test(test_leases),
-        cmocka_unit_test(test_ranges),
-        cmocka_unit_test(test_transactions),
-        cmocka_unit_test(test_good_answers),
-        cmocka_unit_test(test_entries),
-        cmocka_unit_test(test_errors),
-        cmocka_unit_test(test_wrong_parts),
-        cmocka_unit_test(test_real_answers),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_PROGRAM()

@@ -1,15 +1,8 @@
 /* JSON with one large list, which is read item by item. */
 #include "runtime/document/json.h"
+#include "tests/support/test.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <string.h>
-
-#include <cmocka.h>
 
 static mu_error error;
 
@@ -42,7 +35,7 @@ static int read_items(const char *text, struct lines *lines, cJSON **ret_root)
                                 &error, ret_root);
 }
 
-static void test_items_and_the_rest(void **state)
+TEST(test_items_and_the_rest)
 {
     static const struct {
         const char *text;
@@ -63,7 +56,6 @@ static void test_items_and_the_rest(void **state)
          "{\"items\":[]}"},
     };
 
-    (void)state;
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         struct lines lines = {.count = 0};
         cJSON *root = NULL;
@@ -79,7 +71,7 @@ static void test_items_and_the_rest(void **state)
     }
 }
 
-static void test_bad_text(void **state)
+TEST(test_bad_text)
 {
     static const struct {
         const char *text;
@@ -105,7 +97,6 @@ static void test_bad_text(void **state)
         {"{\"1234567890\xff\":0}", "column 13: expected UTF-8"},
     };
 
-    (void)state;
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         struct lines lines = {.count = 0};
         cJSON *root = NULL;
@@ -119,12 +110,11 @@ static void test_bad_text(void **state)
     }
 }
 
-static void test_items_too_deep(void **state)
+TEST(test_items_too_deep)
 {
     char text[128] = "{\"items\":[";
     cJSON *root = NULL;
 
-    (void)state;
     for (unsigned depth = 1; depth <= MU__JSON_DEPTH_MAX; depth++) {
         size_t size = strlen("{\"items\":[") + depth;
         struct lines lines = {.count = 0};
@@ -141,26 +131,15 @@ static void test_items_too_deep(void **state)
     }
 }
 
-static void test_no_memory_for_an_item(void **state)
+TEST(test_no_memory_for_an_item)
 {
     struct lines lines = {.fails_at = 2};
     cJSON *root = NULL;
 
-    (void)state;
     assert_int_equal(read_items("{\"items\":[1,2,3]}", &lines, &root), -MU_ENOMEM);
     assert_string_equal(error.message, "pods: out of memory");
     assert_int_equal(lines.count, 2);
     assert_null(root);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_items_and_the_rest),
-        cmocka_unit_test(test_bad_text),
-        cmocka_unit_test(test_items_too_deep),
-        cmocka_unit_test(test_no_memory_for_an_item),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_PROGRAM()

@@ -6,15 +6,9 @@
 #include "muster/error.h"
 #include "runtime/kernel/kernel.h"
 #include "tests/sim/sim.h"
+#include "tests/support/test.h"
 
 #include <inttypes.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
 
 /* ---- Messages of the tests ---- */
 
@@ -344,9 +338,5 @@ static inline void ping_itself(struct mu__ctx *ctx, void *arg)
     for (int i = 0; i < *count; i++)
         assert_int_equal(mu__send(ctx, ctx->self, mu__msg_new(ctx, MU__PING)), 0);
 }
-
-/* ---- The rest of the door ---- */
-
-#define STORY(test) cmocka_unit_test_setup_teardown(test, setup, teardown)
 
 #endif

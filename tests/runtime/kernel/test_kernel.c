@@ -3,9 +3,8 @@
 
 /* ---- Numbers ---- */
 
-static void test_numbers_are_never_used_again(void **state)
+TEST_ON(test_numbers_are_never_used_again, struct bench *bench, setup, teardown)
 {
-    struct bench *bench = *state;
     mu__pid before = spawn(bench, &probe_behavior);
 
     for (int i = 0; i < 1000; i++) {
@@ -21,9 +20,8 @@ static void test_numbers_are_never_used_again(void **state)
     assert_int_equal(new_dead(bench), 1000);
 }
 
-static void test_named_numbers_are_asked_for(void **state)
+TEST_ON(test_named_numbers_are_asked_for, struct bench *bench, setup, teardown)
 {
-    struct bench *bench = *state;
     mu__pid pid = {0, 0};
     mu__pid other = {3, 3};
 
@@ -38,10 +36,9 @@ static void test_named_numbers_are_asked_for(void **state)
 }
 
 /* The table grows, and everybody is still found; at the bound there are no more. */
-static void test_many_actors(void **state)
+TEST_ON(test_many_actors, struct bench *bench, setup, teardown)
 {
     enum { MANY = 3000 };
-    struct bench *bench = *state;
     static mu__pid pids[MANY];
     int count = 0;
     int rv = 0;
@@ -69,9 +66,8 @@ static void begin_well(struct mu__ctx *ctx, void *arg)
 }
 
 /* What it had begun is undone, and its done() is not called. */
-static void test_an_init_that_fails_leaves_nothing(void **state)
+TEST_ON(test_an_init_that_fails_leaves_nothing, struct bench *bench, setup, teardown)
 {
-    struct bench *bench = *state;
     struct step step = {begin_well, NULL};
     struct probe_arg arg = {&step, NULL, -MU_EPERMISSION};
     mu__pid pid = {1, 2};
@@ -87,9 +83,8 @@ static void test_an_init_that_fails_leaves_nothing(void **state)
 }
 
 /* An actor may begin to talk in its init. */
-static void test_init_may_send_and_set_timers(void **state)
+TEST_ON(test_init_may_send_and_set_timers, struct bench *bench, setup, teardown)
 {
-    struct bench *bench = *state;
     struct step step = {begin_well, NULL};
     struct probe_arg arg = {&step, NULL, 0};
     mu__pid pid;
@@ -100,15 +95,4 @@ static void test_init_may_send_and_set_timers(void **state)
            "[    5] n probe: 3: timer 1\n");
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        STORY(test_numbers_are_never_used_again),
-        STORY(test_named_numbers_are_asked_for),
-        STORY(test_many_actors),
-        STORY(test_an_init_that_fails_leaves_nothing),
-        STORY(test_init_may_send_and_set_timers),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_PROGRAM()

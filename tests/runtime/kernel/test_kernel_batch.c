@@ -51,9 +51,9 @@ static uint32_t batches_of(struct bench *bench, mu__pid pid)
 }
 
 /* Between the messages of two actors, and not after each message. */
-static void test_a_batch_ends_before_the_next_actor_runs(void **state)
+TEST_ON(test_a_batch_ends_before_the_next_actor_runs, struct bench *bench,
+        setup, teardown)
 {
-    struct bench *bench = *state;
     mu__pid first = spawn_counting(bench, NULL);
     mu__pid second = spawn_counting(bench, NULL);
 
@@ -73,9 +73,8 @@ static void test_a_batch_ends_before_the_next_actor_runs(void **state)
     expect(bench, 10, "");
 }
 
-static void test_each_batch_of_long_mail_ends(void **state)
+TEST_ON(test_each_batch_of_long_mail_ends, struct bench *bench, setup, teardown)
 {
-    struct bench *bench = *state;
     mu__pid pid = spawn_counting(bench, NULL);
     uint32_t before = batches_of(bench, pid);
 
@@ -86,9 +85,8 @@ static void test_each_batch_of_long_mail_ends(void **state)
 }
 
 /* What it sends to itself is another batch; an actor with mail is not overtaken. */
-static void test_what_is_sent_there_is_handled_later(void **state)
+TEST_ON(test_what_is_sent_there_is_handled_later, struct bench *bench, setup, teardown)
 {
-    struct bench *bench = *state;
     int once = 1;
     struct step step = {ping_itself, &once};
     mu__pid first = spawn_counting(bench, &step);
@@ -112,9 +110,8 @@ static void set_timer(struct mu__ctx *ctx, void *arg)
     assert_int_not_equal(mu__timer_set(ctx, 0, 1), 0);
 }
 
-static void test_timers_set_there_fire_in_the_next_turn(void **state)
+TEST_ON(test_timers_set_there_fire_in_the_next_turn, struct bench *bench, setup, teardown)
 {
-    struct bench *bench = *state;
     struct step step = {set_timer, NULL};
     mu__pid pid = spawn_counting(bench, &step);
     uint64_t turns = counters_of(bench).turns;
@@ -135,9 +132,8 @@ static void stop_itself(struct mu__ctx *ctx, void *arg)
 }
 
 /* An actor that has stopped itself only ends. */
-static void test_a_stopping_actor_is_not_called(void **state)
+TEST_ON(test_a_stopping_actor_is_not_called, struct bench *bench, setup, teardown)
 {
-    struct bench *bench = *state;
     struct step step = {stop_itself, NULL};
     mu__pid pid = spawn_counting(bench, NULL);
 
@@ -147,9 +143,8 @@ static void test_a_stopping_actor_is_not_called(void **state)
     assert_int_equal(new_dead(bench), 1);
 }
 
-static void test_an_actor_may_stop_itself_there(void **state)
+TEST_ON(test_an_actor_may_stop_itself_there, struct bench *bench, setup, teardown)
 {
-    struct bench *bench = *state;
     struct step step = {stop_itself, NULL};
     mu__pid pid = spawn_counting(bench, &step);
 
@@ -162,9 +157,8 @@ static void test_an_actor_may_stop_itself_there(void **state)
 }
 
 /* Init is a batch, too, unless it fails. */
-static void test_it_is_called_after_init(void **state)
+TEST_ON(test_it_is_called_after_init, struct bench *bench, setup, teardown)
 {
-    struct bench *bench = *state;
     struct probe_arg fails = {.rv = -MU_EPERMISSION};
     mu__pid pid;
 
@@ -176,10 +170,9 @@ static void test_it_is_called_after_init(void **state)
 }
 
 /* Reads that have waited for their node are batches of one. */
-static void test_it_is_called_after_a_late_read(void **state)
+TEST_ON(test_it_is_called_after_a_late_read, struct bench *bench, setup, teardown)
 {
     enum { NODE = 3 };
-    struct bench *bench = *state;
     struct mu__look body = {7};
     mu__pid pid = spawn_counting(bench, NULL);
     struct mu__msg *msg = mu__msg_heap(MU__LOOK, sizeof body);
@@ -206,9 +199,8 @@ static void become_plain(struct mu__ctx *ctx, void *arg)
 }
 
 /* The behavior that the actor has at the end of the batch counts. */
-static void test_another_behavior_has_its_own(void **state)
+TEST_ON(test_another_behavior_has_its_own, struct bench *bench, setup, teardown)
 {
-    struct bench *bench = *state;
     struct step step = {become_plain, NULL};
     mu__pid pid = spawn_counting(bench, NULL);
 
@@ -217,19 +209,4 @@ static void test_another_behavior_has_its_own(void **state)
     expect(bench, 10, "[    0] n probe: 16: ping 1 from 0\n");
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        STORY(test_a_batch_ends_before_the_next_actor_runs),
-        STORY(test_each_batch_of_long_mail_ends),
-        STORY(test_what_is_sent_there_is_handled_later),
-        STORY(test_timers_set_there_fire_in_the_next_turn),
-        STORY(test_a_stopping_actor_is_not_called),
-        STORY(test_an_actor_may_stop_itself_there),
-        STORY(test_it_is_called_after_init),
-        STORY(test_it_is_called_after_a_late_read),
-        STORY(test_another_behavior_has_its_own),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_PROGRAM()

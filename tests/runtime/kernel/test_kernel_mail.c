@@ -21,9 +21,8 @@ static void fill_the_tight_one(struct mu__ctx *ctx, void *arg)
     }
 }
 
-static void test_a_full_mailbox_refuses(void **state)
+TEST_ON(test_a_full_mailbox_refuses, struct bench *bench, setup, teardown)
 {
-    struct bench *bench = *state;
     mu__pid tight = spawn(bench, &tight_behavior);
     mu__pid probe = spawn(bench, &probe_behavior);
     struct step step = {fill_the_tight_one, &tight};
@@ -59,9 +58,8 @@ static int count_of(const char *text, const char *words)
 }
 
 /* What the kernel itself sends is bounded by what was asked for, and always fits. */
-static void test_the_kernel_is_exempt_from_the_bound(void **state)
+TEST_ON(test_the_kernel_is_exempt_from_the_bound, struct bench *bench, setup, teardown)
 {
-    struct bench *bench = *state;
     mu__pid tight = spawn(bench, &tight_behavior);
     mu__pid gone = {MU__NODE_SELF, 99999};
     struct step step = {ask_for_much, &gone};
@@ -76,9 +74,8 @@ static void test_the_kernel_is_exempt_from_the_bound(void **state)
     assert_int_equal(new_dead(bench), 2);
 }
 
-static void test_letters_to_nobody_are_counted(void **state)
+TEST_ON(test_letters_to_nobody_are_counted, struct bench *bench, setup, teardown)
 {
-    struct bench *bench = *state;
     mu__pid probe = spawn(bench, &probe_behavior);
     mu__pid deaf = spawn(bench, &deaf_behavior);
     struct mu__ping body = {1};
@@ -104,9 +101,8 @@ static void send_around(struct mu__ctx *ctx, void *arg)
                      -MU_ENOTFOUND);
 }
 
-static void test_messages_for_other_nodes_leave(void **state)
+TEST_ON(test_messages_for_other_nodes_leave, struct bench *bench, setup, teardown)
 {
-    struct bench *bench = *state;
     struct step step = {send_around, NULL};
 
     tell(bench, spawn(bench, &probe_behavior), &step);
@@ -147,9 +143,8 @@ static void free_kept(struct mu__ctx *ctx, void *arg)
 }
 
 /* A claimed message is the claimer's: it goes on whole, or lives until it is freed. */
-static void test_a_claimed_message_can_go_on(void **state)
+TEST_ON(test_a_claimed_message_can_go_on, struct bench *bench, setup, teardown)
 {
-    struct bench *bench = *state;
     mu__pid first = spawn(bench, &probe_behavior);
     struct forward forward = {spawn(bench, &probe_behavior), NULL};
     struct step steps[] = {
@@ -182,9 +177,8 @@ static void look_at_pings(struct mu__ctx *ctx, void *arg)
 }
 
 /* One that is flooded does not keep the others from their mail. */
-static void test_actors_take_turns(void **state)
+TEST_ON(test_actors_take_turns, struct bench *bench, setup, teardown)
 {
-    struct bench *bench = *state;
     mu__pid flooded = spawn(bench, &probe_behavior);
     mu__pid other = spawn(bench, &probe_behavior);
     struct look look = {flooded, 0};
@@ -199,9 +193,8 @@ static void test_actors_take_turns(void **state)
 }
 
 /* A turn handles so many messages and no more; the rest has another turn at once. */
-static void test_a_turn_is_finite(void **state)
+TEST_ON(test_a_turn_is_finite, struct bench *bench, setup, teardown)
 {
-    struct bench *bench = *state;
     mu__pid probe = spawn(bench, &probe_behavior);
     int count = MU__TURN_MESSAGES * 2 + 1;
     struct step step = {ping_itself, &count};
@@ -218,9 +211,8 @@ static void test_a_turn_is_finite(void **state)
     assert_true(counters_of(bench).turns >= 3);
 }
 
-static void test_mail_keeps_its_order(void **state)
+TEST_ON(test_mail_keeps_its_order, struct bench *bench, setup, teardown)
 {
-    struct bench *bench = *state;
     mu__pid probe = spawn(bench, &probe_behavior);
 
     for (uint64_t i = 0; i < 4; i++)
@@ -256,9 +248,8 @@ static void cancel_two(struct mu__ctx *ctx, void *arg)
     mu__timer_cancel(ctx, UINT64_MAX);
 }
 
-static void test_timers_fire_in_order(void **state)
+TEST_ON(test_timers_fire_in_order, struct bench *bench, setup, teardown)
 {
-    struct bench *bench = *state;
     uint64_t timers[5];
     struct step step = {set_timers, timers};
 
@@ -272,9 +263,8 @@ static void test_timers_fire_in_order(void **state)
     assert_int_equal(counters_of(bench).timers, 0);
 }
 
-static void test_cancelled_timers_are_silent(void **state)
+TEST_ON(test_cancelled_timers_are_silent, struct bench *bench, setup, teardown)
 {
-    struct bench *bench = *state;
     mu__pid probe = spawn(bench, &probe_behavior);
     uint64_t timers[5];
     struct step steps[] = {{set_timers, timers}, {cancel_two, timers}};
@@ -308,9 +298,8 @@ static void set_one(struct mu__ctx *ctx, void *arg)
     *timer = mu__timer_set(ctx, 1, 1);
 }
 
-static void test_stale_timer_numbers_are_harmless(void **state)
+TEST_ON(test_stale_timer_numbers_are_harmless, struct bench *bench, setup, teardown)
 {
-    struct bench *bench = *state;
     mu__pid probe = spawn(bench, &probe_behavior);
     uint64_t timer;
     struct step steps[] = {{set_one, &timer}, {cancel_stale, &timer}};
@@ -364,9 +353,8 @@ static const struct mu__behavior again_behavior = {
     .handlers_count = 1, .init = again_init};
 
 /* A timer set in a handler waits for the next turn, even when it is due at once. */
-static void test_a_timer_never_fires_in_its_own_turn(void **state)
+TEST_ON(test_a_timer_never_fires_in_its_own_turn, struct bench *bench, setup, teardown)
 {
-    struct bench *bench = *state;
     mu__pid pid = spawn(bench, &again_behavior);
     struct again *again = mu__actor_state(bench->kernel, pid);
 
@@ -382,9 +370,8 @@ static void set_very_late(struct mu__ctx *ctx, void *arg)
     assert_int_not_equal(mu__timer_set(ctx, UINT64_MAX / 2, 2), 0);
 }
 
-static void test_late_timers_do_not_overflow(void **state)
+TEST_ON(test_late_timers_do_not_overflow, struct bench *bench, setup, teardown)
 {
-    struct bench *bench = *state;
     struct step step = {set_very_late, NULL};
 
     tell(bench, spawn(bench, &probe_behavior), &step);
@@ -401,9 +388,8 @@ static void set_too_many(struct mu__ctx *ctx, void *arg)
 }
 
 /* With the real bound this takes a million timers; the tiny build looks at it. */
-static void test_timers_are_bounded(void **state)
+TEST_ON(test_timers_are_bounded, struct bench *bench, setup, teardown)
 {
-    struct bench *bench = *state;
     uint32_t count = 0;
     struct step step = {set_too_many, &count};
 
@@ -450,9 +436,8 @@ static void open_up(struct mu__ctx *ctx, void *arg)
     mu__release_held(ctx);
 }
 
-static void test_held_messages_come_first(void **state)
+TEST_ON(test_held_messages_come_first, struct bench *bench, setup, teardown)
 {
-    struct bench *bench = *state;
     mu__pid probe = spawn(bench, &probe_behavior);
     struct step shy = {become_shy, NULL};
     struct step open = {open_up, NULL};
@@ -476,9 +461,8 @@ static void test_held_messages_come_first(void **state)
 }
 
 /* Of those beyond the bound, and of an actor that ends, nothing is left. */
-static void test_held_messages_are_bounded(void **state)
+TEST_ON(test_held_messages_are_bounded, struct bench *bench, setup, teardown)
 {
-    struct bench *bench = *state;
     mu__pid probe = spawn(bench, &probe_behavior);
     struct step shy = {become_shy, NULL};
     uint64_t live = mu__kernel_pool(bench->kernel)->live;
@@ -497,26 +481,4 @@ static void test_held_messages_are_bounded(void **state)
     assert_int_equal(mu__kernel_pool(bench->kernel)->live, live);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        STORY(test_a_full_mailbox_refuses),
-        STORY(test_the_kernel_is_exempt_from_the_bound),
-        STORY(test_letters_to_nobody_are_counted),
-        STORY(test_messages_for_other_nodes_leave),
-        STORY(test_a_claimed_message_can_go_on),
-        STORY(test_actors_take_turns),
-        STORY(test_a_turn_is_finite),
-        STORY(test_mail_keeps_its_order),
-        STORY(test_timers_fire_in_order),
-        STORY(test_cancelled_timers_are_silent),
-        STORY(test_stale_timer_numbers_are_harmless),
-        STORY(test_a_timer_never_fires_in_its_own_turn),
-        STORY(test_late_timers_do_not_overflow),
-        STORY(test_timers_are_bounded),
-        STORY(test_held_messages_come_first),
-        STORY(test_held_messages_are_bounded),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_PROGRAM()

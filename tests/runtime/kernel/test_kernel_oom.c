@@ -3,13 +3,7 @@
 #include "muster/error.h"
 #include "runtime/kernel/kernel.h"
 #include "tests/support/bare_world.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
+#include "tests/support/test.h"
 
 #include "tests/support/fault.h"
 
@@ -240,11 +234,10 @@ static bool run_with_fault(long n)
     return failed;
 }
 
-static void test_every_allocation_can_fail(void **state)
+TEST(test_every_allocation_can_fail)
 {
     long n = 0;
 
-    (void)state;
     errors_logged = 0;
     while (run_with_fault(n)) {
         n++;
@@ -254,11 +247,4 @@ static void test_every_allocation_can_fail(void **state)
     assert_true(errors_logged > 0);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_every_allocation_can_fail),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_PROGRAM()

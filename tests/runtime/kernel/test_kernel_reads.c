@@ -31,9 +31,9 @@ static mu__pid begin(struct bench *bench)
     return spawn(bench, &probe_behavior);
 }
 
-static void test_reads_wait_until_the_node_has_caught_up(void **state)
+TEST_ON(test_reads_wait_until_the_node_has_caught_up, struct bench *bench,
+        setup, teardown)
 {
-    struct bench *bench = *state;
     mu__pid probe = begin(bench);
 
     look(bench, probe, NODE, 1);
@@ -53,9 +53,8 @@ static void test_reads_wait_until_the_node_has_caught_up(void **state)
 }
 
 /* More of them than one turn handles: one that comes meanwhile is the last. */
-static void test_reads_of_several_turns(void **state)
+TEST_ON(test_reads_of_several_turns, struct bench *bench, setup, teardown)
 {
-    struct bench *bench = *state;
     mu__pid probe = begin(bench);
     char expected[1 << 12] = "";
     uint64_t last = 40;
@@ -78,9 +77,8 @@ static void owe(struct mu__ctx *ctx, void *arg)
     mu__owe(ctx, NODE, *(int64_t *)arg);
 }
 
-static void test_what_is_owed_counts(void **state)
+TEST_ON(test_what_is_owed_counts, struct bench *bench, setup, teardown)
 {
-    struct bench *bench = *state;
     mu__pid probe = begin(bench);
     int64_t bytes = MU__OWED_BYTES + 1;
     struct step step = {owe, &bytes};
@@ -93,9 +91,8 @@ static void test_what_is_owed_counts(void **state)
     expect(bench, 10, "[   10] n probe: 16: look 1 of 3\n");
 }
 
-static void test_a_node_that_is_lost_leaves_nothing(void **state)
+TEST_ON(test_a_node_that_is_lost_leaves_nothing, struct bench *bench, setup, teardown)
 {
-    struct bench *bench = *state;
     mu__pid probe = begin(bench);
 
     mu__kernel_node_behind(bench->kernel, NODE, true);
@@ -120,9 +117,8 @@ static void expect_full(struct bench *bench, bool is_full)
     assert_false(mu__kernel_next_full(bench->kernel, &node, &said));
 }
 
-static void test_a_link_with_many_reads_is_not_read(void **state)
+TEST_ON(test_a_link_with_many_reads_is_not_read, struct bench *bench, setup, teardown)
 {
-    struct bench *bench = *state;
     mu__pid probe = begin(bench);
     uint32_t node;
     bool is_full;
@@ -142,9 +138,8 @@ static void test_a_link_with_many_reads_is_not_read(void **state)
     assert_int_equal(mu__kernel_pool(bench->kernel)->live, 0);
 }
 
-static void test_reads_beyond_the_bound_are_dropped(void **state)
+TEST_ON(test_reads_beyond_the_bound_are_dropped, struct bench *bench, setup, teardown)
 {
-    struct bench *bench = *state;
     mu__pid probe = begin(bench);
 
     mu__kernel_node_behind(bench->kernel, NODE, true);
@@ -158,10 +153,9 @@ static void test_reads_beyond_the_bound_are_dropped(void **state)
 }
 
 /* By the memory that they hold, too: a wire may not be able to leave a link unread. */
-static void test_frames_beyond_the_bound_are_dropped(void **state)
+TEST_ON(test_frames_beyond_the_bound_are_dropped, struct bench *bench, setup, teardown)
 {
     enum { FRAME = MU__READS_BYTES_MAX / 4, FRAMES = 7 };
-    struct bench *bench = *state;
     mu__pid probe = begin(bench);
 
     mu__kernel_node_behind(bench->kernel, NODE, true);
@@ -180,9 +174,8 @@ static void test_frames_beyond_the_bound_are_dropped(void **state)
                       "[   10] n probe: 16: look 3 of 3\n");
 }
 
-static void test_large_frames_count(void **state)
+TEST_ON(test_large_frames_count, struct bench *bench, setup, teardown)
 {
-    struct bench *bench = *state;
     mu__pid probe = begin(bench);
     struct mu__buf *frame = mu__buf_new(MU__READS_BYTES / 2 + 1);
     struct mu__buf *next = mu__buf_new(MU__READS_BYTES / 2 + 1);
@@ -201,18 +194,4 @@ static void test_large_frames_count(void **state)
     mu__buf_unref(next);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        STORY(test_reads_wait_until_the_node_has_caught_up),
-        STORY(test_reads_of_several_turns),
-        STORY(test_what_is_owed_counts),
-        STORY(test_a_node_that_is_lost_leaves_nothing),
-        STORY(test_a_link_with_many_reads_is_not_read),
-        STORY(test_reads_beyond_the_bound_are_dropped),
-        STORY(test_frames_beyond_the_bound_are_dropped),
-        STORY(test_large_frames_count),
-    };
-
-    return cmocka_run_group_tests_name("reads of who is behind", tests, NULL, NULL);
-}
+TEST_PROGRAM()

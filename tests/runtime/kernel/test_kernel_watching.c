@@ -13,9 +13,8 @@ static void stop_itself(struct mu__ctx *ctx, void *arg)
 }
 
 /* It ends after the message; the rest of its mail and its timers go with it. */
-static void test_an_actor_may_stop_itself(void **state)
+TEST_ON(test_an_actor_may_stop_itself, struct bench *bench, setup, teardown)
 {
-    struct bench *bench = *state;
     mu__pid probe = spawn(bench, &probe_behavior);
     struct step step = {stop_itself, NULL};
 
@@ -34,9 +33,8 @@ static void test_an_actor_may_stop_itself(void **state)
 
 /* END ends it behind the mail that was there before, and before the mail that comes
  * later. No behavior has to know. */
-static void test_an_actor_ends_when_asked(void **state)
+TEST_ON(test_an_actor_ends_when_asked, struct bench *bench, setup, teardown)
 {
-    struct bench *bench = *state;
     mu__pid probe = spawn(bench, &probe_behavior);
     mu__pid deaf = spawn(bench, &deaf_behavior);
     const struct mu__end end = {mu__view_str("enough")};
@@ -67,9 +65,8 @@ static void stop_other(struct mu__ctx *ctx, void *arg)
     assert_int_equal(mu__send(ctx, *other, mu__msg_new(ctx, MU__PING)), -MU_ENOTFOUND);
 }
 
-static void test_an_actor_may_stop_another(void **state)
+TEST_ON(test_an_actor_may_stop_another, struct bench *bench, setup, teardown)
 {
-    struct bench *bench = *state;
     mu__pid a = spawn(bench, &probe_behavior);
     mu__pid b = spawn(bench, &probe_behavior);
     mu__pid c = spawn(bench, &probe_behavior);
@@ -85,9 +82,8 @@ static void test_an_actor_may_stop_another(void **state)
 }
 
 /* Its beginning is finished before its end. */
-static void test_an_actor_may_stop_itself_at_once(void **state)
+TEST_ON(test_an_actor_may_stop_itself_at_once, struct bench *bench, setup, teardown)
 {
-    struct bench *bench = *state;
     struct step step = {stop_itself, NULL};
     struct probe_arg arg = {&step, NULL, 0};
     mu__pid pid = {0, 0};
@@ -108,9 +104,8 @@ static void stop_both(struct mu__ctx *ctx, void *arg)
 }
 
 /* Each of two takes the other one along, and itself. */
-static void test_ends_do_not_run_in_circles(void **state)
+TEST_ON(test_ends_do_not_run_in_circles, struct bench *bench, setup, teardown)
 {
-    struct bench *bench = *state;
     mu__pid pids[2];
     struct step step = {stop_both, pids};
     struct probe_arg arg = {NULL, &step, 0};
@@ -125,9 +120,8 @@ static void test_ends_do_not_run_in_circles(void **state)
 }
 
 /* Whoever is left ends with the kernel. */
-static void test_everybody_ends_with_the_kernel(void **state)
+TEST_ON(test_everybody_ends_with_the_kernel, struct bench *bench, setup, teardown)
 {
-    struct bench *bench = *state;
     int pings = 1;
     struct step step = {ping_itself, &pings};
     struct probe_arg arg = {NULL, &step, 0};
@@ -148,9 +142,8 @@ static void monitor(struct mu__ctx *ctx, void *arg)
     assert_int_equal(mu__monitor(ctx, *pid), 0);
 }
 
-static void test_monitors_tell_the_end(void **state)
+TEST_ON(test_monitors_tell_the_end, struct bench *bench, setup, teardown)
 {
-    struct bench *bench = *state;
     mu__pid a = spawn(bench, &probe_behavior);
     mu__pid b = spawn(bench, &probe_behavior);
     mu__pid c = spawn(bench, &probe_behavior);
@@ -201,9 +194,8 @@ static void node_down(struct bench *bench, uint32_t node)
 }
 
 /* Who begins to watch is told of the nodes that are up already. */
-static void test_node_news(void **state)
+TEST_ON(test_node_news, struct bench *bench, setup, teardown)
 {
-    struct bench *bench = *state;
     mu__pid early = spawn(bench, &probe_behavior);
     mu__pid late = spawn(bench, &probe_behavior);
     struct step step = {watch, NULL};
@@ -233,9 +225,8 @@ static void test_node_news(void **state)
 }
 
 /* Why there is no link to a task is news, too. */
-static void test_node_trouble(void **state)
+TEST_ON(test_node_trouble, struct bench *bench, setup, teardown)
 {
-    struct bench *bench = *state;
     struct step step = {watch, NULL};
 
     tell(bench, spawn(bench, &probe_behavior), &step);
@@ -247,9 +238,8 @@ static void test_node_trouble(void **state)
 }
 
 /* A lost node takes all of its actors along. */
-static void test_monitors_of_other_nodes(void **state)
+TEST_ON(test_monitors_of_other_nodes, struct bench *bench, setup, teardown)
 {
-    struct bench *bench = *state;
     mu__pid a = spawn(bench, &probe_behavior);
     mu__pid b = spawn(bench, &probe_behavior);
     mu__pid near = {1, 20}, far = {2, 21}, never = {3, 22};
@@ -292,9 +282,8 @@ static void submit(struct mu__ctx *ctx, void *arg)
     assert_true(mu__pid_equal(task->work.owner, ctx->self));
 }
 
-static void test_work_comes_back_to_its_owner(void **state)
+TEST_ON(test_work_comes_back_to_its_owner, struct bench *bench, setup, teardown)
 {
-    struct bench *bench = *state;
     mu__pid probe = spawn(bench, &probe_behavior);
     struct task task = {.runs = 0};
     struct step step = {submit, &task};
@@ -325,9 +314,8 @@ static void look_around(struct mu__ctx *ctx, void *arg)
     assert_ptr_equal(mu__kernel_schema(ctx->kernel), &schema);
 }
 
-static void test_the_door(void **state)
+TEST_ON(test_the_door, struct bench *bench, setup, teardown)
 {
-    struct bench *bench = *state;
     mu__pid probe = spawn(bench, &probe_behavior);
     uint64_t seen[3] = {0};
     struct step step = {look_around, seen};
@@ -339,30 +327,10 @@ static void test_the_door(void **state)
     assert_true(seen[1] != seen[2]);
 }
 
-static void test_null_is_fine(void **state)
+TEST(test_null_is_fine)
 {
-    (void)state;
     mu__kernel_free(NULL);
     assert_true(sizeof(struct mu__msg) % 16 == 0);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        STORY(test_an_actor_may_stop_itself),
-        STORY(test_an_actor_may_stop_itself_at_once),
-        STORY(test_an_actor_ends_when_asked),
-        STORY(test_an_actor_may_stop_another),
-        STORY(test_ends_do_not_run_in_circles),
-        STORY(test_everybody_ends_with_the_kernel),
-        STORY(test_monitors_tell_the_end),
-        STORY(test_node_news),
-        STORY(test_node_trouble),
-        STORY(test_monitors_of_other_nodes),
-        STORY(test_work_comes_back_to_its_owner),
-        STORY(test_the_door),
-        cmocka_unit_test(test_null_is_fine),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_PROGRAM()

@@ -3,13 +3,7 @@
 #include "runtime/kernel/system_messages.h"
 #include "runtime/kernel/timers.h"
 #include "tests/sim/random.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdio.h>
-#include <stdlib.h>
-
-#include <cmocka.h>
+#include "tests/support/test.h"
 
 enum { CAPACITY = 500, STEPS = 60000, ACTORS = 4, GONE_MAX = 16 };
 
@@ -70,10 +64,8 @@ static uint64_t set(struct fixture *f, uint64_t due_ms, uint64_t token)
     return timer;
 }
 
-static void test_order(void **state)
+TEST_ON(test_order, struct fixture *f, setup, teardown)
 {
-    struct fixture *f = *state;
-
     assert_true(mu__timers_next_ms(&f->timers) == UINT64_MAX);
     (void)set(f, 30, 1);
     (void)set(f, 10, 2);
@@ -89,9 +81,8 @@ static void test_order(void **state)
 }
 
 /* What is set while timers fire waits for the next turn, though it is due. */
-static void test_order_limit(void **state)
+TEST_ON(test_order_limit, struct fixture *f, setup, teardown)
 {
-    struct fixture *f = *state;
     uint64_t limit;
 
     (void)set(f, 10, 1);
@@ -103,9 +94,8 @@ static void test_order_limit(void **state)
     assert_int_equal(token_of(&f->pool, mu__timers_fire(&f->timers, 10, limit)), 1);
 }
 
-static void test_cancel(void **state)
+TEST_ON(test_cancel, struct fixture *f, setup, teardown)
 {
-    struct fixture *f = *state;
     uint64_t a = set(f, 10, 1);
     uint64_t b;
 
@@ -120,9 +110,8 @@ static void test_cancel(void **state)
     assert_null(mu__timers_cancel(&f->timers, b));
 }
 
-static void test_full(void **state)
+TEST_ON(test_full, struct fixture *f, setup, teardown)
 {
-    struct fixture *f = *state;
     struct mu__msg *msg = message(&f->pool, 0, 1);
 
     for (uint64_t i = 0; i < CAPACITY; i++)
@@ -219,9 +208,8 @@ static void step_drop(struct fixture *f, struct model *model, uint32_t actor)
             forget(model, i);
 }
 
-static void test_model(void **state)
+TEST_ON(test_model, struct fixture *f, setup, teardown)
 {
-    struct fixture *f = *state;
     static struct model model;
     struct sim_random random = sim_stream(1, 4);
     uint64_t now_ms = 0;
@@ -244,15 +232,4 @@ static void test_model(void **state)
     }
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(test_order, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_order_limit, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_cancel, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_full, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_model, setup, teardown),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_PROGRAM()

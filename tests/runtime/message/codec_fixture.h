@@ -5,16 +5,8 @@
 #include "actors/messages.h"
 #include "runtime/message/codec.h"
 #include "tests/support/golden.h"
+#include "tests/support/test.h"
 #include "transport/link/frames.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
 
 enum { FRAME_BYTES = 8192 };
 
@@ -48,9 +40,5 @@ static inline int tear_down(void **state)
     free(f);
     return 0;
 }
-
-/* ---- Bounds when encoding ---- */
-
-#define CODEC_TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 
 #endif

@@ -1,22 +1,14 @@
 /* Blocks of memory: classes, the bound, giving back what is not needed, threads, and what
  * ends the process. */
 #include "runtime/message/block_pool.h"
+#include "tests/support/test.h"
 
 #include <inttypes.h>
 #include <pthread.h>
-#include <setjmp.h>
 #include <signal.h>
-#include <stdarg.h>
 #include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
-
-#include <cmocka.h>
 
 enum { POOL_BYTES = 8 << 20 };
 
@@ -53,10 +45,9 @@ static void *get(struct mu__block_pool *pool, size_t size)
     return block;
 }
 
-static void block_given_back_is_given_out_again_for_sizes_of_its_class(void **state)
+TEST_ON(block_given_back_is_given_out_again_for_sizes_of_its_class,
+        struct mu__block_pool *pool, setup, teardown)
 {
-    struct mu__block_pool *pool = *state;
-
     for (size_t size = MU__BLOCK_BYTES_MIN; size < POOL_BYTES; size += size / 3) {
         uint64_t reused = mu__block_pool_counts(pool).reused;
         void *block = get(pool, size);
@@ -73,10 +64,9 @@ static void block_given_back_is_given_out_again_for_sizes_of_its_class(void **st
 }
 
 /* A class wastes a quarter at most. */
-static void kept_block_is_hardly_larger_than_what_was_asked_for(void **state)
+TEST_ON(kept_block_is_hardly_larger_than_what_was_asked_for, struct mu__block_pool *pool,
+        setup, teardown)
 {
-    struct mu__block_pool *pool = *state;
-
     for (size_t size = MU__BLOCK_BYTES_MIN; size < POOL_BYTES / 2; size += 4093) {
         uint64_t kept;
 
@@ -88,9 +78,9 @@ static void kept_block_is_hardly_larger_than_what_was_asked_for(void **state)
     }
 }
 
-static void blocks_that_are_too_small_or_too_large_are_not_kept(void **state)
+TEST_ON(blocks_that_are_too_small_or_too_large_are_not_kept, struct mu__block_pool *pool,
+        setup, teardown)
 {
-    struct mu__block_pool *pool = *state;
     const size_t sizes[] = {0, 1, MU__BLOCK_BYTES_MIN - MU__BLOCK_HEADER_BYTES - 1,
                             MU__BLOCK_BYTES_MAX - MU__BLOCK_HEADER_BYTES + 1};
 
@@ -125,10 +115,9 @@ static bool asks_for_large_pages(const void *data)
 }
 
 /* With pages of 4 KiB, whoever writes to a block of 160 MiB first takes 40,960 faults. */
-static void large_blocks_ask_for_large_pages(void **state)
+TEST_ON(large_blocks_ask_for_large_pages, struct mu__block_pool *pool, setup, teardown)
 {
     static const size_t sizes[] = {4 << 20, 64 << 20, 160 << 20};
-    struct mu__block_pool *pool = *state;
 
     if (access("/sys/kernel/mm/transparent_hugepage", F_OK) != 0)
         skip();
@@ -141,10 +130,10 @@ static void large_blocks_ask_for_large_pages(void **state)
 }
 
 /* Any number of blocks of any sizes: what is kept never passes the bound. */
-static void kept_bytes_stay_below_the_bound_whatever_the_sizes(void **state)
+TEST_ON(kept_bytes_stay_below_the_bound_whatever_the_sizes, struct mu__block_pool *pool,
+        setup, teardown)
 {
     enum { BLOCKS = 64, ROUNDS = 40 };
-    struct mu__block_pool *pool = *state;
     uint32_t random = 1;
     uint64_t most = 0;
 
@@ -165,9 +154,8 @@ static void kept_bytes_stay_below_the_bound_whatever_the_sizes(void **state)
     assert_true(most > POOL_BYTES / 2 && most <= POOL_BYTES);
 }
 
-static void idle_pool_gives_everything_back(void **state)
+TEST_ON(idle_pool_gives_everything_back, struct mu__block_pool *pool, setup, teardown)
 {
-    struct mu__block_pool *pool = *state;
     void *blocks[4];
     uint64_t now_ms = 10 * MU__BLOCKS_TRIM_MS;
 
@@ -182,9 +170,9 @@ static void idle_pool_gives_everything_back(void **state)
 }
 
 /* Two are in use at a time and four are there: two are too many. */
-static void trim_leaves_what_was_needed_since_the_last_one(void **state)
+TEST_ON(trim_leaves_what_was_needed_since_the_last_one, struct mu__block_pool *pool,
+        setup, teardown)
 {
-    struct mu__block_pool *pool = *state;
     void *blocks[4];
     uint64_t now_ms = 10 * MU__BLOCKS_TRIM_MS;
 
@@ -204,9 +192,8 @@ static void trim_leaves_what_was_needed_since_the_last_one(void **state)
     }
 }
 
-static void pool_without_users_keeps_nothing(void **state)
+TEST_ON(pool_without_users_keeps_nothing, struct mu__block_pool *pool, setup, teardown)
 {
-    struct mu__block_pool *pool = *state;
     void *before = get(pool, 100000);
     void *after;
 
@@ -251,7 +238,7 @@ static void put_what_is_no_block(struct mu__block_pool *pool)
     mu__block_pool_put(pool, memory + 8);
 }
 
-static void second_put_of_a_block_ends_the_process(void **state)
+TEST_WITH(second_put_of_a_block_ends_the_process, setup, teardown)
 {
     assert_true(is_aborted_by(put_twice, *state));
     assert_true(is_aborted_by(put_what_is_no_block, *state));
@@ -297,10 +284,10 @@ static void *work(void *arg)
     return NULL;
 }
 
-static void threads_share_blocks_and_none_is_given_out_twice(void **state)
+TEST_ON(threads_share_blocks_and_none_is_given_out_twice, struct mu__block_pool *pool,
+        setup, teardown)
 {
     static _Atomic(void *) mailboxes[MAILBOXES];
-    struct mu__block_pool *pool = *state;
     struct worker workers[THREADS];
 
     for (uint32_t i = 0; i < THREADS; i++) {
@@ -318,29 +305,4 @@ static void threads_share_blocks_and_none_is_given_out_twice(void **state)
     assert_true(mu__block_pool_counts(pool).reused > 0);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(
-            block_given_back_is_given_out_again_for_sizes_of_its_class, setup, teardown),
-        cmocka_unit_test_setup_teardown(
-            kept_block_is_hardly_larger_than_what_was_asked_for, setup, teardown),
-        cmocka_unit_test_setup_teardown(
-            blocks_that_are_too_small_or_too_large_are_not_kept, setup, teardown),
-        cmocka_unit_test_setup_teardown(large_blocks_ask_for_large_pages, setup,
-                                        teardown),
-        cmocka_unit_test_setup_teardown(
-            kept_bytes_stay_below_the_bound_whatever_the_sizes, setup, teardown),
-        cmocka_unit_test_setup_teardown(idle_pool_gives_everything_back, setup, teardown),
-        cmocka_unit_test_setup_teardown(trim_leaves_what_was_needed_since_the_last_one,
-                                        setup, teardown),
-        cmocka_unit_test_setup_teardown(pool_without_users_keeps_nothing, setup,
-                                        teardown),
-        cmocka_unit_test_setup_teardown(second_put_of_a_block_ends_the_process, setup,
-                                        teardown),
-        cmocka_unit_test_setup_teardown(threads_share_blocks_and_none_is_given_out_twice,
-                                        setup, teardown),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_PROGRAM()

@@ -172,7 +172,7 @@ static void check_golden(struct fixture *f, struct golden *golden, uint16_t kind
 }
 
 /* Every message that travels has two golden lines, and there are no others. */
-static void test_golden(void **state)
+TEST_WITH(test_golden, set_up, tear_down)
 {
     static struct golden golden;
     size_t travelling = 0;
@@ -196,9 +196,8 @@ static void test_golden(void **state)
 
 /* All messages one after the other, as links send them: tails stay aligned, each record
  * fits its bound, and each begins where the last one ended. */
-static void test_many_records_in_a_frame(void **state)
+TEST_ON(test_many_records_in_a_frame, struct fixture *f, set_up, tear_down)
 {
-    struct fixture *f = *state;
     size_t offset = 0;
     size_t count = 0;
 
@@ -227,9 +226,8 @@ static void test_many_records_in_a_frame(void **state)
 }
 
 /* Too small a frame is refused at every capacity, and its size stays. */
-static void test_full_frame(void **state)
+TEST_ON(test_full_frame, struct fixture *f, set_up, tear_down)
 {
-    struct fixture *f = *state;
     struct mu__msg *msg = make(f, MU__RUN, true);
     uint32_t begin = 5;
     uint32_t end;
@@ -250,9 +248,8 @@ static void test_full_frame(void **state)
 }
 
 /* A message holds the frame while it points into it, and only then. */
-static void test_backing(void **state)
+TEST_ON(test_backing, struct fixture *f, set_up, tear_down)
 {
-    struct fixture *f = *state;
     struct mu__msg *plain = make(f, MU__CANCEL, true);
     struct mu__msg *views = make(f, MU__RUN, true);
     struct mu__msg *bare = make(f, MU__RESULT, false);
@@ -280,9 +277,8 @@ static void test_backing(void **state)
 
 /* ---- What is absent, empty or zero ---- */
 
-static void test_absent_and_empty(void **state)
+TEST_ON(test_absent_and_empty, struct fixture *f, set_up, tear_down)
 {
-    struct fixture *f = *state;
     struct mu__msg *msg = make(f, MU__RESULT, false);
     struct mu__result *result = (void *)msg->body;
     size_t offset = 0;
@@ -309,9 +305,8 @@ static void test_absent_and_empty(void **state)
 
 /* A value without bytes is nil: required, it travels as empty bytes, whether or not it
  * has a head; optional, it travels when it has one. */
-static void test_empty_value_is_nil(void **state)
+TEST_ON(test_empty_value_is_nil, struct fixture *f, set_up, tear_down)
 {
-    struct fixture *f = *state;
     struct mu__msg *msg = make(f, MU__STATUS, false);
     struct mu__status *status = (void *)msg->body;
     mu_value *value = NULL;
@@ -332,13 +327,12 @@ static void test_empty_value_is_nil(void **state)
 }
 
 /* -0.0 and NaN are there, and keep their bits. */
-static void test_floats_keep_their_bits(void **state)
+TEST_ON(test_floats_keep_their_bits, struct fixture *f, set_up, tear_down)
 {
     static const uint64_t patterns[] = {
         UINT64_C(0x8000000000000000), UINT64_C(0x7ff0000000000000),
         UINT64_C(0xfff0000000000000), UINT64_C(0x7ff8000000000001),
         UINT64_C(0x7ff0000000000001), UINT64_C(0x0000000000000001)};
-    struct fixture *f = *state;
 
     for (size_t i = 0; i < sizeof patterns / sizeof patterns[0]; i++) {
         struct mu__msg *msg = make(f, MU__VAR_WRITE, false);
@@ -356,9 +350,8 @@ static void test_floats_keep_their_bits(void **state)
 }
 
 /* An empty piece is something else than no piece. */
-static void test_empty_raw(void **state)
+TEST_ON(test_empty_raw, struct fixture *f, set_up, tear_down)
 {
-    struct fixture *f = *state;
     struct mu__msg *msg = make(f, MU__VAR_DATA, false);
     struct mu__var_data *data = (void *)msg->body;
     size_t offset = 0;
@@ -373,18 +366,4 @@ static void test_empty_raw(void **state)
     mu__pool_put(&f->pool, msg);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        CODEC_TEST(test_golden),
-        CODEC_TEST(test_many_records_in_a_frame),
-        CODEC_TEST(test_full_frame),
-        CODEC_TEST(test_backing),
-        CODEC_TEST(test_absent_and_empty),
-        CODEC_TEST(test_empty_value_is_nil),
-        CODEC_TEST(test_floats_keep_their_bits),
-        CODEC_TEST(test_empty_raw),
-    };
-
-    return cmocka_run_group_tests_name("codec", tests, NULL, NULL);
-}
+TEST_PROGRAM()

@@ -174,7 +174,7 @@ static void check_record(struct fixture *f, const struct record_row *row, size_t
     mu__buf_unref(buf);
 }
 
-static void test_records(void **state)
+TEST_WITH(test_records, set_up, tear_down)
 {
     for (size_t i = 0; i < sizeof records / sizeof records[0]; i++)
         for (size_t begin = 0; begin < 17; begin++)
@@ -182,10 +182,8 @@ static void test_records(void **state)
 }
 
 /* Each good record, cut anywhere, is refused. */
-static void test_cut_records(void **state)
+TEST_ON(test_cut_records, struct fixture *f, set_up, tear_down)
 {
-    struct fixture *f = *state;
-
     for (size_t i = 0; i < sizeof records / sizeof records[0]; i++) {
         struct mu__buf *whole;
 
@@ -224,10 +222,8 @@ static const struct prefix_row prefixes[] = {
     {"05000000 01000000 9402020301 000001 07", "the bytes before the tail are not zero"},
 };
 
-static void test_prefixes(void **state)
+TEST_ON(test_prefixes, struct fixture *f, set_up, tear_down)
 {
-    struct fixture *f = *state;
-
     for (size_t i = 0; i < sizeof prefixes / sizeof prefixes[0]; i++) {
         struct mu__msg *msg;
         size_t offset = 0;
@@ -243,9 +239,8 @@ static void test_prefixes(void **state)
 }
 
 /* Words are cut to the room that there is, and none is needed. */
-static void test_room_for_words(void **state)
+TEST_ON(test_room_for_words, struct fixture *f, set_up, tear_down)
 {
-    struct fixture *f = *state;
     struct mu__msg *msg;
     size_t offset = 0;
 
@@ -263,9 +258,8 @@ static void test_room_for_words(void **state)
 /* ---- Messages that may not travel ---- */
 
 /* A peer cannot forge what only this node may say, pointers least of all. */
-static void test_local_kinds_stay_at_home(void **state)
+TEST_ON(test_local_kinds_stay_at_home, struct fixture *f, set_up, tear_down)
 {
-    struct fixture *f = *state;
     size_t local = 0;
 
     for (uint16_t i = 0; i < mu__messages.local_count; i++) {
@@ -296,10 +290,9 @@ static void test_local_kinds_stay_at_home(void **state)
 }
 
 /* Numbers of before, which a former peer may say, and numbers of a newer one. */
-static void test_numbers_without_a_message_are_skipped(void **state)
+TEST_ON(test_numbers_without_a_message_are_skipped, struct fixture *f, set_up, tear_down)
 {
     static const uint8_t kinds[] = {1, 7, 15, 48, 95, 121, 255};
-    struct fixture *f = *state;
 
     for (size_t i = 0; i < sizeof kinds; i++) {
         uint8_t head[] = {0x94, 0xcc, kinds[i], 1, 1, 1};
@@ -317,9 +310,8 @@ static void test_numbers_without_a_message_are_skipped(void **state)
     }
 }
 
-static void test_unknown_kind_is_not_encoded(void **state)
+TEST_ON(test_unknown_kind_is_not_encoded, struct fixture *f, set_up, tear_down)
 {
-    struct fixture *f = *state;
     struct mu__msg *msg = mu__pool_get(&f->pool, MU__KINDS_END - 1, 8);
 
     assert_int_equal(mu__encode(&mu__messages, msg, f->frame), -MU_EINVALID);
@@ -350,7 +342,7 @@ static int encode_all(struct fixture *f, const struct mu__test_all *body)
     return rv;
 }
 
-static void test_bounds(void **state)
+TEST_WITH(test_bounds, set_up, tear_down)
 {
     static const char bytes[32];
     const struct mu__test_all good[] = {
@@ -367,10 +359,9 @@ static void test_bounds(void **state)
         assert_int_equal(encode_all(*state, &bad[i]), -MU_ERANGE);
 }
 
-static void test_raw_bound(void **state)
+TEST_ON(test_raw_bound, struct fixture *f, set_up, tear_down)
 {
     static const char bytes[32];
-    struct fixture *f = *state;
     struct mu__msg *msg = mu__pool_get(&f->pool, 2, sizeof(struct mu__test_raw));
     struct mu__test_raw *raw = (void *)msg->body;
 
@@ -382,10 +373,8 @@ static void test_raw_bound(void **state)
 }
 
 /* Every unsigned and signed width, and both of its ends. */
-static void test_number_widths(void **state)
+TEST_ON(test_number_widths, struct fixture *f, set_up, tear_down)
 {
-    struct fixture *f = *state;
-
     for (unsigned bit = 0; bit < 64; bit++) {
         for (int step = -1; step <= 1; step++) {
             struct mu__msg *msg = mu__pool_get(&f->pool, 3, sizeof(struct mu__test_free));
@@ -420,11 +409,10 @@ static void test_number_widths(void **state)
 }
 
 /* The codec counts on that. */
-static void test_required_fields_come_first(void **state)
+TEST_WITH(test_required_fields_come_first, set_up, tear_down)
 {
     const struct mu__schema *const schemas[] = {&mu__messages, &mu__frame_messages};
 
-    (void)state;
     for (size_t i = 0; i < sizeof schemas / sizeof schemas[0]; i++)
         for (size_t kind = 0; kind < schemas[i]->rows_count; kind++) {
             const struct mu__row *row = &schemas[i]->rows[kind];
@@ -434,21 +422,4 @@ static void test_required_fields_come_first(void **state)
         }
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        CODEC_TEST(test_required_fields_come_first),
-        CODEC_TEST(test_records),
-        CODEC_TEST(test_cut_records),
-        CODEC_TEST(test_prefixes),
-        CODEC_TEST(test_room_for_words),
-        CODEC_TEST(test_local_kinds_stay_at_home),
-        CODEC_TEST(test_numbers_without_a_message_are_skipped),
-        CODEC_TEST(test_unknown_kind_is_not_encoded),
-        CODEC_TEST(test_bounds),
-        CODEC_TEST(test_raw_bound),
-        CODEC_TEST(test_number_widths),
-    };
-
-    return cmocka_run_group_tests_name("codec", tests, NULL, NULL);
-}
+TEST_PROGRAM()

@@ -1,14 +1,9 @@
 /* Codes, their words, and the filling of a mu_error. */
+#include "tests/support/test.h"
+
 #include <muster/error.h>
 
 #include <limits.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <string.h>
-
-#include <cmocka.h>
 
 static const struct row {
     int code;
@@ -27,9 +22,8 @@ static const struct row {
     {INT_MAX, "EUNKNOWN", "unknown error"},
 };
 
-static void test_names_and_words(void **state)
+TEST(test_names_and_words)
 {
-    (void)state;
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         assert_string_equal(mu_err_name(rows[i].code), rows[i].name);
         assert_string_equal(mu_strerror(rows[i].code), rows[i].words);
@@ -37,9 +31,8 @@ static void test_names_and_words(void **state)
 }
 
 /* The canonical numbers are part of the wire format. */
-static void test_numbers_stay(void **state)
+TEST(test_numbers_stay)
 {
-    (void)state;
     assert_int_equal(MU_EINVALID, 3);
     assert_int_equal(MU_ERANGE, 11);
     assert_int_equal(MU_EUNAVAILABLE, 14);
@@ -47,11 +40,10 @@ static void test_numbers_stay(void **state)
 }
 
 /* No two codes have the same number or name. */
-static void test_codes_are_distinct(void **state)
+TEST(test_codes_are_distinct)
 {
     int known = 0;
 
-    (void)state;
     for (int a = 1; a < 100; a++) {
         if (a != MU_EUNKNOWN && strcmp(mu_err_name(a), "EUNKNOWN") == 0)
             continue;
@@ -64,11 +56,10 @@ static void test_codes_are_distinct(void **state)
     assert_int_equal(known, 19);
 }
 
-static void test_set_fills_and_clears(void **state)
+TEST(test_set_fills_and_clears)
 {
     mu_error error;
 
-    (void)state;
     memset(&error, 'x', sizeof error);
     assert_int_equal(mu_error_set(&error, -MU_ERANGE, "%s has %d", "worker", 3),
                      -MU_ERANGE);
@@ -80,18 +71,16 @@ static void test_set_fills_and_clears(void **state)
     assert_string_equal(error.function, "");
 }
 
-static void test_set_takes_null(void **state)
+TEST(test_set_takes_null)
 {
-    (void)state;
     assert_int_equal(mu_error_set(NULL, -MU_EABORTED, "%d", 1), -MU_EABORTED);
 }
 
 /* An older message may be an argument of the newer one. */
-static void test_set_may_wrap_itself(void **state)
+TEST(test_set_may_wrap_itself)
 {
     mu_error error;
 
-    (void)state;
     (void)mu_error_set(&error, -MU_EINVALID, "no port");
     (void)mu_error_set(&error, error.code, "worker[2]: %s", error.message);
     assert_int_equal(error.code, -MU_EINVALID);
@@ -99,12 +88,11 @@ static void test_set_may_wrap_itself(void **state)
 }
 
 /* A message too long ends in dots; the longest that fits stays whole. */
-static void test_set_cuts_long_text(void **state)
+TEST(test_set_cuts_long_text)
 {
     char text[2000];
     mu_error error;
 
-    (void)state;
     memset(text, 'a', sizeof text);
     text[sizeof error.message - 1] = '\0';
     (void)mu_error_set(&error, -MU_EINVALID, "%s", text);
@@ -118,11 +106,10 @@ static void test_set_cuts_long_text(void **state)
 }
 
 /* The cut never leaves half a UTF-8 character, wherever it falls. */
-static void test_set_cuts_between_characters(void **state)
+TEST(test_set_cuts_between_characters)
 {
     char text[2000];
 
-    (void)state;
     for (size_t shift = 0; shift < 3; shift++) {
         size_t used = shift;
         mu_error error;
@@ -142,30 +129,14 @@ static void test_set_cuts_between_characters(void **state)
 }
 
 /* Whatever the parts of a message are, the message is UTF-8. */
-static void test_message_is_utf8(void **state)
+TEST(test_message_is_utf8)
 {
     mu_error error;
 
-    (void)state;
     (void)mu_error_set(&error, -MU_EINVALID, "%s", "a\xff" "b\xc3\xa9" "c\xc3");
     assert_string_equal(error.message, "a?b\xc3\xa9" "c?");
     (void)mu_error_set(&error, -MU_EINVALID, "%s", "\xed\xa0\x80|\xe2\x82\xac|\xf5");
     assert_string_equal(error.message, "???|\xe2\x82\xac|?");
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_message_is_utf8),
-        cmocka_unit_test(test_names_and_words),
-        cmocka_unit_test(test_numbers_stay),
-        cmocka_unit_test(test_codes_are_distinct),
-        cmocka_unit_test(test_set_fills_and_clears),
-        cmocka_unit_test(test_set_takes_null),
-        cmocka_unit_test(test_set_may_wrap_itself),
-        cmocka_unit_test(test_set_cuts_long_text),
-        cmocka_unit_test(test_set_cuts_between_characters),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_PROGRAM()

@@ -1,14 +1,7 @@
 /* Message memory: what is handed out is clean, what comes back is used again. */
 #include "runtime/message/block_pool.h"
 #include "runtime/message/pool.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <string.h>
-
-#include <cmocka.h>
+#include "tests/support/test.h"
 
 struct size_row {
     size_t body_size;
@@ -52,11 +45,10 @@ static void make_dirty(struct mu__msg *msg, size_t body_size)
 }
 
 /* Sizes and classes, and the same memory again, clean, when it was put back. */
-static void test_sizes(void **state)
+TEST(test_sizes)
 {
     struct mu__pool pool;
 
-    (void)state;
     mu__pool_init(&pool);
     for (size_t i = 0; i < SIZES; i++) {
         for (int again = 0; again < 2; again++) {
@@ -76,13 +68,12 @@ static void test_sizes(void **state)
     mu__pool_done(&pool);
 }
 
-static void test_last_back_is_first_out(void **state)
+TEST(test_last_back_is_first_out)
 {
     struct mu__pool pool;
     struct mu__msg *one;
     struct mu__msg *two;
 
-    (void)state;
     mu__pool_init(&pool);
     one = mu__pool_get(&pool, 1, 40);
     two = mu__pool_get(&pool, 1, 40);
@@ -101,12 +92,11 @@ static void test_last_back_is_first_out(void **state)
 }
 
 /* A free list keeps so many and gives the others back. */
-static void test_keeps_no_more_than_its_bound(void **state)
+TEST(test_keeps_no_more_than_its_bound)
 {
     struct mu__msg *all = NULL;
     struct mu__pool pool;
 
-    (void)state;
     mu__pool_init(&pool);
     for (int i = 0; i < MU__POOL_KEEP_MAX + 3; i++) {
         struct mu__msg *msg = mu__pool_get(&pool, 1, 8);
@@ -129,12 +119,11 @@ static void test_keeps_no_more_than_its_bound(void **state)
 }
 
 /* What another thread made is freed through the pool, which never counted it. */
-static void test_heap_messages(void **state)
+TEST(test_heap_messages)
 {
     struct mu__pool pool;
     struct mu__msg *msg;
 
-    (void)state;
     mu__pool_init(&pool);
     for (size_t i = 0; i < SIZES; i++) {
         msg = mu__msg_heap(9, sizes[i].body_size);
@@ -152,7 +141,7 @@ static void test_heap_messages(void **state)
 
 /* What the loop frees of other threads' messages is theirs again, while there are loops
  * of the real world; afterwards nothing of it is left. */
-static void test_heap_messages_come_back(void **state)
+TEST(test_heap_messages_come_back)
 {
     enum { COUNT = 2 * MU__POOL_RETURNED };
     const void *freed[COUNT];
@@ -160,7 +149,6 @@ static void test_heap_messages_come_back(void **state)
     struct mu__pool pool;
     unsigned again = 0;
 
-    (void)state;
     mu__block_pool_join(&mu__blocks);
     mu__pool_init(&pool);
     for (unsigned i = 0; i < COUNT; i++) {
@@ -190,13 +178,12 @@ static void test_heap_messages_come_back(void **state)
         assert_null(pool.returned[i]);
 }
 
-static void test_put_drops_the_backing(void **state)
+TEST(test_put_drops_the_backing)
 {
     struct mu__buf *buf = mu__buf_new(10);
     struct mu__pool pool;
     struct mu__msg *msg;
 
-    (void)state;
     mu__pool_init(&pool);
     assert_non_null(buf);
     msg = mu__pool_get(&pool, 1, 8);
@@ -208,11 +195,10 @@ static void test_put_drops_the_backing(void **state)
     mu__pool_done(&pool);
 }
 
-static void test_buffers(void **state)
+TEST(test_buffers)
 {
     struct mu__buf *buf = mu__buf_new(100);
 
-    (void)state;
     assert_non_null(buf);
     assert_int_equal((uintptr_t)buf->data % 16, 0);
     assert_int_equal(buf->size, 0);
@@ -247,12 +233,11 @@ static const struct cut_row cuts[] = {
     {"\x80\x80\x80\x80\x80\x80", 6, "\x80\x80\x80\x80\x80"},
 };
 
-static void test_views(void **state)
+TEST(test_views)
 {
     struct mu__view none = mu__view_str(NULL);
     char out[16];
 
-    (void)state;
     for (size_t i = 0; i < sizeof cuts / sizeof cuts[0]; i++) {
         struct mu__view view = mu__view_str(cuts[i].text);
 
@@ -276,18 +261,4 @@ static void test_views(void **state)
     assert_false(mu__view_is(none, "a"));
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_sizes),
-        cmocka_unit_test(test_last_back_is_first_out),
-        cmocka_unit_test(test_keeps_no_more_than_its_bound),
-        cmocka_unit_test(test_heap_messages),
-        cmocka_unit_test(test_heap_messages_come_back),
-        cmocka_unit_test(test_put_drops_the_backing),
-        cmocka_unit_test(test_buffers),
-        cmocka_unit_test(test_views),
-    };
-
-    return cmocka_run_group_tests_name("pool", tests, NULL, NULL);
-}
+TEST_PROGRAM()

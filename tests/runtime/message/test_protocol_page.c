@@ -5,14 +5,7 @@
 #include "transport/link/frames.h"
 
 #include "muster/error.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
+#include "tests/support/test.h"
 
 enum { PAGE_BYTES_MAX = 64 << 10 };
 
@@ -99,7 +92,7 @@ static void page_path(char *out, size_t size)
     (void)snprintf(out, size, "%s/docs/protocol.md", source == NULL ? "." : source);
 }
 
-static void test_page_is_what_the_tables_say(void **state)
+TEST(test_page_is_what_the_tables_say)
 {
     struct page *page = calloc(1, sizeof *page);
     char *found = calloc(1, PAGE_BYTES_MAX);
@@ -107,7 +100,6 @@ static void test_page_is_what_the_tables_say(void **state)
     FILE *file;
     size_t size;
 
-    (void)state;
     assert_non_null(page);
     assert_non_null(found);
     make_page(page);
@@ -129,9 +121,8 @@ static void test_page_is_what_the_tables_say(void **state)
 }
 
 /* Rows that cannot be right whatever the page says. */
-static void test_rows_make_sense(void **state)
+TEST(test_rows_make_sense)
 {
-    (void)state;
     for (unsigned i = 0; i < mu__messages.rows_count; i++) {
         const struct mu__row *row = &mu__messages.rows[i];
         int tails = 0;
@@ -151,12 +142,4 @@ static void test_rows_make_sense(void **state)
     }
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_page_is_what_the_tables_say),
-        cmocka_unit_test(test_rows_make_sense),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_PROGRAM()

@@ -1,14 +1,7 @@
 /* Our msgpack reader and packer against msgpack-c's own: the same bytes mean the same. */
 #include "runtime/message/unpack.h"
+#include "tests/support/test.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
 #include <msgpack.h>
 
 /* splitmix64. */
@@ -167,11 +160,10 @@ static void compare(struct mu__reader *in, const msgpack_object *object)
     fail_msg("msgpack-c read something unknown");
 }
 
-static void test_reads_what_msgpack_c_writes(void **state)
+TEST(test_reads_what_msgpack_c_writes)
 {
     uint64_t seed = 1;
 
-    (void)state;
     for (int round = 0; round < 500; round++) {
         struct mu__reader in;
         msgpack_unpacked result;
@@ -212,13 +204,12 @@ static bool promises_much(const uint8_t *data, size_t size)
 }
 
 /* Both agree whether random bytes begin with one whole item, and where it ends. */
-static void test_agrees_on_random_bytes(void **state)
+TEST(test_agrees_on_random_bytes)
 {
     uint64_t seed = 2;
     int whole = 0;
     int broken = 0;
 
-    (void)state;
     for (int round = 0; round < 200000; round++) {
         size_t size = 1 + chance(&seed) % 12;
         uint8_t *data = malloc(size);
@@ -260,11 +251,10 @@ static void test_agrees_on_random_bytes(void **state)
 
 /* Every reader, at every first byte and with nothing behind it or before the end, leaves
  * the cursor where it was when it says no, and moves it when it says yes. */
-static void test_refusal_moves_nothing(void **state)
+TEST(test_refusal_moves_nothing)
 {
     uint8_t data[9] = {0, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff};
 
-    (void)state;
     for (unsigned first = 0; first < 256; first++) {
         data[0] = (uint8_t)first;
         for (size_t size = 0; size <= sizeof data; size++) {
@@ -307,13 +297,12 @@ static void test_refusal_moves_nothing(void **state)
 }
 
 /* Nesting costs no stack: a million lists and a million maps, to the end. */
-static void test_skip_is_not_deep(void **state)
+TEST(test_skip_is_not_deep)
 {
     enum { LEVELS = 1000000 };
     uint8_t *data = malloc(2 * LEVELS + 1);
     struct mu__reader in = {data, data + 2 * LEVELS + 1};
 
-    (void)state;
     assert_non_null(data);
     memset(data, 0x91, LEVELS);
     for (size_t i = 0; i < LEVELS / 2; i++) {
@@ -330,13 +319,12 @@ static void test_skip_is_not_deep(void **state)
     free(data);
 }
 
-static void test_upper_bound(void **state)
+TEST(test_upper_bound)
 {
     const uint8_t data[] = {0xcd, 0x01, 0x00};
     struct mu__reader in = {data, data + sizeof data};
     uint64_t number = 9;
 
-    (void)state;
     assert_false(mu__read_u64_up_to(&in, 255, &number));
     assert_ptr_equal(in.at, data);
     assert_int_equal(number, 9);
@@ -344,15 +332,4 @@ static void test_upper_bound(void **state)
     assert_int_equal(number, 256);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_reads_what_msgpack_c_writes),
-        cmocka_unit_test(test_agrees_on_random_bytes),
-        cmocka_unit_test(test_refusal_moves_nothing),
-        cmocka_unit_test(test_skip_is_not_deep),
-        cmocka_unit_test(test_upper_bound),
-    };
-
-    return cmocka_run_group_tests_name("unpack", tests, NULL, NULL);
-}
+TEST_PROGRAM()

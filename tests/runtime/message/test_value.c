@@ -3,7 +3,7 @@
 
 /* ---- Building and reading ---- */
 
-static void test_scalars(void **state)
+TEST(test_scalars)
 {
     mu_value *truth = mu_value_bool(7);
     mu_value *number = mu_value_int(INT64_MIN);
@@ -13,7 +13,6 @@ static void test_scalars(void **state)
     double wide = 1;
     int flag = 0;
 
-    (void)state;
     assert_int_equal(mu_value_type(nil), MU_VALUE_NIL);
     assert_int_equal(mu_value_type(NULL), MU_VALUE_NIL);
     assert_int_equal(mu_value_get_bool(truth, &flag), 0);
@@ -39,7 +38,7 @@ static void test_scalars(void **state)
     mu_value_free(nil);
 }
 
-static void test_strings_and_bytes(void **state)
+TEST(test_strings_and_bytes)
 {
     mu_value *text = mu_value_string("gr\xc3\xbc\xc3\x9f");
     mu_value *bytes = mu_value_bytes("a\0b", 3);
@@ -48,7 +47,6 @@ static void test_strings_and_bytes(void **state)
     const char *read = NULL;
     size_t size = 99;
 
-    (void)state;
     assert_int_equal(mu_value_get_string(text, &read, &size), 0);
     assert_string_equal(read, "gr\xc3\xbc\xc3\x9f");
     assert_int_equal(size, 6);
@@ -81,11 +79,10 @@ static const char *const is_utf8[] = {
     "\xe2\x82\xac",
 };
 
-static void test_utf8(void **state)
+TEST(test_utf8)
 {
     mu_value *map = mu_value_map();
 
-    (void)state;
     for (size_t i = 0; i < sizeof not_utf8 / sizeof not_utf8[0]; i++) {
         if (mu_value_string(not_utf8[i]) != NULL)
             fail_msg("row %zu is not UTF-8", i);
@@ -102,9 +99,8 @@ static void test_utf8(void **state)
     mu_value_free(map);
 }
 
-static void test_dtypes(void **state)
+TEST(test_dtypes)
 {
-    (void)state;
     assert_int_equal(mu_dtype_bytes(MU_F32), 4);
     assert_int_equal(mu_dtype_bytes(MU_I64), 8);
     assert_int_equal(mu_dtype_bytes(MU_BOOL), 1);
@@ -116,7 +112,7 @@ static void test_dtypes(void **state)
     }
 }
 
-static void test_tensor(void **state)
+TEST(test_tensor)
 {
     static const float data[6] = {1, 2, 3, 4, 5, 6};
     static const uint64_t dims[] = {2, 3};
@@ -125,7 +121,6 @@ static void test_tensor(void **state)
     mu_value *scalar = mu_value_tensor(MU_F64, 0, NULL, NULL);
     mu_tensor tensor;
 
-    (void)state;
     assert_int_equal(mu_value_get_tensor(value, &tensor), 0);
     assert_int_equal(tensor.dtype, MU_F32);
     assert_int_equal(tensor.rank, 2);
@@ -175,13 +170,12 @@ static const struct shape_row shapes[] = {
     {MU_U8, 3, {UINT64_C(1) << 62, 4, 0}, 0},
 };
 
-static void test_shapes(void **state)
+TEST(test_shapes)
 {
     static const uint64_t empty[] = {3, 0, 5};
     mu_value *value = mu_value_tensor(MU_F32, 3, empty, NULL);
     mu_tensor tensor;
 
-    (void)state;
     assert_non_null(value);
     assert_int_equal(mu_value_get_tensor(value, &tensor), 0);
     assert_int_equal(tensor.bytes, 0);
@@ -195,12 +189,11 @@ static void test_shapes(void **state)
     }
 }
 
-static void test_list(void **state)
+TEST(test_list)
 {
     mu_value *list = mu_value_list();
     int64_t number;
 
-    (void)state;
     assert_int_equal(mu_value_count(list), 0);
     assert_null(mu_value_at(list, 0));
     for (int i = 0; i < 1000; i++)
@@ -217,13 +210,12 @@ static void test_list(void **state)
 }
 
 /* Who appends gives the item away, whatever comes back; the leak checker watches. */
-static void test_items_that_may_not_be(void **state)
+TEST(test_items_that_may_not_be)
 {
     mu_value *list = mu_value_list();
     mu_value *map = mu_value_map();
     mu_value *number = mu_value_int(1);
 
-    (void)state;
     assert_int_equal(mu_value_append(list, NULL), -MU_ENOMEM);
     assert_int_equal(mu_value_append(list, mu_value_ref(list)), -MU_EINVALID);
     assert_int_equal(mu_value_append(number, mu_value_nil()), -MU_EINVALID);
@@ -279,12 +271,11 @@ static void check_map(const mu_value *map, unsigned count)
 
 /* The order is kept and every key is found at every size, around the change from looking
  * at each to the tree most of all. */
-static void test_map_at_every_size(void **state)
+TEST(test_map_at_every_size)
 {
     mu_value *map = mu_value_map();
     char key[64];
 
-    (void)state;
     for (unsigned i = 0; i < 40; i++) {
         check_map(map, i);
         make_key(i, key, sizeof key);
@@ -298,13 +289,12 @@ static void test_map_at_every_size(void **state)
     mu_value_free(map);
 }
 
-static void test_map_replaces(void **state)
+TEST(test_map_replaces)
 {
     mu_value *map = mu_value_map();
     char key[2] = "a";
     int64_t number;
 
-    (void)state;
     for (int round = 0; round < 2; round++) {
         for (int i = 0; i < 26; i++) {
             key[0] = (char)('a' + i);
@@ -321,14 +311,13 @@ static void test_map_replaces(void **state)
 }
 
 /* An item that two hold lives until both have let go. */
-static void test_sharing(void **state)
+TEST(test_sharing)
 {
     mu_value *shared = mu_value_string("shared");
     mu_value *list = mu_value_list();
     const char *text;
     size_t size;
 
-    (void)state;
     assert_ptr_equal(mu_value_ref(shared), shared);
     assert_int_equal(mu_value_append(list, shared), 0);
     assert_int_equal(mu_value_append(list, mu_value_ref(shared)), 0);
@@ -340,13 +329,12 @@ static void test_sharing(void **state)
 
 /* A million lists inside each other are freed without a stack of that depth, and are
  * neither packed nor compared. */
-static void test_deep(void **state)
+TEST(test_deep)
 {
     mu_value *deep[2];
     uint32_t head = 77;
     uint32_t tail = 77;
 
-    (void)state;
     for (int i = 0; i < 2; i++) {
         deep[i] = mu_value_list();
         for (int level = 0; level < 1000000; level++) {
@@ -365,22 +353,4 @@ static void test_deep(void **state)
     mu_value_free(deep[1]);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_scalars),
-        cmocka_unit_test(test_strings_and_bytes),
-        cmocka_unit_test(test_utf8),
-        cmocka_unit_test(test_dtypes),
-        cmocka_unit_test(test_tensor),
-        cmocka_unit_test(test_shapes),
-        cmocka_unit_test(test_list),
-        cmocka_unit_test(test_items_that_may_not_be),
-        cmocka_unit_test(test_map_at_every_size),
-        cmocka_unit_test(test_map_replaces),
-        cmocka_unit_test(test_sharing),
-        cmocka_unit_test(test_deep),
-    };
-
-    return cmocka_run_group_tests_name("value", tests, NULL, NULL);
-}
+TEST_PROGRAM()

@@ -3,15 +3,7 @@
 #include "actors/messages.h"
 #include "runtime/message/codec.h"
 #include "tests/support/fault.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
+#include "tests/support/test.h"
 
 enum { KEYS = 40 };     /* past the first growth of a map's arrays and of its tree */
 
@@ -61,11 +53,10 @@ static mu_value *build(void)
     return NULL;
 }
 
-static void test_building(void **state)
+TEST(test_building)
 {
     long n = 0;
 
-    (void)state;
     for (bool failed = true; failed; n++) {
         mu_value *value;
 
@@ -80,7 +71,7 @@ static void test_building(void **state)
 }
 
 /* Refused or whole, and never a word about bad bytes when it is memory that lacks. */
-static void test_unpacking(void **state)
+TEST(test_unpacking)
 {
     mu_value *value = build();
     mu_value *back = NULL;
@@ -90,7 +81,6 @@ static void test_unpacking(void **state)
     char why[64] = "";
     long n = 0;
 
-    (void)state;
     assert_non_null(value);
     assert_int_equal(mu__value_measure(value, &packed.head_size, &packed.tail_size), 0);
     head = malloc(packed.head_size);
@@ -119,14 +109,13 @@ static void test_unpacking(void **state)
     free(head);
 }
 
-static void test_messages(void **state)
+TEST(test_messages)
 {
     struct mu__buf *frame = mu__buf_new(64);
     struct mu__msg *msg = NULL;
     struct mu__pool pool;
     size_t offset = 0;
 
-    (void)state;
     mu__pool_init(&pool);
     assert_non_null(frame);
     fault_arm(0);
@@ -153,13 +142,4 @@ static void test_messages(void **state)
     mu__buf_unref(frame);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_building),
-        cmocka_unit_test(test_unpacking),
-        cmocka_unit_test(test_messages),
-    };
-
-    return cmocka_run_group_tests_name("value_oom", tests, NULL, NULL);
-}
+TEST_PROGRAM()

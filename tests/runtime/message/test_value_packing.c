@@ -153,7 +153,7 @@ static size_t make_samples(struct sample *out)
     return sizeof samples / sizeof samples[0];
 }
 
-static void test_golden(void **state)
+TEST(test_golden)
 {
     static struct golden golden;
     struct sample samples[SAMPLES_MAX];
@@ -161,7 +161,6 @@ static void test_golden(void **state)
     size_t lines = 0;
     char name[64];
 
-    (void)state;
     assert_int_equal(golden_open(&golden, "tests/golden/values.txt"), 0);
     for (size_t i = 0; i < count; i++) {
         struct packed_value one;
@@ -185,12 +184,11 @@ static void test_golden(void **state)
 }
 
 /* Every sample comes back, and no two samples are equal. */
-static void test_round_trips(void **state)
+TEST(test_round_trips)
 {
     struct sample samples[SAMPLES_MAX];
     size_t count = make_samples(samples);
 
-    (void)state;
     for (size_t i = 0; i < count; i++) {
         check_round_trip(samples[i].value);
         for (size_t j = 0; j < count; j++)
@@ -201,12 +199,11 @@ static void test_round_trips(void **state)
 }
 
 /* Lengths around each change of msgpack's forms. */
-static void test_lengths(void **state)
+TEST(test_lengths)
 {
     static const size_t sizes[] = {0, 15, 16, 31, 32, 255, 256, 65535, 65536};
     static char text[65537];
 
-    (void)state;
     memset(text, 'a', sizeof text - 1);
     for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
         mu_value *list = mu_value_list();
@@ -230,9 +227,8 @@ static void test_lengths(void **state)
     }
 }
 
-static void test_int_widths(void **state)
+TEST(test_int_widths)
 {
-    (void)state;
     for (unsigned bit = 0; bit < 64; bit++) {
         for (int step = -1; step <= 1; step++) {
             uint64_t bits = (UINT64_C(1) << bit) + (uint64_t)step;
@@ -261,28 +257,26 @@ static mu_value *nest(unsigned levels)
     return value;
 }
 
-static void test_depth(void **state)
+TEST(test_depth)
 {
     mu_value *deepest = nest(MU_VALUE_DEPTH_MAX);
     mu_value *deeper = nest(MU_VALUE_DEPTH_MAX + 1);
     uint32_t head;
     uint32_t tail;
 
-    (void)state;
     check_round_trip(deepest);
     assert_int_equal(mu__value_measure(deeper, &head, &tail), -MU_ERANGE);
     mu_value_free(deepest);
     mu_value_free(deeper);
 }
 
-static void test_equal(void **state)
+TEST(test_equal)
 {
     mu_value *one = mu_value_map();
     mu_value *two = mu_value_map();
     mu_value *integer = mu_value_int(0);
     mu_value *real = mu_value_float(0);
 
-    (void)state;
     assert_int_equal(mu_value_set(one, "a", mu_value_int(1)), 0);
     assert_int_equal(mu_value_set(one, "b", mu_value_int(2)), 0);
     assert_int_equal(mu_value_set(two, "b", mu_value_int(2)), 0);
@@ -303,13 +297,12 @@ static void test_equal(void **state)
     mu_value_free(real);
 }
 
-static void test_no_value_is_nil(void **state)
+TEST(test_no_value_is_nil)
 {
     struct mu__packed none = {NULL, NULL, 0, 0};
     struct packed_value packed;
     mu_value *value;
 
-    (void)state;
     pack_value(NULL, &packed);
     assert_int_equal(packed.packed.head_size, 1);
     value = unpack_value(&packed.packed);
@@ -435,9 +428,8 @@ static int try_unpack(const char *head_hex, const char *tail_hex, char *why, siz
     return rv;
 }
 
-static void test_bad_bytes(void **state)
+TEST(test_bad_bytes)
 {
-    (void)state;
     for (size_t i = 0; i < sizeof bad_rows / sizeof bad_rows[0]; i++) {
         const struct bad_row *row = &bad_rows[i];
         mu_value *value = NULL;
@@ -455,12 +447,11 @@ static void test_bad_bytes(void **state)
 
 /* Two tensors with the zeros between them, to show that the rows above fail for their
  * own reasons; and a float of 32 bits, which others write. */
-static void test_good_bytes(void **state)
+TEST(test_good_bytes)
 {
     mu_value *value = NULL;
     double number;
 
-    (void)state;
     assert_int_equal(try_unpack("92" TENSOR3_AT0 TENSOR3_AT16, THREE PAD13 THREE, NULL, 0,
                                 &value), 0);
     assert_int_equal(mu_value_equal(mu_value_at(value, 0), mu_value_at(value, 1)), 1);
@@ -472,12 +463,11 @@ static void test_good_bytes(void **state)
 }
 
 /* Each golden value, cut anywhere, is refused. */
-static void test_cut_values(void **state)
+TEST(test_cut_values)
 {
     struct sample samples[SAMPLES_MAX];
     size_t count = make_samples(samples);
 
-    (void)state;
     for (size_t i = 0; i < count; i++) {
         struct packed_value whole;
 
@@ -500,13 +490,12 @@ static void test_cut_values(void **state)
 }
 
 /* A list or a map never becomes a part of itself, at whatever depth. */
-static void test_rings_are_refused(void **state)
+TEST(test_rings_are_refused)
 {
     mu_value *outer = mu_value_list();
     mu_value *inner = mu_value_list();
     mu_value *map = mu_value_map();
 
-    (void)state;
     assert_int_equal(mu_value_append(outer, mu_value_ref(outer)), -MU_EINVALID);
     assert_int_equal(mu_value_append(outer, mu_value_ref(inner)), 0);
     assert_int_equal(mu_value_append(inner, mu_value_ref(map)), 0);
@@ -519,21 +508,4 @@ static void test_rings_are_refused(void **state)
     mu_value_free(map);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_rings_are_refused),
-        cmocka_unit_test(test_golden),
-        cmocka_unit_test(test_round_trips),
-        cmocka_unit_test(test_lengths),
-        cmocka_unit_test(test_int_widths),
-        cmocka_unit_test(test_depth),
-        cmocka_unit_test(test_equal),
-        cmocka_unit_test(test_no_value_is_nil),
-        cmocka_unit_test(test_bad_bytes),
-        cmocka_unit_test(test_good_bytes),
-        cmocka_unit_test(test_cut_values),
-    };
-
-    return cmocka_run_group_tests_name("value", tests, NULL, NULL);
-}
+TEST_PROGRAM()

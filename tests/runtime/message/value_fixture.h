@@ -4,16 +4,6 @@
 
 #include "runtime/message/codec.h"
 #include "tests/support/golden.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
-
-
+#include "tests/support/test.h"
 
 #endif

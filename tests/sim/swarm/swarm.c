@@ -1,10 +1,5 @@
 #include "tests/sim/swarm/swarm.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdlib.h>
-
-#include <cmocka.h>
+#include "tests/support/test.h"
 
 void *swarm_grown(void *array, size_t count, size_t *capacity, size_t size)
 {

@@ -3,14 +3,7 @@
 #include "actors/coordination/store/etcd_store.h"
 #include "node/member/service_options.h"
 #include "tests/sim/chaos.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
+#include "tests/support/test.h"
 
 enum { CHANGES_EVERY = 3 };    /* seeds, of which one has changes of the cluster */
 

@@ -1,13 +1,6 @@
 #include "tests/sim/swarm/swarm.h"
 #include "tests/support/linear/state.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
+#include "tests/support/test.h"
 
 enum {
     COUNTERS = 3,               /* the first keys, which are only counted up */

@@ -2,13 +2,7 @@
  * and lists; and one by one, too. Their histories are checked as one. */
 #include "runtime/message/codec.h"
 #include "tests/sim/swarm/swarm.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdio.h>
-#include <stdlib.h>
-
-#include <cmocka.h>
+#include "tests/support/test.h"
 
 #define DIRECTORY "t"
 

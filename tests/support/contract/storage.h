@@ -133,7 +133,7 @@ static void contract_expect_full(struct contract_storage_state *s, int rv)
 
 /* ---- The suite ---- */
 
-static void contract_storage_begins_empty(void **state)
+LISTED_TEST(contract_storage_begins_empty)
 {
     struct contract_storage_state *s = *state;
 
@@ -143,7 +143,7 @@ static void contract_storage_begins_empty(void **state)
     assert_null(contract_load(s));
 }
 
-static void contract_storage_keeps_what_was_flushed(void **state)
+LISTED_TEST(contract_storage_keeps_what_was_flushed)
 {
     struct contract_storage_state *s = *state;
 
@@ -175,7 +175,7 @@ static void contract_expect_part(struct contract_storage_state *s, uint64_t offs
     mu__buf_unref(content);
 }
 
-static void contract_storage_loads_parts(void **state)
+LISTED_TEST(contract_storage_loads_parts)
 {
     struct contract_storage_state *s = *state;
     struct mu__storage *storage = contract_storage(s);
@@ -193,7 +193,7 @@ static void contract_storage_loads_parts(void **state)
 }
 
 /* What is appended then stands behind the cut. */
-static void contract_storage_cuts_its_end(void **state)
+LISTED_TEST(contract_storage_cuts_its_end)
 {
     struct contract_storage_state *s = *state;
     struct mu__storage *storage;
@@ -211,7 +211,7 @@ static void contract_storage_cuts_its_end(void **state)
 }
 
 /* What was not flushed may be lost, from some byte on. */
-static void contract_storage_tears_only_the_end(void **state)
+LISTED_TEST(contract_storage_tears_only_the_end)
 {
     struct contract_storage_state *s = *state;
     const char *all = "flushed and appended";
@@ -231,7 +231,7 @@ static void contract_storage_tears_only_the_end(void **state)
 }
 
 /* More than fits a buffer, in pieces of several sizes, and then at once. */
-static void contract_storage_takes_any_size(void **state)
+LISTED_TEST(contract_storage_takes_any_size)
 {
     struct contract_storage_state *s = *state;
     size_t done = 0;
@@ -254,7 +254,7 @@ static void contract_storage_takes_any_size(void **state)
 }
 
 /* No flush is needed, and what was appended before goes with the old content. */
-static void contract_storage_replaces_everything(void **state)
+LISTED_TEST(contract_storage_replaces_everything)
 {
     struct contract_storage_state *s = *state;
 
@@ -272,7 +272,7 @@ static void contract_storage_replaces_everything(void **state)
     contract_expect_kept(s, "newer and on");
 }
 
-static void contract_storage_replaces_by_nothing(void **state)
+LISTED_TEST(contract_storage_replaces_by_nothing)
 {
     struct contract_storage_state *s = *state;
 
@@ -288,7 +288,7 @@ static void contract_storage_replaces_by_nothing(void **state)
 }
 
 /* Nothing is lost by a flush that fails, and nothing comes twice. */
-static void contract_storage_flushes_again(void **state)
+LISTED_TEST(contract_storage_flushes_again)
 {
     struct contract_storage_state *s = *state;
 
@@ -309,7 +309,7 @@ static void contract_storage_flushes_again(void **state)
 }
 
 /* Who is refused has given nothing, whether at the append or, all of it, at the flush. */
-static void contract_storage_refuses_whole(void **state)
+LISTED_TEST(contract_storage_refuses_whole)
 {
     struct contract_storage_state *s = *state;
     bool taken;
@@ -331,7 +331,7 @@ static void contract_storage_refuses_whole(void **state)
     contract_expect_kept(s, "one two");
 }
 
-static void contract_storage_keeps_the_old_one(void **state)
+LISTED_TEST(contract_storage_keeps_the_old_one)
 {
     struct contract_storage_state *s = *state;
 
@@ -386,7 +386,7 @@ static int contract_commit(struct contract_storage_state *s)
 }
 
 /* The old content is used meanwhile, and counts until the commit. */
-static void contract_storage_renews_beside_its_use(void **state)
+LISTED_TEST(contract_storage_renews_beside_its_use)
 {
     struct contract_storage_state *s = *state;
 
@@ -408,7 +408,7 @@ static void contract_storage_renews_beside_its_use(void **state)
 }
 
 /* By a crash, by a drop, by another renewal, by replace(). */
-static void contract_storage_drops_a_renewal(void **state)
+LISTED_TEST(contract_storage_drops_a_renewal)
 {
     struct contract_storage_state *s = *state;
     struct mu__storage *storage = contract_storage(s);
@@ -432,7 +432,7 @@ static void contract_storage_drops_a_renewal(void **state)
 }
 
 /* An error that nobody wants to read is not written. */
-static void contract_storage_needs_no_error(void **state)
+LISTED_TEST(contract_storage_needs_no_error)
 {
     struct contract_storage_state *s = *state;
     struct mu__storage *storage = contract_storage(s);

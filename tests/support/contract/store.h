@@ -75,7 +75,7 @@ static void contract_store_close(struct contract_state *s)
 
 /* Lives of a few batches that end anywhere: the next one finds all that was told safe,
  * and no batch but those that were written, whole, and none without those before it. */
-static void contract_store_survives_lives(void **state)
+LISTED_TEST(contract_store_survives_lives)
 {
     struct contract_state *given = *state;
     const struct contract_store *fixture = given->fixture;

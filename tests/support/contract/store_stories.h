@@ -118,7 +118,7 @@ static uint64_t contract_expected(struct contract_state *s, uint64_t batches)
 
 /* ---- The suite ---- */
 
-static void contract_store_begins_empty(void **state)
+LISTED_TEST(contract_store_begins_empty)
 {
     struct contract_state *s = *state;
     struct contract_holder *h = contract_begin(s, 0);
@@ -131,7 +131,7 @@ static void contract_store_begins_empty(void **state)
     contract_expect_content(&h->content, 0);
 }
 
-static void contract_store_keeps_what_is_safe(void **state)
+LISTED_TEST(contract_store_keeps_what_is_safe)
 {
     struct contract_state *s = *state;
     struct contract_holder *h = contract_begin(s, 0);
@@ -151,7 +151,7 @@ static void contract_store_keeps_what_is_safe(void **state)
 }
 
 /* Several batches under way: they are safe in order. */
-static void contract_store_commits_in_order(void **state)
+LISTED_TEST(contract_store_commits_in_order)
 {
     struct contract_state *s = *state;
     struct contract_holder *h = contract_begin(s, 0);
@@ -168,7 +168,7 @@ static void contract_store_commits_in_order(void **state)
 
 /* A batch without its commit never counts, neither in the next life nor after more was
  * written in that. */
-static void contract_store_drops_what_was_not_committed(void **state)
+LISTED_TEST(contract_store_drops_what_was_not_committed)
 {
     struct contract_state *s = *state;
     struct contract_holder *h = contract_begin(s, 0);
@@ -190,7 +190,7 @@ static void contract_store_drops_what_was_not_committed(void **state)
     contract_expect_content(&h->content, 3);
 }
 
-static void contract_store_counts_lives(void **state)
+LISTED_TEST(contract_store_counts_lives)
 {
     struct contract_state *s = *state;
     uint64_t epoch = 0;
@@ -237,7 +237,7 @@ static void contract_expect_change(const struct mu__store_change *found,
 }
 
 /* Keys and values of all sizes and bytes. */
-static void contract_store_keeps_bytes(void **state)
+LISTED_TEST(contract_store_keeps_bytes)
 {
     struct contract_state *s = *state;
     struct contract_holder *h = contract_begin(s, 0);
@@ -303,7 +303,7 @@ static void contract_write_next_run(struct contract_holder *h)
 }
 
 /* Another run begins as a whole, or not at all. */
-static void contract_store_replaces_a_run(void **state)
+LISTED_TEST(contract_store_replaces_a_run)
 {
     struct contract_state *s = *state;
     struct contract_holder *h = contract_begin(s, 0);
@@ -423,18 +423,18 @@ static void contract_txn_rounds(struct contract_state *s, unsigned count)
     assert_int_equal(cut > 0 && cut < CONTRACT_TXN_KILLS, s->fixture->kind->shared);
 }
 
-static void contract_store_has_whole_transactions(void **state)
+LISTED_TEST(contract_store_has_whole_transactions)
 {
     contract_txn_rounds(*state, 5);
 }
 
-static void contract_store_has_whole_large_transactions(void **state)
+LISTED_TEST(contract_store_has_whole_large_transactions)
 {
     contract_txn_rounds(*state, CONTRACT_TXN_KEYS);
 }
 
 /* Of one whose end was not written there is nothing, wherever it was cut. */
-static void contract_store_drops_half_a_transaction(void **state)
+LISTED_TEST(contract_store_drops_half_a_transaction)
 {
     struct contract_state *s = *state;
     struct contract_holder *h = contract_begin(s, 0);
@@ -454,7 +454,7 @@ static void contract_store_drops_half_a_transaction(void **state)
 }
 
 /* An owner that cannot take what it is shown is shown all of it again. */
-static void contract_store_visits_again(void **state)
+LISTED_TEST(contract_store_visits_again)
 {
     struct contract_state *s = *state;
     struct contract_holder *h = contract_begin(s, 0);
@@ -473,7 +473,7 @@ static void contract_store_visits_again(void **state)
 
 /* Writing the same few keys again and again asks for a rewrite at times, and with it what
  * counts is the same. */
-static void contract_store_is_rewritten(void **state)
+LISTED_TEST(contract_store_is_rewritten)
 {
     struct contract_state *s = *state;
     struct contract_holder *h = contract_begin(s, 0);
@@ -512,7 +512,7 @@ static void contract_store_is_rewritten(void **state)
 
 /* Nothing can be written: the store is lost, with words, and is held again when it can;
  * it has what was safe, and perhaps some of the rest. */
-static void contract_store_is_lost_when_full(void **state)
+LISTED_TEST(contract_store_is_lost_when_full)
 {
     struct contract_state *s = *state;
     struct contract_holder *h = contract_begin(s, 0);
@@ -543,7 +543,7 @@ static void contract_store_is_lost_when_full(void **state)
 
 /* Two tasks stand for it: one has it, and when that one ends, the other does. What the
  * first one does not know to be lost changes nothing any more. */
-static void contract_store_has_one_holder(void **state)
+LISTED_TEST(contract_store_has_one_holder)
 {
     struct contract_state *s = *state;
     struct contract_holder *one = contract_begin(s, 0);
@@ -574,7 +574,7 @@ static void contract_store_has_one_holder(void **state)
 }
 
 /* Let go on purpose, and the next one need not wait for long. */
-static void contract_store_lets_go(void **state)
+LISTED_TEST(contract_store_lets_go)
 {
     struct contract_state *s = *state;
     struct contract_holder *h = contract_begin(s, 0);

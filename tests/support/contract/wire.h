@@ -99,7 +99,7 @@ static void contract_turn_round(struct contract *contract)
 
 /* ---- The suite ---- */
 
-static void contract_test_frames_arrive_whole(void **state)
+LISTED_TEST(contract_test_frames_arrive_whole)
 {
     static const uint32_t sizes[] = {
         0, 1, 3, 4, 5, 16, 64, 1000, 1024, 65536, 100001, CONTRACT_BIG_BYTES,
@@ -116,7 +116,7 @@ static void contract_test_frames_arrive_whole(void **state)
     }
 }
 
-static void contract_test_the_largest_frame(void **state)
+LISTED_TEST(contract_test_the_largest_frame)
 {
     struct contract *contract = *state;
     struct mu__wire *wire = contract->peers[0].wire;
@@ -130,7 +130,7 @@ static void contract_test_the_largest_frame(void **state)
     assert_int_equal(contract->peers[1].last_size, MU__FRAME_BYTES_MAX);
 }
 
-static void contract_test_order(void **state)
+LISTED_TEST(contract_test_order)
 {
     struct contract *contract = *state;
 
@@ -146,7 +146,7 @@ static void contract_test_order(void **state)
     assert_int_equal(contract->peers[0].downs, 0);
 }
 
-static void contract_test_pauses_lose_nothing(void **state)
+LISTED_TEST(contract_test_pauses_lose_nothing)
 {
     struct contract *contract = *state;
 
@@ -163,7 +163,7 @@ static void contract_test_pauses_lose_nothing(void **state)
     assert_true(contract->peers[1].bursts >= CONTRACT_MANY);
 }
 
-static void contract_test_every_burst_ends(void **state)
+LISTED_TEST(contract_test_every_burst_ends)
 {
     struct contract *contract = *state;
 
@@ -177,7 +177,7 @@ static void contract_test_every_burst_ends(void **state)
 }
 
 /* What was accepted goes both ways: so does the order of frames, and their content. */
-static void contract_test_the_way_back(void **state)
+LISTED_TEST(contract_test_the_way_back)
 {
     static const uint32_t sizes[] = {0, 1, 5, 64, 1000, 65536, CONTRACT_BIG_BYTES,
                                      MU__FRAME_BYTES_MAX - 64};
@@ -194,7 +194,7 @@ static void contract_test_the_way_back(void **state)
     }
 }
 
-static void contract_test_order_of_the_way_back(void **state)
+LISTED_TEST(contract_test_order_of_the_way_back)
 {
     struct contract *contract = *state;
 
@@ -213,7 +213,7 @@ static void contract_test_order_of_the_way_back(void **state)
 }
 
 /* The content of a frame that was refused is as it was, and it can be sent later. */
-static void contract_test_send_before_up(void **state)
+LISTED_TEST(contract_test_send_before_up)
 {
     struct contract *contract = *state;
     struct mu__buf *frame = contract_buffer(contract, 100);
@@ -256,7 +256,7 @@ static void contract_fill_up(struct contract *contract)
     assert_int_equal(hearer->last_size, CONTRACT_BIG_BYTES + 64);
 }
 
-static void contract_test_full_then_writable(void **state)
+LISTED_TEST(contract_test_full_then_writable)
 {
     struct contract *contract = *state;
 
@@ -264,7 +264,7 @@ static void contract_test_full_then_writable(void **state)
     contract_fill_up(contract);
 }
 
-static void contract_test_the_way_back_is_full(void **state)
+LISTED_TEST(contract_test_the_way_back_is_full)
 {
     struct contract *contract = *state;
 
@@ -274,7 +274,7 @@ static void contract_test_the_way_back_is_full(void **state)
 }
 
 /* A frame from elsewhere can be sent, and so can one that the sender wants to keep. */
-static void contract_test_frames_of_others(void **state)
+LISTED_TEST(contract_test_frames_of_others)
 {
     struct contract *contract = *state;
     struct mu__buf *frame = mu__buf_new(200);
@@ -299,7 +299,7 @@ static void contract_test_frames_of_others(void **state)
 }
 
 /* A received frame that is kept outlives its connection and its wire. */
-static void contract_test_kept_frames_stay(void **state)
+LISTED_TEST(contract_test_kept_frames_stay)
 {
     struct contract *contract = *state;
     struct contract_peer *peer = &contract->peers[1];
@@ -316,7 +316,7 @@ static void contract_test_kept_frames_stay(void **state)
     assert_int_equal(peer->kept->refs, 1);
 }
 
-static void contract_test_hangup(void **state)
+LISTED_TEST(contract_test_hangup)
 {
     struct contract *contract = *state;
     struct mu__wire *wire = contract->peers[0].wire;
@@ -336,7 +336,7 @@ static void contract_test_hangup(void **state)
 }
 
 /* The number is free again at once, and the connection is a new one for the peer. */
-static void contract_test_dial_again_after_hangup(void **state)
+LISTED_TEST(contract_test_dial_again_after_hangup)
 {
     struct contract *contract = *state;
     struct mu__wire *wire = contract->peers[0].wire;
@@ -355,7 +355,7 @@ static void contract_test_dial_again_after_hangup(void **state)
     assert_int_not_equal(contract->peers[1].last_in, first_in);
 }
 
-static void contract_test_hangup_inside_an_event(void **state)
+LISTED_TEST(contract_test_hangup_inside_an_event)
 {
     struct contract *contract = *state;
 
@@ -366,7 +366,7 @@ static void contract_test_hangup_inside_an_event(void **state)
     assert_int_equal(contract->peers[0].downs, 0);
 }
 
-static void contract_test_dial_is_refused(void **state)
+LISTED_TEST(contract_test_dial_is_refused)
 {
     static const char *const bad[] = {"", "tcp://", "no url", "127.0.0.1:80", "x://y:1"};
     struct contract *contract = *state;
@@ -380,7 +380,7 @@ static void contract_test_dial_is_refused(void **state)
     contract_run_until(contract, contract_has_one);
 }
 
-static void contract_test_peer_lost_and_back(void **state)
+LISTED_TEST(contract_test_peer_lost_and_back)
 {
     struct contract *contract = *state;
     struct mu__buf *frame;
@@ -401,7 +401,7 @@ static void contract_test_peer_lost_and_back(void **state)
 }
 
 /* What was sent to one connection never comes out of the next. */
-static void contract_test_nothing_left_over(void **state)
+LISTED_TEST(contract_test_nothing_left_over)
 {
     struct contract *contract = *state;
 
@@ -426,7 +426,7 @@ static void contract_test_nothing_left_over(void **state)
     assert_int_equal(contract->peers[1].next_sequence, 6);
 }
 
-static void contract_test_dial_before_listen(void **state)
+LISTED_TEST(contract_test_dial_before_listen)
 {
     struct contract *contract = *state;
 
@@ -437,7 +437,7 @@ static void contract_test_dial_before_listen(void **state)
     assert_int_equal(contract->peers[0].downs, 0);
 }
 
-static void contract_test_redial_inside_an_event(void **state)
+LISTED_TEST(contract_test_redial_inside_an_event)
 {
     struct contract *contract = *state;
 
@@ -451,7 +451,7 @@ static void contract_test_redial_inside_an_event(void **state)
 
 /* Who hangs up hears nothing more of the connection; the other side, which has dialled,
  * sees it break, and comes back with a new one. */
-static void contract_test_hangup_by_the_listener(void **state)
+LISTED_TEST(contract_test_hangup_by_the_listener)
 {
     struct contract *contract = *state;
     struct mu__wire *receiver = contract->peers[1].wire;
@@ -473,7 +473,7 @@ static void contract_test_hangup_by_the_listener(void **state)
 }
 
 /* A peer that sent nothing is told as gone, too. */
-static void contract_test_silent_peer_goes(void **state)
+LISTED_TEST(contract_test_silent_peer_goes)
 {
     struct contract *contract = *state;
 

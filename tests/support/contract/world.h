@@ -180,7 +180,7 @@ static void contract_let_pass(struct contract_state *s, uint64_t ms)
 
 /* ---- The suite ---- */
 
-static void contract_clock_goes_on(void **state)
+LISTED_TEST(contract_clock_goes_on)
 {
     struct contract_state *s = *state;
     uint64_t begin_ms = s->world->ops->now_ms(s->world);
@@ -193,7 +193,7 @@ static void contract_clock_goes_on(void **state)
     assert_true(end_ms >= s->turn_ms);
 }
 
-static void contract_clock_stands_in_a_turn(void **state)
+LISTED_TEST(contract_clock_stands_in_a_turn)
 {
     struct contract_state *s = *state;
 
@@ -204,7 +204,7 @@ static void contract_clock_stands_in_a_turn(void **state)
     assert_true(s->clock_stood);
 }
 
-static void contract_chance_differs(void **state)
+LISTED_TEST(contract_chance_differs)
 {
     struct contract_state *s = *state;
     uint64_t seen[64];
@@ -221,7 +221,7 @@ static void contract_chance_differs(void **state)
 }
 
 /* A request never runs the turn itself. */
-static void contract_wake_is_not_a_call(void **state)
+LISTED_TEST(contract_wake_is_not_a_call)
 {
     struct contract_state *s = *state;
 
@@ -230,7 +230,7 @@ static void contract_wake_is_not_a_call(void **state)
     contract_expect_turns(s, 1);
 }
 
-static void contract_turns_are_not_nested(void **state)
+LISTED_TEST(contract_turns_are_not_nested)
 {
     struct contract_state *s = *state;
 
@@ -242,7 +242,7 @@ static void contract_turns_are_not_nested(void **state)
 }
 
 /* The earliest request wins, and its turn answers the others as well. */
-static void contract_earliest_wake_wins(void **state)
+LISTED_TEST(contract_earliest_wake_wins)
 {
     struct contract_state *s = *state;
     uint64_t now_ms = s->world->ops->now_ms(s->world);
@@ -258,7 +258,7 @@ static void contract_earliest_wake_wins(void **state)
 }
 
 /* Far away is not now, however the numbers are computed with. */
-static void contract_far_wakes_do_not_overflow(void **state)
+LISTED_TEST(contract_far_wakes_do_not_overflow)
 {
     struct contract_state *s = *state;
 
@@ -270,7 +270,7 @@ static void contract_far_wakes_do_not_overflow(void **state)
     contract_expect_turns(s, 1);
 }
 
-static void contract_nothing_asked_nothing_done(void **state)
+LISTED_TEST(contract_nothing_asked_nothing_done)
 {
     struct contract_state *s = *state;
 
@@ -309,7 +309,7 @@ static void contract_submit_all(struct contract_state *s)
 }
 
 /* Each piece runs once and comes back once, and a turn follows. */
-static void contract_work_comes_back_once(void **state)
+LISTED_TEST(contract_work_comes_back_once)
 {
     struct contract_state *s = *state;
 
@@ -324,7 +324,7 @@ static void contract_work_comes_back_once(void **state)
 }
 
 /* What has come back may be submitted at once, from inside the hook. */
-static void contract_work_may_go_again(void **state)
+LISTED_TEST(contract_work_may_go_again)
 {
     struct contract_state *s = *state;
 
@@ -389,7 +389,7 @@ static void contract_expect_works(struct contract_state *s, unsigned done)
 }
 
 /* First, last and in the middle: what was not withdrawn runs all the same. */
-static void contract_withdrawn_work_never_runs(void **state)
+LISTED_TEST(contract_withdrawn_work_never_runs)
 {
     static const unsigned taken[] = {2, 3, 6, 9, 11};
     struct contract_state *s = *state;
@@ -408,7 +408,7 @@ static void contract_withdrawn_work_never_runs(void **state)
 }
 
 /* When all are taken, the next one is the first again. */
-static void contract_all_may_be_withdrawn(void **state)
+LISTED_TEST(contract_all_may_be_withdrawn)
 {
     struct contract_state *s = *state;
 
@@ -422,7 +422,7 @@ static void contract_all_may_be_withdrawn(void **state)
 }
 
 /* It comes back as if nobody had asked for it. */
-static void contract_begun_work_is_not_withdrawn(void **state)
+LISTED_TEST(contract_begun_work_is_not_withdrawn)
 {
     struct contract_state *s = *state;
 
@@ -437,7 +437,7 @@ static void contract_begun_work_is_not_withdrawn(void **state)
 }
 
 /* It is the caller's, who may submit it again. */
-static void contract_withdrawn_work_may_go_again(void **state)
+LISTED_TEST(contract_withdrawn_work_may_go_again)
 {
     struct contract_state *s = *state;
 
@@ -451,7 +451,7 @@ static void contract_withdrawn_work_may_go_again(void **state)
         assert_int_equal(s->works[i].runs, 1);
 }
 
-static void contract_posts_keep_their_order(void **state)
+LISTED_TEST(contract_posts_keep_their_order)
 {
     struct contract_state *s = *state;
 
@@ -467,7 +467,7 @@ static void contract_posts_keep_their_order(void **state)
     assert_true(s->turns >= 1);
 }
 
-static void contract_transmit_hands_through(void **state)
+LISTED_TEST(contract_transmit_hands_through)
 {
     struct contract_state *s = *state;
     static const int answers[] = {0, -MU_EUNAVAILABLE};
@@ -485,7 +485,7 @@ static void contract_transmit_hands_through(void **state)
 }
 
 /* A line may have any length and any bytes. */
-static void contract_log_takes_any_line(void **state)
+LISTED_TEST(contract_log_takes_any_line)
 {
     struct contract_state *s = *state;
     char line[5000];

@@ -11,15 +11,9 @@
 #include "runtime/message/codec.h"
 #include "tests/sim/sim.h"
 #include "tests/sim/storage.h"
+#include "tests/support/test.h"
 
 #include <inttypes.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
 
 enum { SERVICE_HOSTS_MAX = 3, SERVICE_TEXT_MAX = 1 << 16 };
 

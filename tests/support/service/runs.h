@@ -163,6 +163,4 @@ static inline void preempt(struct job *job)
     assert_non_null(service_next(job->w1, MU__PREEMPT_STOP));
 }
 
-#define TEST(name) cmocka_unit_test_setup(name, forget)
-
 #endif

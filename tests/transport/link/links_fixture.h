@@ -6,17 +6,11 @@
 #include "actors/messages.h"
 #include "runtime/message/codec.h"
 #include "tests/sim/sim.h"
+#include "tests/support/test.h"
 #include "transport/link/frames.h"
 #include "transport/link/links.h"
 
 #include <inttypes.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
 
 enum { US = 0xa, PEER = 0xb };
 

@@ -9,15 +9,8 @@
 #include "muster/error.h"
 #include "runtime/message/codec.h"
 #include "tests/sim/random.h"
+#include "tests/support/test.h"
 #include "transport/link/outbox.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
 
 enum { FRAMES_MAX = 4096, OUT = 3 };
 

@@ -1,13 +1,6 @@
 /* Who is refused: tasks, processes of tasks, and the bound. */
+#include "tests/support/test.h"
 #include "transport/link/barred.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <string.h>
-
-#include <cmocka.h>
 
 static const char *why(const struct mu__barred *barred, const char *type, uint32_t index,
                        uint64_t incarnation, const char *url)
@@ -18,11 +11,10 @@ static const char *why(const struct mu__barred *barred, const char *type, uint32
     return words == NULL ? "" : words;
 }
 
-static void test_task(void **state)
+TEST(test_task)
 {
     struct mu__barred barred = {0};
 
-    (void)state;
     assert_string_equal(why(&barred, "worker", 1, 7, "u"), "");
     assert_int_equal(mu__barred_add(&barred, "worker", 1, 0, NULL, "gone"), 0);
     assert_string_equal(why(&barred, "worker", 1, 7, "u"), "gone");
@@ -36,11 +28,10 @@ static void test_task(void **state)
 }
 
 /* By incarnation, by place, by either; the last word on a task counts. */
-static void test_former_process(void **state)
+TEST(test_former_process)
 {
     struct mu__barred barred = {0};
 
-    (void)state;
     assert_int_equal(mu__barred_add(&barred, "worker", 1, 7, "old", "moved"), 0);
     assert_string_equal(why(&barred, "worker", 1, 7, "new"), "moved");
     assert_string_equal(why(&barred, "worker", 1, 8, "old"), "moved");
@@ -53,11 +44,10 @@ static void test_former_process(void **state)
 }
 
 /* At the bound the one that is barred longest goes. */
-static void test_bound(void **state)
+TEST(test_bound)
 {
     struct mu__barred barred = {0};
 
-    (void)state;
     for (uint32_t i = 0; i <= MU__BARRED_MAX; i++)
         assert_int_equal(mu__barred_add(&barred, "worker", i, 0, NULL, "gone"), 0);
     assert_int_equal(barred.by_task.count, MU__BARRED_MAX);
@@ -67,13 +57,4 @@ static void test_bound(void **state)
     mu__barred_done(&barred);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_task),
-        cmocka_unit_test(test_former_process),
-        cmocka_unit_test(test_bound),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_PROGRAM()

@@ -2,15 +2,8 @@
 #include "muster/error.h"
 #include "runtime/message/codec.h"
 #include "tests/support/hex.h"
+#include "tests/support/test.h"
 #include "transport/link/frames.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
 
 static struct mu__buf *buf_of(const uint8_t *bytes, uint32_t size)
 {
@@ -22,7 +15,7 @@ static struct mu__buf *buf_of(const uint8_t *bytes, uint32_t size)
     return buf;
 }
 
-static void test_bytes(void **state)
+TEST(test_bytes)
 {
     static const struct {
         struct mu__frame_header header;
@@ -40,7 +33,6 @@ static void test_bytes(void **state)
     };
     uint8_t expected[MU__FRAME_HEADER_BYTES];
 
-    (void)state;
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         struct mu__buf *buf = mu__buf_new(MU__FRAME_HEADER_BYTES);
         struct mu__frame_header header = {0};
@@ -63,7 +55,7 @@ static void test_bytes(void **state)
 }
 
 /* One byte of a good header is changed, or the whole is cut. */
-static void test_bad_headers(void **state)
+TEST(test_bad_headers)
 {
     static const struct {
         const char *what;
@@ -86,7 +78,6 @@ static void test_bad_headers(void **state)
     };
     const struct mu__frame_header good = {1, MU__FRAME_DATA, 5, 6, 0};
 
-    (void)state;
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         struct mu__frame_header header = {.count = 99};
         struct mu__buf *buf = mu__buf_new(MU__FRAME_HEADER_BYTES);
@@ -105,9 +96,8 @@ static void test_bad_headers(void **state)
 }
 
 /* HELLO and REFUSE of any version are let through; nothing else is. */
-static void test_other_versions(void **state)
+TEST(test_other_versions)
 {
-    (void)state;
     for (unsigned type = 0; type < 256; type++) {
         const struct mu__frame_header given = {2, (uint8_t)type, 5, 6, 1};
         struct mu__frame_header header;
@@ -132,7 +122,7 @@ static struct mu__view text_of(uint32_t size)
 }
 
 /* Each field of a HELLO at its bound and behind it. */
-static void test_hello_bounds(void **state)
+TEST(test_hello_bounds)
 {
     static const struct {
         uint32_t cluster;
@@ -148,7 +138,6 @@ static void test_hello_bounds(void **state)
         {63, 15, 0, 256, -MU_ERANGE},
     };
 
-    (void)state;
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         struct mu__msg *msg = mu__msg_heap(MU__FRAME_HELLO, sizeof(struct mu__hello));
         struct mu__buf *buf = mu__buf_new(4096);
@@ -167,7 +156,7 @@ static void test_hello_bounds(void **state)
     }
 }
 
-static void test_refuse_travels(void **state)
+TEST(test_refuse_travels)
 {
     struct mu__msg *msg = mu__msg_heap(MU__FRAME_REFUSE, sizeof(struct mu__refuse));
     struct mu__buf *buf = mu__buf_new(4096);
@@ -176,7 +165,6 @@ static void test_refuse_travels(void **state)
     struct mu__refuse *refuse;
     size_t offset = 0;
 
-    (void)state;
     assert_non_null(msg);
     assert_non_null(buf);
     mu__pool_init(&pool);
@@ -197,13 +185,4 @@ static void test_refuse_travels(void **state)
     free(msg);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_bytes),          cmocka_unit_test(test_bad_headers),
-        cmocka_unit_test(test_other_versions), cmocka_unit_test(test_hello_bounds),
-        cmocka_unit_test(test_refuse_travels),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_PROGRAM()

@@ -4,10 +4,8 @@
 
 /* ---- Handshakes ---- */
 
-static void test_up(void **state)
+TEST_ON(test_up, struct fixture *f, setup, teardown)
 {
-    struct fixture *f = *state;
-
     dial_us(f);
     say_hello_words(f, &good);
     run_for(f, 60);
@@ -19,10 +17,8 @@ static void test_up(void **state)
 }
 
 /* We dial, and are answered over the same connection. */
-static void test_we_dial(void **state)
+TEST_ON(test_we_dial, struct fixture *f, setup, teardown)
 {
-    struct fixture *f = *state;
-
     assert_int_equal(mu__links_dial(f->us.links, "chief", 0, "tcp://peer:1"), 0);
     run_for(f, 40);
     speak_to_dialler(f);
@@ -38,9 +34,8 @@ static void test_we_dial(void **state)
 }
 
 /* Who has no address is up all the same: nobody dials it. */
-static void test_without_an_address(void **state)
+TEST_ON(test_without_an_address, struct fixture *f, setup, teardown)
 {
-    struct fixture *f = *state;
     struct hello_words words = good;
 
     words.address = "";
@@ -59,7 +54,7 @@ static void test_without_an_address(void **state)
         "[   90] sim note: node 1 down: its connection broke: closed by the peer\n");
 }
 
-static void test_refused(void **state)
+TEST_ON(test_refused, struct fixture *f, setup, teardown)
 {
     static const struct {
         struct hello_words words;
@@ -79,7 +74,6 @@ static void test_refused(void **state)
         {{1, "test", "chief", 0, "tcp://peer:1", PEER, "ps", 0},
          "task /job:ps/task:0 is not here, but /job:worker/task:0", ""},
     };
-    struct fixture *f = *state;
     char expected[1024];
 
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
@@ -103,7 +97,7 @@ static void test_refused(void **state)
 
 /* A node of another version, which we dial: what it says of us, in a frame of its
  * version, is in our log; and it is told why in our words when it dials. */
-static void test_another_version(void **state)
+TEST_ON(test_another_version, struct fixture *f, setup, teardown)
 {
     const struct mu__refuse refuse = {
         mu__view_str("chief"), 0,
@@ -112,7 +106,6 @@ static void test_another_version(void **state)
     const struct hello_words words = {2, "test", "chief", 0, "tcp://peer:1", PEER,
                                       NULL, 0};
     struct mu__buf *frame = frame_of(2, MU__FRAME_REFUSE, PEER, US, 1);
-    struct fixture *f = *state;
 
     put_record(frame, &mu__frame_messages, MU__FRAME_REFUSE, &refuse, sizeof refuse);
     assert_int_equal(mu__links_dial(f->us.links, "chief", 0, "tcp://peer:1"), 0);
@@ -137,9 +130,8 @@ static void test_another_version(void **state)
 }
 
 /* Who is refused is not heard any more on that connection. */
-static void test_refused_once(void **state)
+TEST_ON(test_refused_once, struct fixture *f, setup, teardown)
 {
-    struct fixture *f = *state;
     struct hello_words words = good;
 
     words.expected_type = "ps";
@@ -172,9 +164,8 @@ static unsigned count_lines(struct fixture *f, const char *words)
 /* A stranger may say HELLO as often as it likes: the log has one line of it in ten
  * seconds, and how many there would have been. Another reason has a line of its own, but
  * a thousand of them have one a second. */
-static void test_refused_lines_are_limited(void **state)
+TEST_ON(test_refused_lines_are_limited, struct fixture *f, setup, teardown)
 {
-    struct fixture *f = *state;
     struct hello_words words = good;
 
     words.cluster = "other";
@@ -203,9 +194,8 @@ static void test_refused_lines_are_limited(void **state)
 }
 
 /* Who is dialled hears that it is meant, and whoever is there when anybody is. */
-static void test_who_is_wanted(void **state)
+TEST_ON(test_who_is_wanted, struct fixture *f, setup, teardown)
 {
-    struct fixture *f = *state;
     struct hello_words words = good;
 
     words.expected_type = "worker";
@@ -222,9 +212,8 @@ static void test_who_is_wanted(void **state)
     assert_string_equal(f->peer.wanted, " 0");
 }
 
-static void test_bad_hello(void **state)
+TEST_ON(test_bad_hello, struct fixture *f, setup, teardown)
 {
-    struct fixture *f = *state;
     struct mu__buf *frame = frame_of(1, MU__FRAME_HELLO, PEER, 0, 1);
 
     dial_us(f);
@@ -238,10 +227,8 @@ static void test_bad_hello(void **state)
         "[   40] sim note: hears the end: closed by the peer\n");
 }
 
-static void test_said_twice(void **state)
+TEST_ON(test_said_twice, struct fixture *f, setup_up, teardown)
 {
-    struct fixture *f = *state;
-
     say_hello_words(f, &good);
     run_for(f, 100);
     expect_trace(f, "");
@@ -249,9 +236,8 @@ static void test_said_twice(void **state)
 }
 
 /* A new incarnation is let in when the end of the former one's connection was seen. */
-static void test_restarted(void **state)
+TEST_ON(test_restarted, struct fixture *f, setup_up, teardown)
 {
-    struct fixture *f = *state;
     struct hello_words again = good;
 
     again.from = PEER + 1;
@@ -271,9 +257,8 @@ static void test_restarted(void **state)
 
 /* Two processes play one task, be it at one address or at two: the second one is refused
  * while the first is there, and the first one does not notice. */
-static void test_twin(void **state)
+TEST_ON(test_twin, struct fixture *f, setup_up, teardown)
 {
-    struct fixture *f = *state;
     struct hello_words twin = good;
     uint32_t first = f->peer.out;
 
@@ -303,9 +288,8 @@ static void test_twin(void **state)
 }
 
 /* Once the first process was silent for its limit, the second one has its task. */
-static void test_twin_of_a_silent_one(void **state)
+TEST_ON(test_twin_of_a_silent_one, struct fixture *f, setup_up, teardown)
 {
-    struct fixture *f = *state;
     struct hello_words twin = good;
 
     twin.from = PEER + 1;
@@ -332,10 +316,8 @@ static void say_taken(struct fixture *f, uint64_t to, const char *reason)
 
 /* We are the second one: we try again every second, and the owner hears of it after
  * claim_ms. What is said to another process at our address is not for us. */
-static void test_we_are_the_twin(void **state)
+TEST_ON(test_we_are_the_twin, struct fixture *f, setup, teardown)
 {
-    struct fixture *f = *state;
-
     assert_int_equal(mu__links_dial(f->us.links, "chief", 0, "tcp://peer:1"), 0);
     run_for(f, 100);
     (void)sim_trace(f->sim);
@@ -360,9 +342,8 @@ static void test_we_are_the_twin(void **state)
 }
 
 /* Clients have no place in the spec: two of one index are two. */
-static void test_clients(void **state)
+TEST_ON(test_clients, struct fixture *f, setup_up, teardown)
 {
-    struct fixture *f = *state;
     struct hello_words client = {1, "test", "client", 0, "tcp://peer:1", PEER + 1,
                                  NULL, 0};
 
@@ -376,9 +357,8 @@ static void test_clients(void **state)
 }
 
 /* The address in a HELLO leads nowhere, or is none: it is never dialled. */
-static void test_cannot_be_dialled(void **state)
+TEST_ON(test_cannot_be_dialled, struct fixture *f, setup, teardown)
 {
-    struct fixture *f = *state;
     struct hello_words words = good;
 
     words.address = "tcp://nowhere:1";
@@ -401,10 +381,8 @@ static void test_cannot_be_dialled(void **state)
 }
 
 /* We dial; the peer takes the connection and says nothing. */
-static void test_no_answer(void **state)
+TEST_ON(test_no_answer, struct fixture *f, setup, teardown)
 {
-    struct fixture *f = *state;
-
     assert_int_equal(mu__links_dial(f->us.links, "chief", 0, "tcp://peer:1"), 0);
     run_for(f, 1200);
     expect_trace(f,
@@ -427,10 +405,8 @@ static void say_refuse(struct fixture *f, uint64_t to, const char *reason)
 }
 
 /* The peer refuses us: what it says is told, and the next try takes its time. */
-static void test_we_are_refused(void **state)
+TEST_ON(test_we_are_refused, struct fixture *f, setup, teardown)
 {
-    struct fixture *f = *state;
-
     assert_int_equal(mu__links_dial(f->us.links, "chief", 0, "tcp://peer:1"), 0);
     run_for(f, 40);
     speak_to_dialler(f);
@@ -446,10 +422,8 @@ static void test_we_are_refused(void **state)
 }
 
 /* Nobody is refused who has not said HELLO. */
-static void test_refused_by_a_stranger(void **state)
+TEST_ON(test_refused_by_a_stranger, struct fixture *f, setup, teardown)
 {
-    struct fixture *f = *state;
-
     dial_us(f);
     say_refuse(f, US, "we are full");
     run_for(f, 100);
@@ -459,10 +433,8 @@ static void test_refused_by_a_stranger(void **state)
 }
 
 /* Who has accepted us hears that it is another one than was meant, when it is up. */
-static void test_refused_while_up(void **state)
+TEST_ON(test_refused_while_up, struct fixture *f, setup_up, teardown)
 {
-    struct fixture *f = *state;
-
     say_refuse(f, US, "its certificate is that of another task");
     run_for(f, 60);
     assert_int_equal(mu__links_count_up(f->us.links), 0);
@@ -479,10 +451,8 @@ static void test_refused_while_up(void **state)
 }
 
 /* The task that answers is another one than was dialled. */
-static void test_another_task_answers(void **state)
+TEST_ON(test_another_task_answers, struct fixture *f, setup, teardown)
 {
-    struct fixture *f = *state;
-
     assert_int_equal(mu__links_dial(f->us.links, "ps", 3, "tcp://peer:1"), 0);
     run_for(f, 40);
     speak_to_dialler(f);
@@ -498,12 +468,11 @@ static void test_another_task_answers(void **state)
 }
 
 /* An answer to another process than us is none. */
-static void test_answer_to_another_process(void **state)
+TEST_ON(test_answer_to_another_process, struct fixture *f, setup, teardown)
 {
     const struct mu__hello hello = {.cluster = mu__view_str("test"),
                                     .type = mu__view_str("chief")};
     struct mu__buf *frame = frame_of(1, MU__FRAME_HELLO, PEER, US + 1, 1);
-    struct fixture *f = *state;
 
     put_record(frame, &mu__frame_messages, MU__FRAME_HELLO, &hello, sizeof hello);
     assert_int_equal(mu__links_dial(f->us.links, "chief", 0, "tcp://peer:1"), 0);
@@ -532,9 +501,8 @@ static void cross(struct fixture *f, uint64_t from)
 }
 
 /* Ours is the lower incarnation: our dial stays, and the peer answers it. */
-static void test_crossed_dials_ours_stays(void **state)
+TEST_ON(test_crossed_dials_ours_stays, struct fixture *f, setup, teardown)
 {
-    struct fixture *f = *state;
     struct hello_words words = good;
     struct mu__links_counters counters;
 
@@ -555,9 +523,8 @@ static void test_crossed_dials_ours_stays(void **state)
 }
 
 /* The peer's is the lower one: we answer its HELLO, and give up our own dial. */
-static void test_crossed_dials_theirs_stays(void **state)
+TEST_ON(test_crossed_dials_theirs_stays, struct fixture *f, setup, teardown)
 {
-    struct fixture *f = *state;
     struct mu__links_counters counters;
 
     cross(f, US - 5);
@@ -574,9 +541,8 @@ static void test_crossed_dials_theirs_stays(void **state)
 }
 
 /* Who has not reached the peer yet takes its connection, whoever is lower. */
-static void test_peer_that_cannot_be_reached_dials(void **state)
+TEST_ON(test_peer_that_cannot_be_reached_dials, struct fixture *f, setup, teardown)
 {
-    struct fixture *f = *state;
     struct hello_words words = good;
 
     words.from = US + 5;
@@ -590,9 +556,8 @@ static void test_peer_that_cannot_be_reached_dials(void **state)
         "[   40] sim note: hears HELLO to f of 0 at tcp://us:1\n");
 }
 
-static void test_dial_errors(void **state)
+TEST_ON(test_dial_errors, struct fixture *f, setup, teardown)
 {
-    struct fixture *f = *state;
     char url[400];
 
     memset(url, 'a', sizeof url - 1);
@@ -606,38 +571,4 @@ static void test_dial_errors(void **state)
     expect_trace(f, "");
 }
 
-int main(void)
-{
-#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
-#define TEST_UP(name) cmocka_unit_test_setup_teardown(name, setup_up, teardown)
-    const struct CMUnitTest tests[] = {
-        TEST(test_up),
-        TEST(test_we_dial),
-        TEST(test_without_an_address),
-        TEST(test_refused),
-        TEST(test_another_version),
-        TEST(test_refused_once),
-        TEST(test_refused_lines_are_limited),
-        TEST(test_who_is_wanted),
-        TEST(test_bad_hello),
-        TEST_UP(test_said_twice),
-        TEST_UP(test_restarted),
-        TEST_UP(test_twin),
-        TEST_UP(test_twin_of_a_silent_one),
-        TEST(test_we_are_the_twin),
-        TEST_UP(test_clients),
-        TEST(test_cannot_be_dialled),
-        TEST(test_no_answer),
-        TEST(test_we_are_refused),
-        TEST(test_refused_by_a_stranger),
-        TEST_UP(test_refused_while_up),
-        TEST(test_another_task_answers),
-        TEST(test_answer_to_another_process),
-        TEST(test_crossed_dials_ours_stays),
-        TEST(test_crossed_dials_theirs_stays),
-        TEST(test_peer_that_cannot_be_reached_dials),
-        TEST(test_dial_errors),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_PROGRAM()

@@ -50,11 +50,10 @@ static uint64_t crossed_of(const struct node *node)
     return counters.crossed;
 }
 
-static void test_both_dial_at_once(void **state)
+TEST(test_both_dial_at_once)
 {
     uint64_t crossed = 0;
 
-    (void)state;
     for (uint64_t seed = 1; seed <= SEEDS; seed++) {
         struct two_nodes f;
         uint64_t by_higher;
@@ -74,9 +73,8 @@ static void test_both_dial_at_once(void **state)
 }
 
 /* One of them has no way to the other: a wrong address, or one behind NAT. */
-static void test_only_one_can_dial(void **state)
+TEST(test_only_one_can_dial)
 {
-    (void)state;
     for (uint64_t seed = 1; seed <= SEEDS / 100; seed++)
         for (int by_chief = 0; by_chief < 2; by_chief++) {
             struct two_nodes f;
@@ -127,9 +125,8 @@ static void break_it(struct two_nodes *f, enum fault fault)
 /* The chief dials, and 20 ms later there is a connection; a HELLO takes 10 ms each way.
  * In each millisecond the connection is cut, or one of both dies and begins again: the
  * link comes up, and no side has a link that the other does not know. */
-static void test_cut_in_each_state_of_the_greeting(void **state)
+TEST(test_cut_in_each_state_of_the_greeting)
 {
-    (void)state;
     for (int fault = 0; fault < FAULTS_COUNT; fault++)
         for (uint64_t at_ms = 1; at_ms < CUTS_MS; at_ms++) {
             struct two_nodes f;
@@ -150,9 +147,8 @@ static void test_cut_in_each_state_of_the_greeting(void **state)
 
 /* It stands still instead, in each millisecond: the dialler gives up, and goes on when
  * the other does. */
-static void test_silent_in_each_state_of_the_greeting(void **state)
+TEST(test_silent_in_each_state_of_the_greeting)
 {
-    (void)state;
     for (uint64_t at_ms = 1; at_ms < CUTS_MS; at_ms++) {
         struct two_nodes f;
 
@@ -171,14 +167,4 @@ static void test_silent_in_each_state_of_the_greeting(void **state)
     }
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_both_dial_at_once),
-        cmocka_unit_test(test_only_one_can_dial),
-        cmocka_unit_test(test_cut_in_each_state_of_the_greeting),
-        cmocka_unit_test(test_silent_in_each_state_of_the_greeting),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_PROGRAM()

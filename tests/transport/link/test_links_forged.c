@@ -17,9 +17,8 @@ static void say_refuse(struct fixture *f, bool taken)
 
 /* Who says to be the process that is linked, over another connection, is neither heard
  * nor does the first one notice. */
-static void test_incarnation_of_a_living_process(void **state)
+TEST_ON(test_incarnation_of_a_living_process, struct fixture *f, setup_up, teardown)
 {
-    struct fixture *f = *state;
     struct mu__links_counters counters;
     uint32_t first = f->peer.out;
 
@@ -41,9 +40,8 @@ static void test_incarnation_of_a_living_process(void **state)
 }
 
 /* The same of clients, of which several may have one index. */
-static void test_incarnation_of_a_living_client(void **state)
+TEST_ON(test_incarnation_of_a_living_client, struct fixture *f, setup_up, teardown)
 {
-    struct fixture *f = *state;
     struct hello_words client = good;
     struct mu__links_counters counters;
 
@@ -59,9 +57,8 @@ static void test_incarnation_of_a_living_client(void **state)
 }
 
 /* Each way to say HELLO as the chief, 38 times a second for 15 s. */
-static void test_link_stands_against_many(void **state)
+TEST_ON(test_link_stands_against_many, struct fixture *f, setup_up, teardown)
 {
-    struct fixture *f = *state;
     struct hello_words hello = good;
     uint32_t first = f->peer.out;
 
@@ -86,9 +83,8 @@ static void test_link_stands_against_many(void **state)
 
 /* It really connects anew, and its end is not seen yet: it is dropped as everybody would
  * be, and let in as soon as the end is seen. */
-static void test_same_process_connects_anew(void **state)
+TEST_ON(test_same_process_connects_anew, struct fixture *f, setup_up, teardown)
 {
-    struct fixture *f = *state;
     uint32_t first = f->peer.out;
 
     dial_us(f);
@@ -105,10 +101,8 @@ static void test_same_process_connects_anew(void **state)
 }
 
 /* Only who is at the other end of our connection may refuse our HELLO. */
-static void test_forged_refusals(void **state)
+TEST_ON(test_forged_refusals, struct fixture *f, setup, teardown)
 {
-    struct fixture *f = *state;
-
     assert_int_equal(mu__links_dial(f->us.links, "chief", 0, "tcp://peer:1"), 0);
     run_for(f, 40);
     for (uint32_t i = 0; i < 10; i++) {
@@ -132,10 +126,9 @@ static void test_forged_refusals(void **state)
 
 /* Nobody has this node dial an address by saying it: neither who is accepted, nor who is
  * refused, nor whose link has ended. */
-static void test_no_address_is_dialled(void **state)
+TEST_ON(test_no_address_is_dialled, struct fixture *f, setup, teardown)
 {
     static const char *const types[] = {"chief", "client", "ps"};
-    struct fixture *f = *state;
 
     for (size_t i = 0; i < sizeof types / sizeof types[0]; i++) {
         struct hello_words hello = good;
@@ -152,18 +145,4 @@ static void test_no_address_is_dialled(void **state)
     }
 }
 
-int main(void)
-{
-#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
-#define TEST_UP(name) cmocka_unit_test_setup_teardown(name, setup_up, teardown)
-    const struct CMUnitTest tests[] = {
-        TEST_UP(test_incarnation_of_a_living_process),
-        TEST_UP(test_incarnation_of_a_living_client),
-        TEST_UP(test_link_stands_against_many),
-        TEST_UP(test_same_process_connects_anew),
-        TEST(test_forged_refusals),
-        TEST(test_no_address_is_dialled),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_PROGRAM()

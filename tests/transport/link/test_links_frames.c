@@ -23,9 +23,8 @@ static void say_piece(struct fixture *f, uint64_t offset, uint64_t total,
 
 /* ---- Frames ---- */
 
-static void test_data(void **state)
+TEST_ON(test_data, struct fixture *f, setup_up, teardown)
 {
-    struct fixture *f = *state;
     struct mu__links_counters counters;
 
     say_data(f, PEER, US);
@@ -38,9 +37,8 @@ static void test_data(void **state)
 
 /* For a former epoch of ours, or from a former process of the peer's: dropped, and
  * counted. */
-static void test_stale(void **state)
+TEST_ON(test_stale, struct fixture *f, setup_up, teardown)
 {
-    struct fixture *f = *state;
     struct mu__links_counters counters;
 
     say_data(f, PEER, US + 1);
@@ -56,9 +54,8 @@ static void test_stale(void **state)
 
 /* What comes over another connection than the link's is not the link's, whoever it says
  * that it is from, and for whom. */
-static void test_epoch_is_the_connection(void **state)
+TEST_ON(test_epoch_is_the_connection, struct fixture *f, setup_up, teardown)
 {
-    struct fixture *f = *state;
     uint32_t first = f->peer.out;
 
     dial_us(f);
@@ -72,9 +69,8 @@ static void test_epoch_is_the_connection(void **state)
 }
 
 /* Data before any HELLO. */
-static void test_stranger(void **state)
+TEST_ON(test_stranger, struct fixture *f, setup, teardown)
 {
-    struct fixture *f = *state;
     struct mu__links_counters counters;
 
     dial_us(f);
@@ -129,7 +125,7 @@ static struct mu__buf *other_record(void)
 }
 
 /* A peer that sends what makes no sense is cut off, and the reason is told. */
-static void test_bad_bytes(void **state)
+TEST_ON(test_bad_bytes, struct fixture *f, setup_up, teardown)
 {
     static const struct {
         struct mu__buf *(*make)(void);
@@ -141,7 +137,6 @@ static void test_bad_bytes(void **state)
         {bytes_behind, "bad bytes: bytes behind the last record"},
         {other_record, "bad bytes: a frame whose record is of another kind"},
     };
-    struct fixture *f = *state;
 
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         struct hello_words words = good;
@@ -180,9 +175,8 @@ static struct mu__buf *large_record(void)
     return buf;
 }
 
-static void test_pieces(void **state)
+TEST_ON(test_pieces, struct fixture *f, setup_up, teardown)
 {
-    struct fixture *f = *state;
     struct mu__buf *record = large_record();
     uint32_t at = 0;
 
@@ -204,9 +198,8 @@ static void test_pieces(void **state)
 
 /* A link that goes down in the middle of a large message forgets it, also when it stays
  * ours to keep. */
-static void test_half_a_message(void **state)
+TEST_ON(test_half_a_message, struct fixture *f, setup, teardown)
 {
-    struct fixture *f = *state;
     struct mu__buf *record = large_record();
 
     dial_us(f);
@@ -230,7 +223,7 @@ static void test_half_a_message(void **state)
     mu__buf_unref(record);
 }
 
-static void test_bad_pieces(void **state)
+TEST_ON(test_bad_pieces, struct fixture *f, setup_up, teardown)
 {
     static const struct {
         uint64_t offset;
@@ -247,7 +240,6 @@ static void test_bad_pieces(void **state)
         {0, 100, 100, "bad bytes: "},
     };
     static const uint8_t zeros[128];
-    struct fixture *f = *state;
 
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         const char *trace;
@@ -291,11 +283,10 @@ static bool may_begin(struct fixture *f, uint32_t number, uint64_t total)
 
 /* However many clients begin large messages, what they announce together is bounded. A
  * task's own is not counted, and what a lost client had announced is given back. */
-static void test_clients_announce_too_much(void **state)
+TEST_ON(test_clients_announce_too_much, struct fixture *f, setup_up, teardown)
 {
     static const uint8_t zeros[8];
     const uint64_t largest = MU__LINK_MESSAGE_BYTES_MAX;
-    struct fixture *f = *state;
     uint32_t first;
 
     say_piece(f, 0, largest, zeros, sizeof zeros);
@@ -311,7 +302,7 @@ static void test_clients_announce_too_much(void **state)
     assert_false(may_begin(f, 7, 101));
 }
 
-static void test_observers_announce_little(void **state)
+TEST(test_observers_announce_little)
 {
     static const struct mu__proof proof = {.right = MU__RIGHT_OBSERVE};
     struct fixture *f;
@@ -326,10 +317,9 @@ static void test_observers_announce_little(void **state)
 }
 
 /* A second beginning, another total. */
-static void test_pieces_do_not_mix(void **state)
+TEST_ON(test_pieces_do_not_mix, struct fixture *f, setup_up, teardown)
 {
     static const uint8_t zeros[8];
-    struct fixture *f = *state;
 
     say_piece(f, 0, 100, zeros, 8);
     say_piece(f, 0, 100, zeros, 8);
@@ -357,10 +347,8 @@ static int transmit(struct fixture *f, uint32_t node)
     return mu__links_transmit(f->us.links, msg);
 }
 
-static void test_transmit(void **state)
+TEST_ON(test_transmit, struct fixture *f, setup_up, teardown)
 {
-    struct fixture *f = *state;
-
     assert_int_equal(transmit(f, 1), 0);
     assert_int_equal(transmit(f, 1), 0);
     assert_int_equal(transmit(f, 2), -MU_EUNAVAILABLE);
@@ -371,10 +359,8 @@ static void test_transmit(void **state)
 }
 
 /* A peer that says nothing is lost after 500 ms; heartbeats tell it of us until then. */
-static void test_silence(void **state)
+TEST_ON(test_silence, struct fixture *f, setup_up, teardown)
 {
-    struct fixture *f = *state;
-
     sim_trace_level(f->sim, MU__LOG_DEBUG);
     run_for(f, 700);
     expect_trace(f,
@@ -389,10 +375,8 @@ static void test_silence(void **state)
 }
 
 /* Any frame is a sign of life. */
-static void test_sign_of_life(void **state)
+TEST_ON(test_sign_of_life, struct fixture *f, setup_up, teardown)
 {
-    struct fixture *f = *state;
-
     for (int i = 0; i < 10; i++) {
         run_for(f, 400);
         say(f, frame_of(1, MU__FRAME_PING, PEER, US, 0));
@@ -403,10 +387,8 @@ static void test_sign_of_life(void **state)
 }
 
 /* But not one that is not for us. */
-static void test_stale_frames_are_no_sign_of_life(void **state)
+TEST_ON(test_stale_frames_are_no_sign_of_life, struct fixture *f, setup_up, teardown)
 {
-    struct fixture *f = *state;
-
     for (int i = 0; i < 5; i++) {
         run_for(f, 90);
         say(f, frame_of(1, MU__FRAME_PING, PEER, US + 1, 0));
@@ -415,10 +397,9 @@ static void test_stale_frames_are_no_sign_of_life(void **state)
     assert_int_equal(mu__links_count_up(f->us.links), 0);
 }
 
-static void test_bye(void **state)
+TEST_ON(test_bye, struct fixture *f, setup_up, teardown)
 {
     const struct mu__bye bye = {mu__view_str("going home")};
-    struct fixture *f = *state;
     struct mu__buf *frame = frame_of(1, MU__FRAME_BYE, PEER, US, 1);
 
     put_record(frame, &mu__frame_messages, MU__FRAME_BYE, &bye, sizeof bye);
@@ -430,9 +411,8 @@ static void test_bye(void **state)
         "[   80] sim note: hears the end: closed by the peer\n");
 }
 
-static void test_leave(void **state)
+TEST_ON(test_leave, struct fixture *f, setup_up, teardown)
 {
-    struct fixture *f = *state;
     struct hello_words other = {1, "test", "chief", 1, "tcp://peer:1", PEER + 1,
                                 NULL, 0};
 
@@ -454,29 +434,4 @@ static void test_leave(void **state)
     assert_int_equal(mu__links_count_up(f->us.links), 0);
 }
 
-int main(void)
-{
-#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
-#define TEST_UP(name) cmocka_unit_test_setup_teardown(name, setup_up, teardown)
-    const struct CMUnitTest tests[] = {
-        TEST_UP(test_data),
-        TEST_UP(test_stale),
-        TEST_UP(test_epoch_is_the_connection),
-        TEST(test_stranger),
-        TEST_UP(test_bad_bytes),
-        TEST_UP(test_pieces),
-        TEST(test_half_a_message),
-        TEST_UP(test_bad_pieces),
-        TEST_UP(test_pieces_do_not_mix),
-        TEST_UP(test_clients_announce_too_much),
-        cmocka_unit_test(test_observers_announce_little),
-        TEST_UP(test_transmit),
-        TEST_UP(test_silence),
-        TEST_UP(test_sign_of_life),
-        TEST_UP(test_stale_frames_are_no_sign_of_life),
-        TEST_UP(test_bye),
-        TEST_UP(test_leave),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_PROGRAM()

@@ -6,10 +6,8 @@
 #define GONE "it is not in the cluster any more"
 
 /* The owner hears at once; the peer hears why, and is refused until it is allowed. */
-static void test_hangup(void **state)
+TEST_ON(test_hangup, struct fixture *f, setup_up, teardown)
 {
-    struct fixture *f = *state;
-
     mu__links_hangup(f->us.links, "chief", 0, GONE);
     assert_int_equal(mu__links_count_up(f->us.links), 0);
     mu__links_flush(f->us.links);
@@ -34,9 +32,8 @@ static void test_hangup(void **state)
 }
 
 /* What still comes over the link is not heard, though its connection is there. */
-static void test_hung_up_is_not_heard(void **state)
+TEST_ON(test_hung_up_is_not_heard, struct fixture *f, setup_up, teardown)
 {
-    struct fixture *f = *state;
     struct mu__links_counters counters;
 
     mu__links_hangup(f->us.links, "chief", 0, GONE);
@@ -48,10 +45,8 @@ static void test_hung_up_is_not_heard(void **state)
 }
 
 /* One that is not up is forgotten: nobody waits for it. */
-static void test_hangup_while_dialling(void **state)
+TEST_ON(test_hangup_while_dialling, struct fixture *f, setup, teardown)
 {
-    struct fixture *f = *state;
-
     assert_int_equal(mu__links_dial(f->us.links, "ps", 1, "tcp://nobody:1"), 0);
     run_for(f, 100);
     mu__links_hangup(f->us.links, "ps", 1, GONE);
@@ -61,10 +56,8 @@ static void test_hangup_while_dialling(void **state)
 
 /* A peer that began the link by itself, and is dialled then, is waited for from then
  * on. */
-static void test_dial_what_is_up(void **state)
+TEST_ON(test_dial_what_is_up, struct fixture *f, setup_up, teardown)
 {
-    struct fixture *f = *state;
-
     assert_int_equal(mu__links_adopt(f->us.links, "chief", 0, "tcp://peer:1"), 0);
     run_for(f, 100);
     expect_trace(f, "");
@@ -79,9 +72,8 @@ static void test_dial_what_is_up(void **state)
 }
 
 /* The former process is told where the task is, and is refused; the new one may come. */
-static void test_move(void **state)
+TEST_ON(test_move, struct fixture *f, setup_up, teardown)
 {
-    struct fixture *f = *state;
     struct hello_words here = good;
 
     assert_int_equal(mu__links_adopt(f->us.links, "chief", 0, "tcp://peer:1"), 0);
@@ -117,10 +109,8 @@ static void test_move(void **state)
 }
 
 /* A link leads already to where the task is said to be. */
-static void test_move_to_where_it_is(void **state)
+TEST_ON(test_move_to_where_it_is, struct fixture *f, setup_up, teardown)
 {
-    struct fixture *f = *state;
-
     assert_int_equal(mu__links_move(f->us.links, "chief", 0, "tcp://peer:1"), 0);
     assert_int_equal(mu__links_move(f->us.links, "worker", 7, "tcp://peer:1"), 0);
     run_for(f, 100);
@@ -131,7 +121,7 @@ static void test_move_to_where_it_is(void **state)
 /* Only a client gives up, and only if the task itself that it dials has refused it, for
  * what will not change: another task at that address may go, one that does not know its
  * cluster will be told. */
-static void test_refused_for_good(void **state)
+TEST(test_refused_for_good)
 {
     static const struct {
         const char *own_type;
@@ -173,19 +163,4 @@ static void test_refused_for_good(void **state)
     own_type = "worker";
 }
 
-int main(void)
-{
-#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
-#define TEST_UP(name) cmocka_unit_test_setup_teardown(name, setup_up, teardown)
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_refused_for_good),
-        TEST_UP(test_hangup),
-        TEST_UP(test_hung_up_is_not_heard),
-        TEST(test_hangup_while_dialling),
-        TEST_UP(test_dial_what_is_up),
-        TEST_UP(test_move),
-        TEST_UP(test_move_to_where_it_is),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_PROGRAM()

@@ -3,15 +3,8 @@
  * with real links, in virtual time. */
 #include "actors/messages.h"
 #include "tests/sim/sim.h"
+#include "tests/support/test.h"
 #include "transport/link/links.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
 
 #define NAME "tcp://many:1"
 
@@ -248,20 +241,18 @@ static unsigned refusals_by(const char *trace, const char *who)
 /* ---- stories ---- */
 
 /* A dial takes 20 ms and a frame 10: one refusal is 60 ms, and there is no pause. */
-static void test_next_at_once(void **state)
+TEST_ON(test_next_at_once, struct fixture *f, setup, teardown)
 {
     static const char *const addresses[] = {"tcp://w1:1", "tcp://w0:1"};
-    struct fixture *f = *state;
 
     dial(f, addresses, 2);
     assert_true(up_after_ms(f, PAUSE_MIN_MS) < 200);
     assert_int_equal(refusals_by(sim_trace(f->sim), "/job:worker/task:1"), 1);
 }
 
-static void test_third_at_once(void **state)
+TEST_ON(test_third_at_once, struct fixture *f, setup, teardown)
 {
     static const char *const addresses[] = {"tcp://w2:1", "tcp://w1:1", "tcp://w0:1"};
-    struct fixture *f = *state;
     const char *trace;
 
     dial(f, addresses, 3);
@@ -272,10 +263,9 @@ static void test_third_at_once(void **state)
 }
 
 /* Nobody is there at the first one, and somebody else at the second. */
-static void test_past_a_dead_one(void **state)
+TEST_ON(test_past_a_dead_one, struct fixture *f, setup, teardown)
 {
     static const char *const addresses[] = {"tcp://nobody:1", "tcp://w1:1", "tcp://w0:1"};
-    struct fixture *f = *state;
 
     dial(f, addresses, 3);
     assert_true(up_after_ms(f, PAUSE_MIN_MS) < 200);
@@ -283,10 +273,9 @@ static void test_past_a_dead_one(void **state)
 }
 
 /* Who does not answer the greeting is no more waited for than its limit. */
-static void test_past_a_mute_one(void **state)
+TEST_ON(test_past_a_mute_one, struct fixture *f, setup, teardown)
 {
     static const char *const addresses[] = {"tcp://mute:1", "tcp://w1:1", "tcp://w0:1"};
-    struct fixture *f = *state;
 
     dial(f, addresses, 3);
     assert_true(up_after_ms(f, 7000) < 5000 + 1000 + 200);
@@ -294,10 +283,9 @@ static void test_past_a_mute_one(void **state)
 }
 
 /* All are others: each is asked once, then comes the pause, from 2.5 s to 5 s. */
-static void test_pause_after_all(void **state)
+TEST_ON(test_pause_after_all, struct fixture *f, setup, teardown)
 {
     static const char *const addresses[] = {"tcp://w1:1", "tcp://w2:1"};
-    struct fixture *f = *state;
     const char *trace;
 
     dial(f, addresses, 2);
@@ -313,10 +301,9 @@ static void test_pause_after_all(void **state)
 
 /* One address leads to another task, and nobody is at the other: that it was reached once
  * more is not for ever. */
-static void test_pause_where_one_is_dead(void **state)
+TEST_ON(test_pause_where_one_is_dead, struct fixture *f, setup, teardown)
 {
     static const char *const addresses[] = {"tcp://w1:1", "tcp://nobody:1"};
-    struct fixture *f = *state;
 
     dial(f, addresses, 2);
     sim_run_until(f->sim, PAUSE_MIN_MS);
@@ -326,11 +313,10 @@ static void test_pause_where_one_is_dead(void **state)
 }
 
 /* The pause is kept to, and the name is looked up anew after it. */
-static void test_found_after_the_pause(void **state)
+TEST_ON(test_found_after_the_pause, struct fixture *f, setup, teardown)
 {
     static const char *const addresses[] = {"tcp://w1:1", "tcp://w2:1"};
     static const char *const others[] = {"tcp://w1:1", "tcp://w0:1"};
-    struct fixture *f = *state;
 
     dial(f, addresses, 2);
     sim_run_until(f->sim, 500);
@@ -343,10 +329,9 @@ static void test_found_after_the_pause(void **state)
 
 /* What was tried before the link was up is tried again when it is lost: the two workers
  * have changed places then. */
-static void test_lost_again(void **state)
+TEST_ON(test_lost_again, struct fixture *f, setup, teardown)
 {
     static const char *const addresses[] = {"tcp://w1:1", "tcp://w0:1"};
-    struct fixture *f = *state;
 
     dial(f, addresses, 2);
     (void)up_after_ms(f, PAUSE_MIN_MS);
@@ -363,19 +348,4 @@ static void test_lost_again(void **state)
     assert_true(up_after_ms(f, PAUSE_MIN_MS) < 1500);
 }
 
-int main(void)
-{
-#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
-    const struct CMUnitTest tests[] = {
-        TEST(test_next_at_once),
-        TEST(test_third_at_once),
-        TEST(test_past_a_dead_one),
-        TEST(test_past_a_mute_one),
-        TEST(test_pause_after_all),
-        TEST(test_pause_where_one_is_dead),
-        TEST(test_found_after_the_pause),
-        TEST(test_lost_again),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_PROGRAM()

@@ -49,7 +49,7 @@ static void down(struct fixture *f)
 
 /* Who may be no task with what it has proven, is a client; whatever else a client has
  * proven, it sends nothing that tasks send; a task nothing that the chief sends. */
-static void test_each_message_with_each_right(void **state)
+TEST(test_each_message_with_each_right)
 {
     static const struct {
         int right;
@@ -72,7 +72,6 @@ static void test_each_message_with_each_right(void **state)
         {MU__RIGHT_ALL, "chief", 0, MU__RIGHT_ALL, true},
     };
 
-    (void)state;
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         const struct mu__proof proof = {.right = (enum mu__right)rows[i].right};
         struct fixture *f = up_as(&proof, rows[i].type, rows[i].index);
@@ -101,7 +100,7 @@ static void test_each_message_with_each_right(void **state)
     }
 }
 
-static void test_who_sends_what(void **state)
+TEST(test_who_sends_what)
 {
     static const struct mu__proof proof = {.right = MU__RIGHT_ALL};
     static const struct {
@@ -117,7 +116,6 @@ static void test_who_sends_what(void **state)
                      "chief sends: dropped"},
     };
 
-    (void)state;
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         struct fixture *f = up_as(&proof, rows[i].type, rows[i].index);
 
@@ -129,7 +127,7 @@ static void test_who_sends_what(void **state)
 }
 
 /* Who has proven nothing is not even told why. */
-static void test_no_right(void **state)
+TEST(test_no_right)
 {
     static const struct mu__proof none = {.right = MU__RIGHT_NONE};
     struct hello_words hello = good;
@@ -146,12 +144,11 @@ static void test_no_right(void **state)
     down(*state);
 }
 
-static void test_the_log_names_who_and_what(void **state)
+TEST(test_the_log_names_who_and_what)
 {
     static const struct mu__proof proof = {.right = MU__RIGHT_USE};
     struct fixture *f = up_as(&proof, "client", 0);
 
-    (void)state;
     (void)sim_trace(f->sim);
     say_empty(f, MU__RUN);
     run_for(f, 20);
@@ -161,7 +158,7 @@ static void test_the_log_names_who_and_what(void **state)
     down(f);
 }
 
-static void test_who_may_be_what(void **state)
+TEST(test_who_may_be_what)
 {
     static const struct {
         struct mu__proof proof;
@@ -218,15 +215,4 @@ static void test_who_may_be_what(void **state)
     }
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_each_message_with_each_right),
-        cmocka_unit_test(test_who_sends_what),
-        cmocka_unit_test(test_no_right),
-        cmocka_unit_test(test_the_log_names_who_and_what),
-        cmocka_unit_test(test_who_may_be_what),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_PROGRAM()

@@ -200,9 +200,8 @@ static void expect_up(struct two_nodes *f, uint64_t seed, const char *when)
         fail_msg("seed %llu: not linked %s", (unsigned long long)seed, when);
 }
 
-static void test_living_link_stands(void **state)
+TEST(test_living_link_stands)
 {
-    (void)state;
     for (uint64_t seed = 1; seed <= SEEDS; seed++) {
         struct two_nodes f;
         struct mu__links_counters counters;
@@ -226,9 +225,8 @@ static void test_living_link_stands(void **state)
 }
 
 /* Processes begin, and one ends and begins again, all the while. */
-static void test_links_come_up_all_the_same(void **state)
+TEST(test_links_come_up_all_the_same)
 {
-    (void)state;
     for (uint64_t seed = 1; seed <= SEEDS; seed++) {
         struct two_nodes f;
 
@@ -246,12 +244,4 @@ static void test_links_come_up_all_the_same(void **state)
     }
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_living_link_stands),
-        cmocka_unit_test(test_links_come_up_all_the_same),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_PROGRAM()

@@ -2,25 +2,16 @@
 #include "transport/link/log_limit.h"
 
 #include "runtime/base/printable.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <string.h>
-
-#include <cmocka.h>
+#include "tests/support/test.h"
 
 /* ---- how many ---- */
 
-static void test_one_line_of_an_address_in_ten_seconds(void **state)
+TEST(test_one_line_of_an_address_in_ten_seconds)
 {
     struct mu__log_limit limit = {0};
     uint64_t hidden = 99;
     unsigned shown = 0;
 
-    (void)state;
     for (uint64_t ms = 0; ms < 30000; ms++) {
         char address[32];
 
@@ -34,7 +25,7 @@ static void test_one_line_of_an_address_in_ten_seconds(void **state)
 }
 
 /* What is shown, step by step, and how many it says were not. */
-static void test_one_line_a_second(void **state)
+TEST(test_one_line_a_second)
 {
     static const struct {
         uint64_t now_ms;
@@ -56,7 +47,6 @@ static void test_one_line_a_second(void **state)
     };
     struct mu__log_limit limit = {0};
 
-    (void)state;
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         uint64_t hidden = 99;
         bool shown =
@@ -68,12 +58,11 @@ static void test_one_line_a_second(void **state)
 }
 
 /* Addresses and texts share the limit. */
-static void test_texts_are_limited_as_addresses(void **state)
+TEST(test_texts_are_limited_as_addresses)
 {
     struct mu__log_limit limit = {0};
     uint64_t hidden = 99;
 
-    (void)state;
     assert_true(mu__log_limit_show_line(&limit, "refused a", 5, &hidden));
     assert_false(mu__log_limit_show_line(&limit, "refused b", 6, &hidden));
     assert_false(mu__log_limit_show(&limit, "10.0.0.1:1", 7, &hidden));
@@ -83,14 +72,13 @@ static void test_texts_are_limited_as_addresses(void **state)
 }
 
 /* Ten thousand addresses a second give one line a second, and every other is counted. */
-static void test_many_addresses_are_bounded(void **state)
+TEST(test_many_addresses_are_bounded)
 {
     struct mu__log_limit limit = {0};
     uint64_t hidden;
     uint64_t counted = 0;
     unsigned shown = 0;
 
-    (void)state;
     for (unsigned i = 0; i <= 600000; i++) {
         char address[32];
 
@@ -118,9 +106,8 @@ static void expect_printed(const char *text, const char *shown)
     assert_string_equal(again, shown);
 }
 
-static void test_printable(void **state)
+TEST(test_printable)
 {
-    (void)state;
     expect_printed("plain words, 1 < 2 \\", "plain words, 1 < 2 \\");
     expect_printed("a\nERROR forged", "a\\nERROR forged");
     expect_printed("a\r\tb", "a\\r\\tb");
@@ -134,27 +121,14 @@ static void test_printable(void **state)
                    "\\xc0\\xaf\\xed\\xa0\\x80\\xf5\\x80\\x80\\x80");
 }
 
-static void test_printable_is_cut(void **state)
+TEST(test_printable_is_cut)
 {
     char out[12];
 
-    (void)state;
     mu__printable("\n\n\n\n\n\n\n\n", out, sizeof out);
     assert_string_equal(out, "\\n\\n\\n\\n");
     mu__printable("x", out, 1);
     assert_string_equal(out, "");
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_one_line_of_an_address_in_ten_seconds),
-        cmocka_unit_test(test_one_line_a_second),
-        cmocka_unit_test(test_texts_are_limited_as_addresses),
-        cmocka_unit_test(test_many_addresses_are_bounded),
-        cmocka_unit_test(test_printable),
-        cmocka_unit_test(test_printable_is_cut),
-    };
-
-    return cmocka_run_group_tests_name("log_limit", tests, NULL, NULL);
-}
+TEST_PROGRAM()

@@ -6,7 +6,7 @@
 
 /* ---- Tests ---- */
 
-static void test_nothing(void **state)
+LISTED_TEST(test_nothing)
 {
     struct fixture *f = *state;
 
@@ -15,7 +15,7 @@ static void test_nothing(void **state)
     assert_int_equal(f->recorder.count, 0);
 }
 
-static void test_one_frame_for_a_turn(void **state)
+LISTED_TEST(test_one_frame_for_a_turn)
 {
     struct fixture *f = *state;
     size_t offset = MU__FRAME_HEADER_BYTES;
@@ -40,7 +40,7 @@ static void test_one_frame_for_a_turn(void **state)
 }
 
 /* What the protocol itself says keeps its place among messages. */
-static void test_control(void **state)
+LISTED_TEST(test_control)
 {
     struct fixture *f = *state;
 
@@ -55,7 +55,7 @@ static void test_control(void **state)
     expect_done(f);
 }
 
-static void test_many_frames(void **state)
+LISTED_TEST(test_many_frames)
 {
     struct fixture *f = *state;
     uint64_t next = 0;
@@ -75,7 +75,7 @@ static void test_many_frames(void **state)
 }
 
 /* One of 3 MiB fits a frame, but not the one that is being filled. */
-static void test_single_large_frame(void **state)
+LISTED_TEST(test_single_large_frame)
 {
     struct fixture *f = *state;
     size_t offset = MU__FRAME_HEADER_BYTES;
@@ -92,7 +92,7 @@ static void test_single_large_frame(void **state)
     expect_done(f);
 }
 
-static void test_full_wire(void **state)
+LISTED_TEST(test_full_wire)
 {
     struct fixture *f = *state;
 
@@ -115,7 +115,7 @@ static void test_full_wire(void **state)
 }
 
 /* Not connected is the wire's error, and everything is kept. */
-static void test_not_connected(void **state)
+LISTED_TEST(test_not_connected)
 {
     struct fixture *f = *state;
 
@@ -130,7 +130,7 @@ static void test_not_connected(void **state)
 }
 
 /* A message beyond a bound is refused, and those around it travel. */
-static void test_refused(void **state)
+LISTED_TEST(test_refused)
 {
     struct fixture *f = *state;
     struct mu__msg *msg = mu__msg_heap(MU__RUN, sizeof(struct mu__run));
@@ -180,7 +180,7 @@ static void check_frames(struct fixture *f, struct assembly *assembly, uint64_t 
     forget_frames(f);
 }
 
-static void test_chance(void **state)
+LISTED_TEST(test_chance)
 {
     struct fixture *f = *state;
     struct sim_random random = sim_stream(1, 5);
@@ -217,18 +217,18 @@ static void test_chance(void **state)
 
 int main(void)
 {
-#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+#define CASE(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 #define SPLICED(name) cmocka_unit_test_setup_teardown(name, setup_spliced, teardown)
     const struct CMUnitTest tests[] = {
-        TEST(test_nothing),
-       TEST(test_one_frame_for_a_turn),
-        TEST(test_control),
-       TEST(test_many_frames),
-        TEST(test_full_wire),
-     TEST(test_single_large_frame),
-        TEST(test_not_connected),
- TEST(test_refused),
-        TEST(test_chance),
+        CASE(test_nothing),
+       CASE(test_one_frame_for_a_turn),
+        CASE(test_control),
+       CASE(test_many_frames),
+        CASE(test_full_wire),
+     CASE(test_single_large_frame),
+        CASE(test_not_connected),
+ CASE(test_refused),
+        CASE(test_chance),
         SPLICED(test_one_frame_for_a_turn),
         SPLICED(test_many_frames),
         SPLICED(test_single_large_frame),

@@ -5,7 +5,7 @@
 
 /* Bytes of another buffer than the message's own, which may be gone soon, are copied, as
  * are small ones. */
-static void large_bytes_are_spliced_only_if_the_message_holds_them(void **state)
+LISTED_TEST(large_bytes_are_spliced_only_if_the_message_holds_them)
 {
     struct fixture *f = *state;
     struct mu__msg *msg = mu__msg_heap(MU__RUN, sizeof(struct mu__run));
@@ -30,7 +30,7 @@ static void large_bytes_are_spliced_only_if_the_message_holds_them(void **state)
 }
 
 /* Of more large messages than a frame has splices for, none is lost. */
-static void frame_without_a_splice_left_is_followed_by_another(void **state)
+LISTED_TEST(frame_without_a_splice_left_is_followed_by_another)
 {
     struct fixture *f = *state;
     uint64_t next = 0;
@@ -49,7 +49,7 @@ static void frame_without_a_splice_left_is_followed_by_another(void **state)
 }
 
 /* The largest message that fits a frame, and one that just does not. */
-static void message_as_large_as_a_frame_is_not_lost(void **state)
+LISTED_TEST(message_as_large_as_a_frame_is_not_lost)
 {
     struct fixture *f = *state;
     const uint32_t sizes[] = {(4 << 20) - 4096, (4 << 20) - 100, 4 << 20};
@@ -65,7 +65,7 @@ static void message_as_large_as_a_frame_is_not_lost(void **state)
 }
 
 /* While a turn goes on, full frames leave, and the one that is being filled does not. */
-static void full_frames_are_sent_early_until_the_wire_is_full(void **state)
+LISTED_TEST(full_frames_are_sent_early_until_the_wire_is_full)
 {
     struct fixture *f = *state;
 
@@ -89,7 +89,7 @@ static void full_frames_are_sent_early_until_the_wire_is_full(void **state)
 /* ---- Pieces ---- */
 
 /* A heartbeat and a small message do not wait until six MiB are sent. */
-static void test_pieces(void **state)
+LISTED_TEST(test_pieces)
 {
     struct fixture *f = *state;
     struct assembly assembly = {NULL, 0};
@@ -118,7 +118,7 @@ static void test_pieces(void **state)
 
 /* Seen by what is written into them after the message was given: until it is sent the
  * bytes are the message's own. */
-static void bytes_of_a_large_message_are_not_copied_before_they_are_sent(void **state)
+LISTED_TEST(bytes_of_a_large_message_are_not_copied_before_they_are_sent)
 {
     enum { BYTES = 6 << 20 };
     struct fixture *f = *state;
@@ -148,7 +148,7 @@ static void bytes_of_a_large_message_are_not_copied_before_they_are_sent(void **
     expect_done(f);
 }
 
-static void test_clear_with_pieces(void **state)
+LISTED_TEST(test_clear_with_pieces)
 {
     struct fixture *f = *state;
 
@@ -172,14 +172,14 @@ static void test_clear_with_pieces(void **state)
 
 int main(void)
 {
-#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+#define CASE(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 #define SPLICED(name) cmocka_unit_test_setup_teardown(name, setup_spliced, teardown)
     const struct CMUnitTest tests[] = {
-        TEST(test_pieces),
-        TEST(test_clear_with_pieces),
-        TEST(bytes_of_a_large_message_are_not_copied_before_they_are_sent),
-        TEST(message_as_large_as_a_frame_is_not_lost),
-        TEST(full_frames_are_sent_early_until_the_wire_is_full),
+        CASE(test_pieces),
+        CASE(test_clear_with_pieces),
+        CASE(bytes_of_a_large_message_are_not_copied_before_they_are_sent),
+        CASE(message_as_large_as_a_frame_is_not_lost),
+        CASE(full_frames_are_sent_early_until_the_wire_is_full),
         SPLICED(test_pieces),
         SPLICED(test_clear_with_pieces),
         SPLICED(bytes_of_a_large_message_are_not_copied_before_they_are_sent),

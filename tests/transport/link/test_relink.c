@@ -51,11 +51,10 @@ static void expect_steady(struct two_nodes *f)
     assert_int_equal(f->chief.ups, ups);
 }
 
-static void test_link_that_was_cut_often_holds_again(void **state)
+TEST(test_link_that_was_cut_often_holds_again)
 {
     static const uint64_t latencies_us[] = {10000, 60000, 100000, 200000};
 
-    (void)state;
     for (size_t i = 0; i < sizeof latencies_us / sizeof latencies_us[0]; i++)
         for (uint64_t seed = 1; seed <= SEEDS; seed++) {
             struct two_nodes f;
@@ -69,9 +68,8 @@ static void test_link_that_was_cut_often_holds_again(void **state)
 
 /* A link that was lost soon, again and again, and whose peer stood still for long then,
  * is dialled in vain and rests for long: a peer that goes on wakes it. */
-static void test_peer_that_goes_on_ends_a_long_rest(void **state)
+TEST(test_peer_that_goes_on_ends_a_long_rest)
 {
-    (void)state;
     for (uint64_t seed = 1; seed <= SEEDS; seed++) {
         struct two_nodes f;
 
@@ -87,12 +85,4 @@ static void test_peer_that_goes_on_ends_a_long_rest(void **state)
     }
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_link_that_was_cut_often_holds_again),
-        cmocka_unit_test(test_peer_that_goes_on_ends_a_long_rest),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_PROGRAM()

@@ -4,15 +4,8 @@
 
 #include "actors/messages.h"
 #include "tests/sim/sim.h"
+#include "tests/support/test.h"
 #include "transport/link/links.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
 
 struct node {
     struct sim_node *node;

@@ -1,12 +1,6 @@
 /* When the bytes of a new connection are enough for a TLS session. */
+#include "tests/support/test.h"
 #include "transport/wire/client_hello.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <string.h>
-
-#include <cmocka.h>
 
 /* Each text is bytes; a row tells from how many of them on the answer is yes. */
 struct row {
@@ -36,9 +30,8 @@ static const struct row rows[] = {
     ROW("nothing", "", 1),
 };
 
-static void test_rows(void **state)
+TEST(test_rows)
 {
-    (void)state;
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
         for (size_t size = 0; size <= rows[i].size; size++) {
             /* Exactly sized memory: a sanitizer sees a look beyond it. */
@@ -52,9 +45,4 @@ static void test_rows(void **state)
         }
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_rows)};
-
-    return cmocka_run_group_tests_name("client hello", tests, NULL, NULL);
-}
+TEST_PROGRAM()

@@ -1,15 +1,8 @@
 /* When which address of a name is tried, in virtual time; in which order; and what is
  * said when all have failed. */
-#include <stdarg.h>
-#include <stddef.h>
-#include <setjmp.h>
-#include <stdint.h>
-#include <cmocka.h>
+#include "tests/support/test.h"
 
 #include "transport/wire/dial_plan.h"
-
-#include <stdio.h>
-#include <string.h>
 
 enum { TEXT_BYTES = 512, FAILURES_MAX = 16 };
 
@@ -55,9 +48,8 @@ static unsigned read_addresses(const char *text, bool *ret_v6, bool *ret_tried)
     return count;
 }
 
-static void test_order(void **state)
+TEST(test_order)
 {
-    (void)state;
     for (size_t i = 0; i < sizeof order_rows / sizeof order_rows[0]; i++) {
         const struct order_row *row = &order_rows[i];
         bool is_v6[MU__DIAL_ADDRESSES_MAX];
@@ -96,9 +88,8 @@ static const struct round_row {
      "aG bG cG dG eG fG gG hG iG jG kG lG mG nG oG pG aG",   ">>>>>>>>>>>>>>>.>"},
 };
 
-static void test_rounds(void **state)
+TEST(test_rounds)
 {
-    (void)state;
     for (size_t i = 0; i < sizeof round_rows / sizeof round_rows[0]; i++) {
         const struct round_row *row = &round_rows[i];
         struct mu__dial_tried tried = {0};
@@ -200,11 +191,10 @@ static void run(const struct plan_row *row, char *out)
     }
 }
 
-static void test_plan(void **state)
+TEST(test_plan)
 {
     char story[TEXT_BYTES];
 
-    (void)state;
     for (size_t i = 0; i < sizeof plan_rows / sizeof plan_rows[0]; i++) {
         run(&plan_rows[i], story);
         if (strcmp(story, plan_rows[i].story) != 0)
@@ -213,12 +203,11 @@ static void test_plan(void **state)
 }
 
 /* A process that stood still gives up what is beyond its limit, and goes on. */
-static void test_late_look(void **state)
+TEST(test_late_look)
 {
     struct mu__dial_plan plan;
     char story[TEXT_BYTES] = "";
 
-    (void)state;
     mu__dial_plan_init(&plan, 3, 10000);
     assert_int_equal(steps(&plan, 0, story), 250);
     assert_int_equal(steps(&plan, 60000, story), 60250);
@@ -242,11 +231,10 @@ static const struct words_row {
      "a, c: refused; b, d: silent"},
 };
 
-static void test_words(void **state)
+TEST(test_words)
 {
     char words[TEXT_BYTES];
 
-    (void)state;
     for (size_t i = 0; i < sizeof words_rows / sizeof words_rows[0]; i++) {
         const struct words_row *row = &words_rows[i];
 
@@ -256,12 +244,11 @@ static void test_words(void **state)
     }
 }
 
-static void test_words_are_cut(void **state)
+TEST(test_words_are_cut)
 {
     const struct mu__dial_failure rows[] = {{"a", "refused"}, {"b", "silent"}};
     char words[8];
 
-    (void)state;
     for (size_t size = 1; size <= sizeof words; size++) {
         memset(words, 'x', sizeof words);
         mu__dial_words(rows, 2, words, size);
@@ -270,13 +257,4 @@ static void test_words_are_cut(void **state)
     assert_string_equal(words, "a: refu");
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_order),         cmocka_unit_test(test_rounds),
-        cmocka_unit_test(test_plan),          cmocka_unit_test(test_late_look),
-        cmocka_unit_test(test_words),         cmocka_unit_test(test_words_are_cut),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_PROGRAM()

@@ -1,14 +1,7 @@
 /* Connections that have not proven themselves: how many, how long, how fast, and how much
  * processor time. */
+#include "tests/support/test.h"
 #include "transport/wire/unproven.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
 
 enum { MANY = 4 * MU__UNPROVEN_MAX };
 
@@ -66,7 +59,7 @@ static unsigned admitted(struct fixture *f, struct mu__source source, unsigned a
 }
 
 /* What one address gets, step by step. */
-static void test_tokens_of_one_address(void **state)
+TEST_ON(test_tokens_of_one_address, struct fixture *f, setup, teardown)
 {
     static const struct {
         uint64_t now_ms;
@@ -83,16 +76,14 @@ static void test_tokens_of_one_address(void **state)
         {8125, 100, 2 * MU__UNPROVEN_PER_SECOND - 3},
         {UINT64_C(1) << 40, 1000, MU__UNPROVEN_BURST},  /* never more than a burst */
     };
-    struct fixture *f = *state;
 
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
         assert_int_equal(admitted(f, v4(7), rows[i].attempts, rows[i].now_ms),
                          rows[i].admitted);
 }
 
-static void test_addresses_do_not_share_tokens(void **state)
+TEST_ON(test_addresses_do_not_share_tokens, struct fixture *f, setup, teardown)
 {
-    struct fixture *f = *state;
     struct mu__source here = {.is_limited = false};
 
     assert_int_equal(admitted(f, v4(1), 1000, 9), MU__UNPROVEN_BURST);
@@ -106,9 +97,8 @@ static void test_addresses_do_not_share_tokens(void **state)
 
 /* Of addresses beyond the bound the one used last the longest ago is forgotten, and never
  * is an address refused for the sake of others. */
-static void test_more_addresses_than_are_remembered(void **state)
+TEST_ON(test_more_addresses_than_are_remembered, struct fixture *f, setup, teardown)
 {
-    struct fixture *f = *state;
     unsigned count = 0;
 
     for (uint32_t i = 0; i < 100 * MU__UNPROVEN_SOURCES; i++) {
@@ -122,9 +112,8 @@ static void test_more_addresses_than_are_remembered(void **state)
 }
 
 /* Who proves itself does not pay: a thousand members behind one address. */
-static void test_proof_gives_the_token_back(void **state)
+TEST_ON(test_proof_gives_the_token_back, struct fixture *f, setup, teardown)
 {
-    struct fixture *f = *state;
     struct mu__source source = v4(3);
 
     for (unsigned i = 0; i < 1000; i++) {
@@ -147,10 +136,8 @@ static struct mu__unproven_entry *add(struct fixture *f, unsigned i, uint64_t no
     return mu__unproven_add(&f->unproven, &f->entries[i], &here, now_ms);
 }
 
-static void test_the_oldest_goes(void **state)
+TEST_ON(test_the_oldest_goes, struct fixture *f, setup, teardown)
 {
-    struct fixture *f = *state;
-
     for (unsigned i = 0; i < MU__UNPROVEN_MAX; i++)
         assert_null(add(f, i, 1));
     mu__unproven_prove(&f->unproven, &f->entries[0]);   /* it is counted no more */
@@ -164,10 +151,8 @@ static void test_the_oldest_goes(void **state)
     }
 }
 
-static void test_their_time_is_over(void **state)
+TEST_ON(test_their_time_is_over, struct fixture *f, setup, teardown)
 {
-    struct fixture *f = *state;
-
     assert_null(mu__unproven_overdue(&f->unproven, UINT64_MAX));
     (void)add(f, 0, 100);
     (void)add(f, 1, 200);
@@ -186,10 +171,8 @@ static void test_their_time_is_over(void **state)
 }
 
 /* Sessions have an order of their own: by when the ClientHello came. */
-static void test_the_oldest_session_goes(void **state)
+TEST_ON(test_the_oldest_session_goes, struct fixture *f, setup, teardown)
 {
-    struct fixture *f = *state;
-
     for (unsigned i = 0; i < MU__UNPROVEN_MAX; i++)
         (void)add(f, i, 1);
     for (unsigned i = 0; i < MU__UNPROVEN_SESSIONS_MAX; i++)
@@ -214,9 +197,8 @@ static void test_the_oldest_session_goes(void **state)
 /* ---- processor time ---- */
 
 /* Whose handshakes take long has fewer of them, and all together have a share. */
-static void test_processor_time_is_counted(void **state)
+TEST_ON(test_processor_time_is_counted, struct fixture *f, setup, teardown)
 {
-    struct fixture *f = *state;
     struct mu__unproven_entry *entry = &f->entries[0];
 
     assert_int_equal(admitted(f, v4(1), 1, 5000), 1);
@@ -240,10 +222,9 @@ static void test_processor_time_is_counted(void **state)
 }
 
 /* Also of those whose addresses are not limited: from this machine. */
-static void test_processor_time_of_this_machine(void **state)
+TEST_ON(test_processor_time_of_this_machine, struct fixture *f, setup, teardown)
 {
     const struct mu__source here = {.is_limited = false};
-    struct fixture *f = *state;
 
     (void)mu__unproven_add(&f->unproven, &f->entries[0], &here, 1);
     (void)mu__unproven_has_time(&f->unproven, 1);
@@ -255,21 +236,4 @@ static void test_processor_time_of_this_machine(void **state)
     assert_int_equal(admitted(f, here, 1000, 2), 1000);
 }
 
-#define TEST(test) cmocka_unit_test_setup_teardown(test, setup, teardown)
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        TEST(test_tokens_of_one_address),
-        TEST(test_addresses_do_not_share_tokens),
-        TEST(test_more_addresses_than_are_remembered),
-        TEST(test_proof_gives_the_token_back),
-        TEST(test_the_oldest_goes),
-        TEST(test_their_time_is_over),
-        TEST(test_the_oldest_session_goes),
-        TEST(test_processor_time_is_counted),
-        TEST(test_processor_time_of_this_machine),
-    };
-
-    return cmocka_run_group_tests_name("unproven connections", tests, NULL, NULL);
-}
+TEST_PROGRAM()

@@ -1,12 +1,6 @@
 /* Addresses of wires, taken apart. */
+#include "tests/support/test.h"
 #include "transport/wire/url.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <string.h>
-
-#include <cmocka.h>
 
 /* Host or path when right; part of the complaint when wrong. */
 static const struct row {
@@ -44,7 +38,7 @@ static const struct row {
 };
 
 /* What only nng's sockets have: refused of the others, and so read of all. */
-static void test_schemes_of_nng(void **state)
+TEST(test_schemes_of_nng)
 {
     static const struct {
         const char *text;
@@ -64,7 +58,6 @@ static void test_schemes_of_nng(void **state)
     };
     struct mu__url url;
 
-    (void)state;
     for (size_t i = 0; i < sizeof of_nng / sizeof of_nng[0]; i++) {
         assert_non_null(mu__url_parse(of_nng[i].text, false, &url));
         assert_null(mu__url_parse_any(of_nng[i].text, false, &url));
@@ -104,20 +97,18 @@ static void check_row(const struct row *row)
     assert_string_equal(row->ipc ? url.path : url.host, row->words);
 }
 
-static void test_rows(void **state)
+TEST(test_rows)
 {
-    (void)state;
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
         check_row(&rows[i]);
 }
 
 /* One byte beyond each bound, and the bound itself. */
-static void test_bounds_of_length(void **state)
+TEST(test_bounds_of_length)
 {
     char text[400] = "ipc://";
     struct mu__url url;
 
-    (void)state;
     memset(text + 6, '/', MU__URL_PATH_MAX);
     assert_null(mu__url_parse(text, false, &url));
     text[6 + MU__URL_PATH_MAX] = '/';
@@ -132,13 +123,4 @@ static void test_bounds_of_length(void **state)
     assert_non_null(mu__url_parse(text, false, &url));
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_rows),
-        cmocka_unit_test(test_schemes_of_nng),
-        cmocka_unit_test(test_bounds_of_length),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_PROGRAM()

@@ -5,11 +5,10 @@
 
 /* ---- Changes ---- */
 
-static void test_put(void **state)
+TEST(test_put)
 {
     struct pair p = begin(&mu__store_memory);
 
-    (void)state;
     (void)put(p.w0, "a/b", "one", ONCE);
     (void)get(p.w1, "a/b", false);
     (void)put(p.w1, "a/b", "two", ONCE);
@@ -28,11 +27,10 @@ static void test_put(void **state)
     service_end(p.s);
 }
 
-static void test_compare(void **state)
+TEST(test_compare)
 {
     struct pair p = begin(&mu__store_memory);
 
-    (void)state;
     (void)put_sized(p.w0, "a", "1", 1, COMPARE, 7);
     (void)put_sized(p.w0, "a", "2", 1, COMPARE, 0);
     (void)put_sized(p.w0, "a", "3", 1, COMPARE, 0);
@@ -51,14 +49,13 @@ static void test_compare(void **state)
     service_end(p.s);
 }
 
-static void test_bytes(void **state)
+TEST(test_bytes)
 {
     struct pair p = begin(&mu__store_memory);
     static uint8_t large[MU__KEY_VALUE_MAX];
     const struct service_said *said;
     const struct mu__key_done *done;
 
-    (void)state;
     for (size_t i = 0; i < sizeof large; i++)
         large[i] = (uint8_t)(i * i >> 4);
     (void)put_sized(p.w0, "a", large, sizeof large, ONCE, 0);
@@ -77,13 +74,12 @@ static void test_bytes(void **state)
                    "slashes too many or control characters"
 #define OWN "is the service's own: keys below _muster are for reading"
 
-static void test_bad_keys(void **state)
+TEST(test_bad_keys)
 {
     static const char *const keys[] = {"", "/a", "a//b", "a/", "a\tb"};
     struct pair p = begin(&mu__store_memory);
     char text[256];
 
-    (void)state;
     for (size_t i = 0; i < sizeof keys / sizeof keys[0]; i++) {
         uint64_t tokens[] = {put(p.w0, keys[i], "x", OVER), get(p.w0, keys[i], true),
                              increment(p.w0, keys[i], 1), delete(p.w0, keys[i])};
@@ -111,11 +107,10 @@ static void test_bad_keys(void **state)
 }
 
 /* Programs may read the service's own keys, and change none. */
-static void test_own_keys(void **state)
+TEST(test_own_keys)
 {
     struct pair p = begin(&mu__store_memory);
 
-    (void)state;
     (void)put(p.w0, "_muster", "x", OVER);
     (void)put(p.w0, "_muster/x", "x", OVER);
     (void)increment(p.w0, "_muster/x", 1);
@@ -132,12 +127,11 @@ static void test_own_keys(void **state)
     service_end(p.s);
 }
 
-static void test_not_registered(void **state)
+TEST(test_not_registered)
 {
     struct service *s = SERVICE();
     struct service_agent *w0 = service_agent(s, "worker", 0);
 
-    (void)state;
     (void)put(w0, "a", "x", ONCE);
     (void)get(w0, "a", true);
     (void)watch(w0, "a", false);
@@ -151,11 +145,10 @@ static void test_not_registered(void **state)
     service_end(s);
 }
 
-static void test_increment(void **state)
+TEST(test_increment)
 {
     struct pair p = begin(&mu__store_memory);
 
-    (void)state;
     (void)increment(p.w0, "n", 5);
     (void)increment(p.w0, "n", -7);
     (void)increment(p.w0, "n", 0);
@@ -179,7 +172,7 @@ static void test_increment(void **state)
     service_end(p.s);
 }
 
-static void test_what_is_no_number(void **state)
+TEST(test_what_is_no_number)
 {
     static const struct {
         const char *value;
@@ -194,7 +187,6 @@ static void test_what_is_no_number(void **state)
     };
     struct pair p = begin(&mu__store_memory);
 
-    (void)state;
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         const struct service_said *said;
 
@@ -206,11 +198,10 @@ static void test_what_is_no_number(void **state)
     service_end(p.s);
 }
 
-static void test_delete(void **state)
+TEST(test_delete)
 {
     struct pair p = begin(&mu__store_memory);
 
-    (void)state;
     (void)put(p.w0, "a", "x", ONCE);
     (void)put(p.w0, "a/b", "x", ONCE);
     (void)put(p.w0, "a/b/c", "x", ONCE);
@@ -231,11 +222,10 @@ static void test_delete(void **state)
 
 /* ---- Gets that wait ---- */
 
-static void test_gets_wait(void **state)
+TEST(test_gets_wait)
 {
     struct pair p = begin(&mu__store_memory);
 
-    (void)state;
     (void)get(p.w0, "a", true);
     (void)get(p.w0, "n", true);
     (void)get(p.w0, "b", true);
@@ -255,11 +245,10 @@ static void test_gets_wait(void **state)
 }
 
 /* A node that is down will ask again. */
-static void test_who_waits_goes(void **state)
+TEST(test_who_waits_goes)
 {
     struct pair p = begin(&mu__store_memory);
 
-    (void)state;
     (void)get(p.w0, "a", true);
     (void)watch(p.w0, "", true);
     (void)service_text(p.w0);
@@ -272,11 +261,10 @@ static void test_who_waits_goes(void **state)
     service_end(p.s);
 }
 
-static void test_waits_are_bounded(void **state)
+TEST(test_waits_are_bounded)
 {
     struct pair p = begin(&mu__store_memory);
 
-    (void)state;
     for (unsigned i = 0; i < COORD_WAITS_MAX; i++)
         (void)get(p.w0, "a", true);
     expect_said(p.w0, "");
@@ -296,11 +284,10 @@ static void test_waits_are_bounded(void **state)
 
 /* ---- Leases ---- */
 
-static void test_lease_ends(void **state)
+TEST(test_lease_ends)
 {
     struct pair p = begin(&mu__store_memory);
 
-    (void)state;
     (void)put(p.w0, "a", "x", MU__PUT_LEASE);
     (void)put(p.w0, "b", "x", MU__PUT_LEASE);
     (void)put(p.w0, "c", "x", MU__PUT_LEASE);
@@ -321,11 +308,10 @@ static void test_lease_ends(void **state)
 }
 
 /* A task that is dead: 600 ms after its link broke. One that comes back before is not. */
-static void test_lease_of_the_dead(void **state)
+TEST(test_lease_of_the_dead)
 {
     struct pair p = begin(&mu__store_memory);
 
-    (void)state;
     (void)put(p.w0, "a", "x", MU__PUT_LEASE);
     (void)watch(p.w1, "", true);
     (void)service_text(p.w1);
@@ -342,11 +328,10 @@ static void test_lease_of_the_dead(void **state)
 }
 
 /* After a change of host those who do not come within dead_ms are gone, too. */
-static void test_leases_over_lives(void **state)
+TEST(test_leases_over_lives)
 {
     struct pair p = begin(&mu__store_journal);
 
-    (void)state;
     (void)put(p.w0, "a", "x", MU__PUT_LEASE);
     (void)put(p.w1, "b", "x", MU__PUT_LEASE);
     service_crash(p.s, 0);
@@ -366,12 +351,11 @@ static void test_leases_over_lives(void **state)
 /* ---- Preemption ---- */
 
 /* The key is a notice. */
-static void test_preemption_key(void **state)
+TEST(test_preemption_key)
 {
     struct pair p = begin(&mu__store_memory);
     const struct service_said *said;
 
-    (void)state;
     (void)put(p.w0, MU__KEY_PREEMPTION, "", ONCE);
     said = service_next(p.w1, MU__PREEMPT_REQUEST);
     assert_non_null(said);
@@ -380,26 +364,4 @@ static void test_preemption_key(void **state)
     service_end(p.s);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_put),
-        cmocka_unit_test(test_compare),
-        cmocka_unit_test(test_bytes),
-        cmocka_unit_test(test_bad_keys),
-        cmocka_unit_test(test_own_keys),
-        cmocka_unit_test(test_not_registered),
-        cmocka_unit_test(test_increment),
-        cmocka_unit_test(test_what_is_no_number),
-        cmocka_unit_test(test_delete),
-        cmocka_unit_test(test_gets_wait),
-        cmocka_unit_test(test_who_waits_goes),
-        cmocka_unit_test(test_waits_are_bounded),
-        cmocka_unit_test(test_lease_ends),
-        cmocka_unit_test(test_lease_of_the_dead),
-        cmocka_unit_test(test_leases_over_lives),
-        cmocka_unit_test(test_preemption_key),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_PROGRAM()

@@ -2,11 +2,10 @@
 #include "tests/support/service/keys.h"
 
 /* Asked again under the same token: the answer again, until the agent has it. */
-static void test_once(void **state)
+TEST(test_once)
 {
     struct pair p = begin(&mu__store_memory);
 
-    (void)state;
     tell_increment(p.w0, 10, 0);
     tell_increment(p.w0, 10, 0);
     tell_increment(p.w1, 10, 0);
@@ -31,12 +30,11 @@ static void test_once(void **state)
 }
 
 /* The next life of the host has read what was answered, and what agents ask again. */
-static void test_once_over_lives(void **state)
+TEST(test_once_over_lives)
 {
     struct pair p = begin(&mu__store_journal);
     uint64_t number = service_state(p.s, 0)->number;
 
-    (void)state;
     tell_increment(p.w0, 10, 0);
     tell_increment(p.w0, 11, 11);
     tell_put(p.w1, 10, 0, "a", "x", ONCE);
@@ -61,12 +59,11 @@ static void test_once_over_lives(void **state)
 }
 
 /* In memory alone nothing lasts, and the number says so. */
-static void test_memory_forgets(void **state)
+TEST(test_memory_forgets)
 {
     struct pair p = begin(&mu__store_memory);
     uint64_t number = service_state(p.s, 0)->number;
 
-    (void)state;
     tell_increment(p.w0, 10, 0);
     service_crash(p.s, 0);
     service_start(p.s, 0);
@@ -78,13 +75,12 @@ static void test_memory_forgets(void **state)
 }
 
 /* Too many answers that an agent does not have: no more changes until it has some. */
-static void test_answers_that_nobody_has(void **state)
+TEST(test_answers_that_nobody_has)
 {
     struct pair p = begin(&mu__store_memory);
     const struct service_said *said;
     const struct mu__key_done *done;
 
-    (void)state;
     for (uint64_t token = 10; token < 10 + MU__RESULTS_MAX; token++) {
         tell_increment(p.w0, token, 10);
         (void)service_next(p.w0, 0);
@@ -102,11 +98,10 @@ static void test_answers_that_nobody_has(void **state)
 
 /* One that was lost, and does not know it, is not told that it failed: it registers again
  * and asks again. */
-static void test_asked_by_the_lost(void **state)
+TEST(test_asked_by_the_lost)
 {
     struct pair p = begin(&mu__store_memory);
 
-    (void)state;
     p.w0->beats = false;
     service_run_until(p.s, 1000);
     (void)put(p.w0, "a", "x", ONCE);
@@ -147,12 +142,11 @@ static void expect_once(struct service_agent *const *crowd, uint64_t at_ms)
 
 /* However many are lost at once, and come back to this host or to the next one: what they
  * ask again is not made again. */
-static void test_once_when_all_are_lost(void **state)
+TEST(test_once_when_all_are_lost)
 {
     struct service *s = SERVICE(.tasks = "worker:0-11", .store = &mu__store_journal);
     struct service_agent *crowd[CROWD];
 
-    (void)state;
     for (unsigned i = 0; i < CROWD; i++)
         crowd[i] = service_task(s, "worker", i);
     for (unsigned i = 0; i < CROWD; i++) {
@@ -176,11 +170,10 @@ static void test_once_when_all_are_lost(void **state)
 }
 
 /* One that is back has its results, whatever others go meanwhile, also before it asks. */
-static void test_once_for_who_is_back(void **state)
+TEST(test_once_for_who_is_back)
 {
     struct pair p = begin(&mu__store_memory);
 
-    (void)state;
     tell_increment(p.w0, 10, 10);
     p.w0->beats = false;
     service_run_until(p.s, 1000);
@@ -197,17 +190,4 @@ static void test_once_for_who_is_back(void **state)
     service_end(p.s);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_once),
-        cmocka_unit_test(test_once_over_lives),
-        cmocka_unit_test(test_memory_forgets),
-        cmocka_unit_test(test_answers_that_nobody_has),
-        cmocka_unit_test(test_asked_by_the_lost),
-        cmocka_unit_test(test_once_when_all_are_lost),
-        cmocka_unit_test(test_once_for_who_is_back),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_PROGRAM()

@@ -8,15 +8,7 @@
 #include "actors/packing.h"
 #include "tests/support/bare_world.h"
 #include "tests/support/fault.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
+#include "tests/support/test.h"
 
 enum { NODE = 5, TOKENS = 64, FILE_BYTES = 1 << 16, FAULTS_MAX = 2000 };
 
@@ -82,19 +74,13 @@ static const struct mu__storage_ops file_ops = {
 /* ---- The world: nothing leaves it, time is the test's ---- */
 
 struct world {
-    struct mu__world world;     /* first */
+    struct bare_world bare;     /* first */
     struct mu__kernel *kernel;
-    uint64_t now_ms;
     bool registered;
     bool answered[TOKENS];      /* with code 0 */
     int64_t numbers[TOKENS];
     uint32_t sizes[TOKENS];     /* of values */
 };
-
-static uint64_t world_now_ms(struct mu__world *world)
-{
-    return ((struct world *)world)->now_ms;
-}
 
 static int world_transmit(struct mu__world *world, struct mu__msg *msg)
 {
@@ -113,15 +99,7 @@ static int world_transmit(struct mu__world *world, struct mu__msg *msg)
     return 0;
 }
 
-static const struct mu__world_ops world_ops = {
-    .now_ms = world_now_ms,
-    .random = bare_random,
-    .wake_at = bare_wake_at,
-    .transmit = world_transmit,
-    .submit = bare_submit,
-    .withdraw = bare_withdraw,
-    .log = bare_log,
-};
+static const struct mu__world_ops world_ops = BARE_WORLD_OPS(world_transmit);
 
 /* The messages of the test itself are made before the fault is armed again. */
 static void tell(struct world *w, uint16_t kind, const void *body, size_t size)
@@ -154,8 +132,8 @@ static bool begin(struct world *w, const struct mu__store_kind *kind, struct fil
         .dead_ms = 300000, .reconnect_ms = 300000,
     };
 
-    *w = (struct world){.world.ops = &world_ops, .now_ms = 1};
-    if (mu__kernel_new(&w->world, &mu__messages, &w->kernel) != 0) {
+    *w = (struct world){.bare = {{&world_ops}, 1}};
+    if (mu__kernel_new(&w->bare.world, &mu__messages, &w->kernel) != 0) {
         w->kernel = NULL;
         return false;
     }
@@ -244,7 +222,7 @@ static void use(struct world *w)
 static void expect_fine(struct world *w)
 {
     for (int i = 0; i < 4; i++) {
-        w->now_ms += 1100;
+        w->bare.now_ms += 1100;
         for (int k = 0; k < 3; k++)
             mu__kernel_turn(w->kernel);
     }
@@ -295,15 +273,13 @@ static void check_every_fault(const struct mu__store_kind *kind)
     assert_true(n > 60);
 }
 
-static void test_memory_store(void **state)
+TEST(test_memory_store)
 {
-    (void)state;
     check_every_fault(&mu__store_memory);
 }
 
-static void test_journal_store(void **state)
+TEST(test_journal_store)
 {
-    (void)state;
     check_every_fault(&mu__store_journal);
 }
 
@@ -342,13 +318,12 @@ static void try_put(struct mu__key_values *kv, const char *key, const char *valu
     assert_int_equal(mu__key_values_bytes(kv), bytes);
 }
 
-static void test_key_values(void **state)
+TEST(test_key_values)
 {
     static const char large[] = "a value that does not fit where a small one was";
     bool failed = true;
     long n;
 
-    (void)state;
     for (n = 0; failed; n++) {
         struct mu__key_values *kv;
         char key[8] = "k0";
@@ -367,12 +342,11 @@ static void test_key_values(void **state)
     assert_true(n > 40);
 }
 
-static void test_asked(void **state)
+TEST(test_asked)
 {
     bool failed = true;
     long n;
 
-    (void)state;
     for (n = 0; failed; n++) {
         struct mu__results *asked;
         struct mu__results_agent *agent;
@@ -393,14 +367,4 @@ static void test_asked(void **state)
     assert_true(n > 6);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_memory_store),
-        cmocka_unit_test(test_journal_store),
-        cmocka_unit_test(test_key_values),
-        cmocka_unit_test(test_asked),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_PROGRAM()

@@ -33,12 +33,11 @@ static const char *listed(struct service_agent *agent, const char *key, const ch
     return text;
 }
 
-static void test_list(void **state)
+TEST(test_list)
 {
     struct pair p = begin(&mu__store_memory);
     bool more;
 
-    (void)state;
     assert_string_equal(listed(p.w0, "", "", &more), "");
     (void)put(p.w0, "a", "x", ONCE);
     (void)put(p.w0, "a/b", "x", ONCE);
@@ -55,7 +54,7 @@ static void test_list(void **state)
 }
 
 /* Values and revisions, in pages of so many items, or of 1 MiB. */
-static void test_pages(void **state)
+TEST(test_pages)
 {
     struct pair p = begin(&mu__store_memory);
     static char value[COORD_PAGE_BYTES / 2];
@@ -67,7 +66,6 @@ static void test_pages(void **state)
     char key[32];
     bool more;
 
-    (void)state;
     for (unsigned i = 0; i <= COORD_PAGE_ITEMS; i++) {
         (void)snprintf(key, sizeof key, "d/%05u", i);
         (void)put(p.w0, key, "x", ONCE);
@@ -98,11 +96,10 @@ static void test_pages(void **state)
 
 /* ---- Watches ---- */
 
-static void test_watch(void **state)
+TEST(test_watch)
 {
     struct pair p = begin(&mu__store_memory);
 
-    (void)state;
     (void)put(p.w1, "a", "1", ONCE);
     (void)put(p.w1, "a/b", "2", ONCE);
     (void)watch(p.w0, "a", false);
@@ -134,12 +131,11 @@ static void test_watch(void **state)
 
 /* Asked again it begins again, whatever it was told before. And it ends with its task,
  * also where the link stays. */
-static void test_watch_again(void **state)
+TEST(test_watch_again)
 {
     struct pair p = begin(&mu__store_memory);
     uint64_t token = watch(p.w0, "a", false);
 
-    (void)state;
     (void)put(p.w1, "a", "1", ONCE);
     (void)service_text(p.w0);
     TELL(p.w0, KEY_WATCH, key_watch, .token = token, .key = mu__view_str("a"));
@@ -156,11 +152,10 @@ static void test_watch_again(void **state)
     service_end(p.s);
 }
 
-static void test_watch_everything(void **state)
+TEST(test_watch_everything)
 {
     struct pair p = begin(&mu__store_memory);
 
-    (void)state;
     (void)watch(p.w0, "", true);
     (void)put(p.w1, "x/y", "1", ONCE);
     (void)put(p.w1, "x", "2", ONCE);
@@ -206,14 +201,13 @@ static struct snapshot take_snapshot(struct service_agent *agent, const char *fi
 
 /* What there is at the begin comes in pages, a millisecond between them. Changes of what
  * was told are told, and of what will be are found. */
-static void test_watch_in_pages(void **state)
+TEST(test_watch_in_pages)
 {
     struct pair p = begin(&mu__store_memory);
     unsigned count = 3 * COORD_SNAPSHOT_ITEMS;
     struct snapshot found;
     char key[32];
 
-    (void)state;
     for (unsigned i = 0; i < count; i++) {
         (void)snprintf(key, sizeof key, "d/%05u", i);
         (void)put(p.w1, key, "x", ONCE);
@@ -241,12 +235,11 @@ static void test_watch_in_pages(void **state)
 }
 
 /* Two at a time, one of which goes while its pages come. */
-static void test_watches_in_pages_end(void **state)
+TEST(test_watches_in_pages_end)
 {
     struct pair p = begin(&mu__store_memory);
     char key[32];
 
-    (void)state;
     for (unsigned i = 0; i < 3 * COORD_SNAPSHOT_ITEMS; i++) {
         (void)snprintf(key, sizeof key, "d/%05u", i);
         (void)put(p.w1, key, "x", ONCE);
@@ -262,17 +255,4 @@ static void test_watches_in_pages_end(void **state)
     service_end(p.s);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_list),
-        cmocka_unit_test(test_pages),
-        cmocka_unit_test(test_watch),
-        cmocka_unit_test(test_watch_again),
-        cmocka_unit_test(test_watch_everything),
-        cmocka_unit_test(test_watch_in_pages),
-        cmocka_unit_test(test_watches_in_pages_end),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_PROGRAM()

@@ -548,25 +548,22 @@ static void check_seeds(const struct mu__store_kind *store)
     assert_true(again > 100 && lives > 100 && txns > (end - first) * STEPS / 20);
 }
 
-static void test_journal(void **state)
+TEST(test_journal)
 {
-    (void)state;
     check_seeds(&mu__store_journal);
 }
 
-static void test_slow_journal(void **state)
+TEST(test_slow_journal)
 {
-    (void)state;
     check_seeds(&slow_kind);
 }
 
 /* The same seed lives the same life, and others live others. */
-static void test_seeds_decide(void **state)
+TEST(test_seeds_decide)
 {
     unsigned differ = 0;
     uint64_t moments = 0;
 
-    (void)state;
     for (uint64_t seed = 1; seed <= 4; seed++) {
         struct run one = live(seed, &slow_kind);
         struct run two = live(seed, &slow_kind);
@@ -582,13 +579,4 @@ static void test_seeds_decide(void **state)
     assert_true(differ >= 3);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_journal),
-        cmocka_unit_test(test_slow_journal),
-        cmocka_unit_test(test_seeds_decide),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_PROGRAM()

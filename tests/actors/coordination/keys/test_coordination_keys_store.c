@@ -5,11 +5,10 @@
 
 /* An answer waits until what was written is safe; when it cannot be, there is none, and
  * who asks again gets the answer of what counted. */
-static void test_answers_wait_for_the_store(void **state)
+TEST(test_answers_wait_for_the_store)
 {
     struct pair p = begin(&mu__store_journal);
 
-    (void)state;
     service_run_until(p.s, 100);
     (void)service_text(p.w0);
     sim_storage_fail(p.s->hosts[0].storage, SIM_STORAGE_FLUSH, 1, -MU_EEXHAUSTED);
@@ -27,11 +26,10 @@ static void test_answers_wait_for_the_store(void **state)
 }
 
 /* What cannot be written at all did not happen. */
-static void test_a_full_disk(void **state)
+TEST(test_a_full_disk)
 {
     struct pair p = begin(&mu__store_journal);
 
-    (void)state;
     tell_increment(p.w0, 10, 0);
     sim_storage_fail(p.s->hosts[0].storage, SIM_STORAGE_APPEND, 1, -MU_EEXHAUSTED);
     (void)service_text(p.w0);
@@ -48,7 +46,7 @@ static void test_a_full_disk(void **state)
 /* A disk that fills up: changes are refused at once and in words, reads go on, deletions
  * make room by having the file written anew, and then changes go on. Nothing that was
  * answered is lost when the host dies in between. */
-static void test_a_full_disk_stops_changes_alone(void **state)
+TEST(test_a_full_disk_stops_changes_alone)
 {
     struct pair p = begin(&mu__store_journal);
     struct sim_storage *storage = p.s->hosts[0].storage;
@@ -57,7 +55,6 @@ static void test_a_full_disk_stops_changes_alone(void **state)
     unsigned keys = 0;
     size_t before;
 
-    (void)state;
     memset(value, 'x', sizeof value);
     sim_storage_limit(storage, 1 << 20);
     for (const char *said = ""; strstr(said, "code=") == NULL; keys++) {
@@ -128,13 +125,12 @@ static const char *meet(struct pair *p, const char *name)
 
 /* Barriers need little of the disk, and go on when it is full, as long as the room lasts
  * that is kept for them; what they came to outlives the host. */
-static void test_barriers_go_on_with_a_full_disk(void **state)
+TEST(test_barriers_go_on_with_a_full_disk)
 {
     enum { BARRIERS = 2000 };
     struct pair p = begin(&mu__store_journal);
     char name[16];
 
-    (void)state;
     p.w0->beats = p.w1->beats = true;
     fill_the_disk(&p, p.s->hosts[0].storage);
     for (unsigned i = 0; i < BARRIERS; i++) {
@@ -163,14 +159,13 @@ static void test_barriers_go_on_with_a_full_disk(void **state)
 
 /* A change that is refused for want of room takes none, however many are refused: it has
  * no result that is kept, and is tried again when it is asked again. */
-static void test_refusals_take_no_room(void **state)
+TEST(test_refusals_take_no_room)
 {
     enum { FIRST = 100, REFUSED = 50 };
     struct pair p = begin(&mu__store_journal);
     struct coord_keys *keys = service_state(p.s, 0)->keys;
     uint64_t before;
 
-    (void)state;
     fill_the_disk(&p, p.s->hosts[0].storage);
     before = mu__results_count(keys->results);
     for (uint64_t i = 0; i < REFUSED; i++) {
@@ -189,13 +184,12 @@ static void test_refusals_take_no_room(void **state)
 }
 
 /* A file that cannot be read takes the service away, and agents hear why. */
-static void test_agents_hear_of_a_foreign_file(void **state)
+TEST(test_agents_hear_of_a_foreign_file)
 {
     static const char notes[] = "somebody's notes";
     struct pair p = begin(&mu__store_journal);
     const char *said;
 
-    (void)state;
     service_crash(p.s, 0);
     sim_storage_set(p.s->hosts[0].storage, notes, sizeof notes);
     (void)service_text(p.w0);
@@ -224,13 +218,12 @@ static void again_at(struct pair *p)
 }
 
 /* A file that has grown is written anew, and has everything that counts. */
-static void test_rewrite(void **state)
+TEST(test_rewrite)
 {
     struct pair p = begin(&mu__store_journal);
     static char large[10000];
     size_t most = 0;
 
-    (void)state;
     memset(large, 'x', sizeof large);
     for (uint64_t i = 0; i < 400; i++) {
         (void)put_sized(p.w0, "large", large, sizeof large, OVER, 0);
@@ -254,13 +247,12 @@ static void test_rewrite(void **state)
 
 /* Revisions ascend although the key that had the last one is gone, and its file is
  * rewritten. */
-static void test_revisions_ascend(void **state)
+TEST(test_revisions_ascend)
 {
     struct pair p = begin(&mu__store_journal);
     static char large[MU__KEY_VALUE_MAX];
     uint64_t before;
 
-    (void)state;
     for (unsigned i = 0; i < 3; i++)
         (void)put_sized(p.w0, "large", large, sizeof large, OVER, 0);
     (void)delete(p.w0, "large");
@@ -303,11 +295,10 @@ static int doubtful_open(const struct mu__store_config *config, mu_error *ret_er
 
 static const struct mu__store_kind doubtful = {.name = "doubtful", .open = doubtful_open};
 
-static void test_reads_wait(void **state)
+TEST(test_reads_wait)
 {
     struct pair p = begin(&doubtful);
 
-    (void)state;
     readable = false;
     (void)put(p.w1, "a", "x", ONCE);
     (void)get(p.w0, "a", false);
@@ -333,11 +324,10 @@ static void test_reads_wait(void **state)
     service_end(p.s);
 }
 
-static void test_reads_that_wait_are_bounded(void **state)
+TEST(test_reads_that_wait_are_bounded)
 {
     struct pair p = begin(&doubtful);
 
-    (void)state;
     readable = false;
     for (unsigned i = 0; i < COORD_HELD_MAX; i++)
         (void)get(p.w0, "a", false);
@@ -390,11 +380,10 @@ static struct pair begin_slow(void)
 
 /* That a key is there is what the store has, too: a host that may have lost it says so
  * only when it has written something since. */
-static void test_refusals_wait(void **state)
+TEST(test_refusals_wait)
 {
     struct pair p = begin_slow();
 
-    (void)state;
     (void)put(p.w0, "a", "x", ONCE);
     (void)put(p.w1, "a", "y", ONCE);
     expect_said(p.w1, "[    0] key_done token=2 code=6 revision=1 message=\"key \"a\" is "
@@ -419,11 +408,10 @@ static void test_refusals_wait(void **state)
 }
 
 /* No answer is lost: where too many wait, nothing more is taken, and that is said. */
-static void test_answers_that_wait_are_bounded(void **state)
+TEST(test_answers_that_wait_are_bounded)
 {
     struct pair p = begin_slow();
 
-    (void)state;
     (void)service_text(p.w0);
     is_slow = true;
     for (unsigned i = 0; i < COORD_LATER_REQUESTS; i++)
@@ -446,12 +434,11 @@ static void test_answers_that_wait_are_bounded(void **state)
 }
 
 /* A watch that would miss changes is over, and says so. */
-static void test_watch_of_too_many_changes(void **state)
+TEST(test_watch_of_too_many_changes)
 {
     struct pair p = begin_slow();
     char key[32];
 
-    (void)state;
 #ifdef MUSTER_TINY
     skip();     /* there may not be so many keys */
 #endif
@@ -471,23 +458,4 @@ static void test_watch_of_too_many_changes(void **state)
     service_end(p.s);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_answers_wait_for_the_store),
-        cmocka_unit_test(test_a_full_disk),
-        cmocka_unit_test(test_a_full_disk_stops_changes_alone),
-        cmocka_unit_test(test_barriers_go_on_with_a_full_disk),
-        cmocka_unit_test(test_refusals_take_no_room),
-        cmocka_unit_test(test_agents_hear_of_a_foreign_file),
-        cmocka_unit_test(test_rewrite),
-        cmocka_unit_test(test_revisions_ascend),
-        cmocka_unit_test(test_reads_wait),
-        cmocka_unit_test(test_reads_that_wait_are_bounded),
-        cmocka_unit_test(test_refusals_wait),
-        cmocka_unit_test(test_answers_that_wait_are_bounded),
-        cmocka_unit_test(test_watch_of_too_many_changes),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_PROGRAM()

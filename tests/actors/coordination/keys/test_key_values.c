@@ -2,19 +2,11 @@
 #include "actors/coordination/keys/key_map.h"
 #include "actors/messages.h"
 #include "tests/sim/random.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
+#include "tests/support/test.h"
 
 /* ---- Keys ---- */
 
-static void test_normalize(void **state)
+TEST(test_normalize)
 {
     static const struct {
         const char *text;
@@ -35,7 +27,6 @@ static void test_normalize(void **state)
     };
     char out[1024];
 
-    (void)state;
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         mu_error error = {.message = ""};
         uint32_t size = 77;
@@ -56,11 +47,10 @@ static void test_normalize(void **state)
 }
 
 /* A bad byte is found wherever it stands. */
-static void test_normal_at_every_byte(void **state)
+TEST(test_normal_at_every_byte)
 {
     char text[40];
 
-    (void)state;
     for (size_t size = 1; size <= sizeof text; size++)
         for (size_t at = 0; at < size; at++) {
             memset(text, 'k', size);
@@ -79,12 +69,11 @@ static void test_normal_at_every_byte(void **state)
         }
 }
 
-static void test_normalize_empty(void **state)
+TEST(test_normalize_empty)
 {
     char out[1024];
     uint32_t size = 77;
 
-    (void)state;
     assert_int_equal(mu__key_normalize(mu__view_str("//"), true, NULL, out, &size), 0);
     assert_int_equal(size, 0);
     assert_string_equal(out, "");
@@ -94,14 +83,13 @@ static void test_normalize_empty(void **state)
 }
 
 /* 1,023 bytes fit, with slashes that go not counted. */
-static void test_normalize_long(void **state)
+TEST(test_normalize_long)
 {
     char text[1100];
     char out[1024];
     uint32_t size = 77;
     mu_error error;
 
-    (void)state;
     memset(text, 'k', sizeof text);
     text[0] = text[500] = text[501] = text[1025] = '/';
     assert_int_equal(mu__key_normalize((struct mu__view){text, 1026}, false, &error, out,
@@ -121,7 +109,7 @@ static void test_normalize_long(void **state)
     assert_true(mu__key_is_normal((struct mu__view){text, 1023}));
 }
 
-static void test_below(void **state)
+TEST(test_below)
 {
     static const struct {
         const char *key;
@@ -133,7 +121,6 @@ static void test_below(void **state)
         {"a", "a/b", false}, {"a/b", "a/", false},
     };
 
-    (void)state;
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
         assert_int_equal(mu__key_is_below(mu__view_str(rows[i].key),
                                           mu__view_str(rows[i].directory)), rows[i].is);
@@ -177,14 +164,13 @@ static void expect_order(struct mu__key_values *kv, const char *text)
 }
 
 /* What is below a key follows it at once, whatever bytes there are before '/'. */
-static void test_order(void **state)
+TEST(test_order)
 {
     static const char *const keys[] = {"b", "a", "a.b", "a/b", "a b", "a/b/c", "ab", "a/",
                                        "a!", "", "a0", "\xff", "a/a"};
     struct mu__key_values *kv = mu__key_values_new(7, 0, 0);
     struct mu__key_value entry;
 
-    (void)state;
     for (size_t i = 0; i < sizeof keys / sizeof keys[0]; i++)
         assert_int_equal(put(kv, keys[i], "x", 0, i + 1, NULL), 0);
     expect_order(kv, " a a/ a/a a/b a/b/c a b a! a.b a0 ab b \xff ");
@@ -196,12 +182,11 @@ static void test_order(void **state)
     mu__key_values_free(kv);
 }
 
-static void test_empty(void **state)
+TEST(test_empty)
 {
     struct mu__key_values *kv = mu__key_values_new(1, 0, 0);
     struct mu__key_value entry = {.revision = 77};
 
-    (void)state;
     assert_false(mu__key_values_find(kv, mu__view_str("a"), &entry));
     assert_false(mu__key_values_next(kv, mu__view_str(""), false, &entry));
     assert_false(mu__key_values_remove(kv, mu__view_str("a")));
@@ -212,13 +197,12 @@ static void test_empty(void **state)
 }
 
 /* Who holds the buffer of a value still has it when the key has another one. */
-static void test_backing(void **state)
+TEST(test_backing)
 {
     struct mu__key_values *kv = mu__key_values_new(1, 0, 0);
     struct mu__key_value entry;
     struct mu__buf *held;
 
-    (void)state;
     assert_int_equal(put(kv, "a", "one", 0, 1, NULL), 0);
     assert_true(mu__key_values_find(kv, mu__view_str("a"), &entry));
     assert_ptr_equal(entry.backing->data, entry.value.data);
@@ -235,12 +219,11 @@ static void test_backing(void **state)
     mu__buf_unref(held);
 }
 
-static void test_bounds(void **state)
+TEST(test_bounds)
 {
     struct mu__key_values *kv = mu__key_values_new(1, 3, 20);
     mu_error error;
 
-    (void)state;
     assert_int_equal(put(kv, "a", "123456789", 0, 1, NULL), 0);
     assert_int_equal(put(kv, "b", "", 0, 2, NULL), 0);
     assert_int_equal(put(kv, "c", "", 0, 3, NULL), 0);
@@ -259,12 +242,11 @@ static void test_bounds(void **state)
     mu__key_values_free(kv);
 }
 
-static void test_owned(void **state)
+TEST(test_owned)
 {
     struct mu__key_values *kv = mu__key_values_new(1, 0, 0);
     struct mu__key_value entry;
 
-    (void)state;
     assert_int_equal(put(kv, "a", "x", 5, 1, NULL), 0);
     assert_int_equal(put(kv, "b", "x", 5, 2, NULL), 0);
     assert_int_equal(put(kv, "c", "x", 6, 3, NULL), 0);
@@ -462,9 +444,8 @@ static void model_end(struct model *m)
     m->count = left;
 }
 
-static void test_against_model(void **state)
+TEST(test_against_model)
 {
-    (void)state;
     for (uint64_t seed = 1; seed <= 20; seed++) {
         struct model *m = calloc(1, sizeof *m);
         unsigned puts = (unsigned)(20 + seed * 3);
@@ -497,21 +478,4 @@ static void test_against_model(void **state)
     }
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_normalize),
-        cmocka_unit_test(test_normal_at_every_byte),
-        cmocka_unit_test(test_normalize_empty),
-        cmocka_unit_test(test_normalize_long),
-        cmocka_unit_test(test_below),
-        cmocka_unit_test(test_order),
-        cmocka_unit_test(test_empty),
-        cmocka_unit_test(test_backing),
-        cmocka_unit_test(test_bounds),
-        cmocka_unit_test(test_owned),
-        cmocka_unit_test(test_against_model),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_PROGRAM()

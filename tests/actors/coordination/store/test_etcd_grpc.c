@@ -1,14 +1,7 @@
 /* Transactions by gRPC, byte by byte, and which answers are success. The same bytes go to
  * a real etcd in tests/real/resolver/test_etcd.c. */
 #include "actors/coordination/store/etcd_grpc.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
+#include "tests/support/test.h"
 
 static const struct mu__view none = {"", 0};
 
@@ -20,7 +13,7 @@ static void expect_body(struct mu__build *body, const void *bytes, size_t size)
     mu__build_done(body);
 }
 
-static void test_transaction(void **state)
+TEST(test_transaction)
 {
     static const char expected[] =
         "\0\0\0\0\x2e"
@@ -31,7 +24,6 @@ static void test_transaction(void **state)
         "\x12\x08\x1a\x06\x0a\x01" "a\x12\x01" "b"; /* delete a range */
     struct mu__build body = {0};
 
-    (void)state;
     mu__etcd_grpc_begin(&body);
     mu__etcd_grpc_compare(&body, MU__ETCD_CREATE, mu__view_str("k"), 5);
     mu__etcd_grpc_compare(&body, MU__ETCD_VERSION, mu__view_str("k"), 300);
@@ -43,13 +35,12 @@ static void test_transaction(void **state)
 }
 
 /* Sizes of more than one byte, and a frame of more than 64 KiB. */
-static void test_large_value(void **state)
+TEST(test_large_value)
 {
     static char value[70000];
     struct mu__build body = {0};
     const char *at;
 
-    (void)state;
     memset(value, 'v', sizeof value);
     mu__etcd_grpc_begin(&body);
     mu__etcd_grpc_put(&body, mu__view_str("k"),
@@ -65,7 +56,7 @@ static void test_large_value(void **state)
     mu__build_done(&body);
 }
 
-static void test_answers(void **state)
+TEST(test_answers)
 {
 #define ROW(bytes, succeeded) {bytes, sizeof bytes - 1, succeeded}
     static const struct {
@@ -92,20 +83,10 @@ static void test_answers(void **state)
         ROW("{\"succeeded\":true}", false),
     };
 
-    (void)state;
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
         if (mu__etcd_grpc_succeeded(rows[i].bytes, rows[i].size) != rows[i].succeeded)
             fail_msg("row %zu", i);
     assert_false(mu__etcd_grpc_succeeded(NULL, 0));
 }
 
-int main(void)
-{
-    static const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_transaction),
-        cmocka_unit_test(test_large_value),
-        cmocka_unit_test(test_answers),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_PROGRAM()

@@ -1,21 +1,12 @@
 /* The journal over the simulated storage: what was kept is read again, whatever happened
  * to the end of it. */
 #include "tests/support/journal_file.h"
-
-#include <setjmp.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
+#include "tests/support/test.h"
 
 /* ---- What is kept ---- */
 
-static void test_new_journal(void **state)
+TEST_ON(test_new_journal, struct fixture *f, set_up, tear_down)
 {
-    struct fixture *f = *state;
-
     open_and_expect(f, 0);
     assert_int_equal(f->cut, 0);
     assert_int_equal(mu__journal_bytes(f->journal), HEADER_BYTES);
@@ -24,10 +15,8 @@ static void test_new_journal(void **state)
     assert_int_equal(f->storage->counts[SIM_STORAGE_REPLACE], 1);
 }
 
-static void test_messages_come_back(void **state)
+TEST_ON(test_messages_come_back, struct fixture *f, set_up, tear_down)
 {
-    struct fixture *f = *state;
-
     open_and_expect(f, 0);
     for (uint64_t id = 0; id < 40; id++) {
         append(f, id);
@@ -43,10 +32,8 @@ static void test_messages_come_back(void **state)
 }
 
 /* Nothing is asked of the disk when there is nothing to flush. */
-static void test_flush_of_nothing(void **state)
+TEST_ON(test_flush_of_nothing, struct fixture *f, set_up, tear_down)
 {
-    struct fixture *f = *state;
-
     open_and_expect(f, 0);
     flush(f);
     append(f, 1);
@@ -58,9 +45,8 @@ static void test_flush_of_nothing(void **state)
 
 /* A megabyte of arguments and as much behind them, kept by the visitor beyond the
  * journal's life. */
-static void test_large_message(void **state)
+TEST_ON(test_large_message, struct fixture *f, set_up, tear_down)
 {
-    struct fixture *f = *state;
     struct mu__msg *msg = make(&f->pool, 4);
     struct mu__journal_scheduled *body = (void *)msg->body;
 
@@ -152,10 +138,8 @@ static unsigned read_by_steps(struct fixture *f, size_t records_max, size_t byte
 
 /* Messages that lie in two parts of the file, and one that is larger than any, come as
  * they were written. */
-static void test_reads_in_parts(void **state)
+TEST_ON(test_reads_in_parts, struct fixture *f, set_up, tear_down)
 {
-    struct fixture *f = *state;
-
     write_large(f);
     assert_true(f->storage->flushed > 7 * BLOB_BYTES);
     assert_true(read_by_steps(f, 1, SIZE_MAX) > 2000);
@@ -174,9 +158,8 @@ static void test_reads_in_parts(void **state)
 
 /* A torn end is cut off and nothing before it is written again. What is appended then
  * comes back. */
-static void test_torn_end_of_many_parts(void **state)
+TEST_ON(test_torn_end_of_many_parts, struct fixture *f, set_up, tear_down)
 {
-    struct fixture *f = *state;
     uint64_t appended;
 
     write_large(f);
@@ -198,9 +181,8 @@ static void test_torn_end_of_many_parts(void **state)
 
 /* Damage in the midst of a large file is told with what is whole behind it. One that is
  * not read to its end leaves nothing behind. */
-static void test_damage_in_a_part(void **state)
+TEST_ON(test_damage_in_a_part, struct fixture *f, set_up, tear_down)
 {
-    struct fixture *f = *state;
     const struct mu__journal_step step = {note_id, f, 10, SIZE_MAX};
     struct mu__journal_reading *reading = NULL;
     int rv;
@@ -265,9 +247,8 @@ static void expect_repaired(struct fixture *f, size_t count)
     f->wanted.at[count] = displaced;
 }
 
-static void test_every_cut(void **state)
+TEST_ON(test_every_cut, struct fixture *f, set_up, tear_down)
 {
-    struct fixture *f = *state;
     size_t ends[16];
     uint8_t *whole;
     size_t size;
@@ -297,9 +278,8 @@ static void test_every_cut(void **state)
 }
 
 /* Every bit of every byte, also of the last record: what was flushed is never cut off. */
-static void test_every_flip(void **state)
+TEST_ON(test_every_flip, struct fixture *f, set_up, tear_down)
 {
-    struct fixture *f = *state;
     uint8_t *whole;
     size_t size;
 
@@ -320,10 +300,9 @@ static void test_every_flip(void **state)
 }
 
 /* What a disk may give for bytes that never reached it. */
-static void test_zeros_at_the_end(void **state)
+TEST_ON(test_zeros_at_the_end, struct fixture *f, set_up, tear_down)
 {
     static const uint8_t zeros[5000];
-    struct fixture *f = *state;
     struct mu__storage *storage = &f->storage->base;
 
     for (size_t count = 1; count < sizeof zeros; count = count * 3 + 1) {
@@ -337,10 +316,8 @@ static void test_zeros_at_the_end(void **state)
     }
 }
 
-static void test_repair_that_fails(void **state)
+TEST_ON(test_repair_that_fails, struct fixture *f, set_up, tear_down)
 {
-    struct fixture *f = *state;
-
     write_some(f, 3);
     f->storage->size = f->storage->flushed -= 1;
     sim_storage_fail(f->storage, SIM_STORAGE_REPLACE, 1, -MU_EEXHAUSTED);
@@ -348,10 +325,8 @@ static void test_repair_that_fails(void **state)
     open_and_expect(f, 2);
 }
 
-static void test_storage_that_fails(void **state)
+TEST_ON(test_storage_that_fails, struct fixture *f, set_up, tear_down)
 {
-    struct fixture *f = *state;
-
     sim_storage_fail(f->storage, SIM_STORAGE_LOAD, 1, -MU_EUNAVAILABLE);
     assert_int_equal(try_open(f), -MU_EUNAVAILABLE);
     sim_storage_fail(f->storage, SIM_STORAGE_REPLACE, 1, -MU_EPERMISSION);
@@ -362,7 +337,7 @@ static void test_storage_that_fails(void **state)
 
 /* ---- What is not ours ---- */
 
-static void test_foreign_files(void **state)
+TEST_ON(test_foreign_files, struct fixture *f, set_up, tear_down)
 {
     static const struct {
         const char *bytes;
@@ -376,7 +351,6 @@ static void test_foreign_files(void **state)
         {"mustrjnl\3", 9, "expected a journal of muster"},
         {"mustrjnk\1\0\0\0", 12, "expected a journal of muster"},
     };
-    struct fixture *f = *state;
 
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         sim_storage_set(f->storage, rows[i].bytes, rows[i].size);
@@ -414,9 +388,8 @@ static void append_as(struct fixture *f, const struct mu__schema *schema, uint16
 }
 
 /* A kind of a newer muster is skipped and stays, until a rewrite. */
-static void test_unknown_kind(void **state)
+TEST_ON(test_unknown_kind, struct fixture *f, set_up, tear_down)
 {
-    struct fixture *f = *state;
     struct mu__row rows[MU__KINDS_END];
     struct mu__schema newer = other_schema(rows, MU__KINDS_END - 1, MU__JOURNAL_REMOVED);
 
@@ -436,9 +409,8 @@ static void test_unknown_kind(void **state)
 }
 
 /* Its sum is right, so somebody meant it: it is not for us to cut it off. */
-static void test_whole_message_that_does_not_fit(void **state)
+TEST_ON(test_whole_message_that_does_not_fit, struct fixture *f, set_up, tear_down)
 {
-    struct fixture *f = *state;
     struct mu__row rows[MU__KINDS_END];
     struct mu__schema other = other_schema(rows, MU__JOURNAL_BEGIN, MU__JOURNAL_REMOVED);
     size_t size;
@@ -472,7 +444,7 @@ static void set_record(struct fixture *f, const uint8_t *bytes, size_t size)
 }
 
 /* [57, 0, 0, 6], the message journal_removed, and what is wrong with other bytes. */
-static void test_records_made_by_hand(void **state)
+TEST_ON(test_records_made_by_hand, struct fixture *f, set_up, tear_down)
 {
     static const struct {
         uint8_t bytes[20];
@@ -485,7 +457,6 @@ static void test_records_made_by_hand(void **state)
         {{7, 0, 0, 0, 0, 0, 0, 0, 0x94, 0xcd, 1, 16, 0, 0, 6}, 15, -MU_EDATALOSS,
          "call_msg does not travel"},
     };
-    struct fixture *f = *state;
 
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         set_record(f, rows[i].bytes, rows[i].size);
@@ -497,10 +468,8 @@ static void test_records_made_by_hand(void **state)
     }
 }
 
-static void test_visit_ends_it(void **state)
+TEST_ON(test_visit_ends_it, struct fixture *f, set_up, tear_down)
 {
-    struct fixture *f = *state;
-
     write_some(f, 5);
     f->visit_rv = -MU_EPRECONDITION;
     f->visit_rv_at = 3;
@@ -513,7 +482,7 @@ static void test_visit_ends_it(void **state)
 
 /* ---- Sums ---- */
 
-static void test_crc32c(void **state)
+TEST(test_crc32c)
 {
     static const uint8_t ones[32] = {
         255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255,
@@ -521,7 +490,6 @@ static void test_crc32c(void **state)
     static const uint8_t zeros[32];
     struct mu__crc32c crc;
 
-    (void)state;
     mu__crc32c_init(&crc);
     assert_int_equal(mu__crc32c_add(&crc, 0, "", 0), 0);
     assert_int_equal(mu__crc32c_add(&crc, 0, "123456789", 9), 0xE3069283);
@@ -532,28 +500,4 @@ static void test_crc32c(void **state)
                                         &"123456789"[cut], 9 - cut), 0xE3069283);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        JOURNAL_TEST(test_new_journal),
-        JOURNAL_TEST(test_messages_come_back),
-        JOURNAL_TEST(test_flush_of_nothing),
-        JOURNAL_TEST(test_large_message),
-        JOURNAL_TEST(test_reads_in_parts),
-        JOURNAL_TEST(test_torn_end_of_many_parts),
-        JOURNAL_TEST(test_damage_in_a_part),
-        JOURNAL_TEST(test_every_cut),
-        JOURNAL_TEST(test_every_flip),
-        JOURNAL_TEST(test_zeros_at_the_end),
-        JOURNAL_TEST(test_repair_that_fails),
-        JOURNAL_TEST(test_storage_that_fails),
-        JOURNAL_TEST(test_foreign_files),
-        JOURNAL_TEST(test_unknown_kind),
-        JOURNAL_TEST(test_whole_message_that_does_not_fit),
-        JOURNAL_TEST(test_records_made_by_hand),
-        JOURNAL_TEST(test_visit_ends_it),
-        cmocka_unit_test(test_crc32c),
-    };
-
-    return cmocka_run_group_tests_name("journal", tests, NULL, NULL);
-}
+TEST_PROGRAM()

@@ -2,15 +2,7 @@
  * refused is not, and nothing leaks (the address sanitizer counts). */
 #include "actors/coordination/store/journal.h"
 #include "actors/messages.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
+#include "tests/support/test.h"
 
 #include "tests/support/fault.h"
 
@@ -155,14 +147,13 @@ static void begin_session(struct session *s, struct fixed *storage)
     mu__pool_init(&s->pool);
 }
 
-static void test_every_allocation_fails_once(void **state)
+TEST(test_every_allocation_fails_once)
 {
     static struct fixed storage;
     struct session s;
     bool failed = true;
     long n;
 
-    (void)state;
     for (n = 0; failed; n++) {
         begin_session(&s, &storage);
         fault_arm(n);
@@ -179,11 +170,4 @@ static void test_every_allocation_fails_once(void **state)
     assert_true(n > 8);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_every_allocation_fails_once),
-    };
-
-    return cmocka_run_group_tests_name("journal_oom", tests, NULL, NULL);
-}
+TEST_PROGRAM()

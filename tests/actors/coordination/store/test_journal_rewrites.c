@@ -1,18 +1,11 @@
 /* A journal that is rewritten, cannot be written, or has any history. */
 #include "tests/support/journal_file.h"
-
-#include <setjmp.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <string.h>
-
-#include <cmocka.h>
+#include "tests/support/test.h"
 
 /* ---- What cannot be written ---- */
 
-static void test_messages_that_are_refused(void **state)
+TEST_ON(test_messages_that_are_refused, struct fixture *f, set_up, tear_down)
 {
-    struct fixture *f = *state;
     struct mu__msg *msg = make(&f->pool, 4);
     struct mu__journal_scheduled *body = (void *)msg->body;
 
@@ -29,9 +22,8 @@ static void test_messages_that_are_refused(void **state)
     reopen(f);
 }
 
-static void test_failed_append_and_flush(void **state)
+TEST_ON(test_failed_append_and_flush, struct fixture *f, set_up, tear_down)
 {
-    struct fixture *f = *state;
     uint64_t bytes;
 
     open_and_expect(f, 0);
@@ -61,10 +53,9 @@ static int rewrite(struct fixture *f, const struct ids *ids)
     return mu__journal_rewrite_commit(f->journal, &f->error);
 }
 
-static void test_rewrite(void **state)
+TEST_ON(test_rewrite, struct fixture *f, set_up, tear_down)
 {
     static struct ids many;
-    struct fixture *f = *state;
 
     for (many.count = 0; many.count < 2000; many.count++)
         many.at[many.count] = many.count;
@@ -87,10 +78,8 @@ static void test_rewrite(void **state)
 }
 
 /* Appends since the begin are nothing until the commit; what was there before is. */
-static void test_crash_before_commit(void **state)
+TEST_ON(test_crash_before_commit, struct fixture *f, set_up, tear_down)
 {
-    struct fixture *f = *state;
-
     write_some(f, 5);
     open_and_expect(f, 5);
     append(f, 6);
@@ -100,9 +89,8 @@ static void test_crash_before_commit(void **state)
     reopen(f);
 }
 
-static void test_rewrite_that_fails(void **state)
+TEST_ON(test_rewrite_that_fails, struct fixture *f, set_up, tear_down)
 {
-    struct fixture *f = *state;
     struct ids one = {.at = {9}, .count = 1};
     struct mu__msg *msg = make(&f->pool, 4);
 
@@ -185,10 +173,9 @@ static void expect_history(const struct fixture *f, const struct history *h)
 }
 
 /* Lives of a process that dies anywhere: each finds what it may, and goes on from it. */
-static void test_histories(void **state)
+TEST_ON(test_histories, struct fixture *f, set_up, tear_down)
 {
     static struct history h;
-    struct fixture *f = *state;
     uint64_t seed;
     uint64_t end;
 
@@ -214,16 +201,4 @@ static void test_histories(void **state)
     assert_true(f->storage->counts[SIM_STORAGE_REPLACE] > 0);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        JOURNAL_TEST(test_messages_that_are_refused),
-        JOURNAL_TEST(test_failed_append_and_flush),
-        JOURNAL_TEST(test_rewrite),
-        JOURNAL_TEST(test_crash_before_commit),
-        JOURNAL_TEST(test_rewrite_that_fails),
-        JOURNAL_TEST(test_histories),
-    };
-
-    return cmocka_run_group_tests_name("journal", tests, NULL, NULL);
-}
+TEST_PROGRAM()

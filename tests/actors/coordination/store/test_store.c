@@ -1,16 +1,10 @@
 /* Stores by name; and the one that keeps nothing. */
 #include "actors/coordination/store/store.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
+#include "tests/support/test.h"
 
 #include "tests/support/contract/store.h"
 
-static void test_find(void **state)
+LISTED_TEST(test_find)
 {
     static const struct mu__store_kind third = {.name = "third", .has_location = true};
     static const struct mu__store_kind *const registry[] = {
@@ -36,7 +30,6 @@ static void test_find(void **state)
         {"memory:", NULL, "", "says where it is, which means nothing"},
     };
 
-    (void)state;
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         const struct mu__store_kind *kind = NULL;
         const char *place = "untouched";

@@ -1,13 +1,9 @@
 /* The store that is etcd, in virtual time: what every store must do; elections, leases,
  * answers that are lost, and former holders that do not know it yet. */
 #include "tests/support/store_etcd.h"
-
-#include <setjmp.h>
-#include <stddef.h>
-#include <stdint.h>
+#include "tests/support/test.h"
 
 #include <cjson/cJSON.h>
-#include <cmocka.h>
 
 /* ---- What stories are told with ---- */
 
@@ -37,11 +33,10 @@ static unsigned count_lines(const char *trace, const char *words)
 
 /* ---- The etcd of the simulator answers as a real one did ---- */
 
-static void test_rows(void **state)
+LISTED_TEST(test_rows)
 {
     struct etcd_data *data = etcd_data_new();
 
-    (void)state;
     for (size_t i = 0; i < ETCD_ROWS; i++) {
         int status = 0;
         char *text = etcd_data_ask(data, etcd_rows[i].path, etcd_rows[i].ask,
@@ -62,7 +57,7 @@ static void test_rows(void **state)
 
 /* ---- Places ---- */
 
-static void test_places(void **state)
+LISTED_TEST(test_places)
 {
     static const struct {
         const char *place;
@@ -89,7 +84,6 @@ static void test_places(void **state)
     };
     struct mu__http http = {NULL};
 
-    (void)state;
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         const struct mu__store_config config = {.location = rows[i].place,
                                                 .cluster_name = "a/b%",
@@ -108,7 +102,7 @@ static void test_places(void **state)
     }
 }
 
-static void test_place_bounds(void **state)
+LISTED_TEST(test_place_bounds)
 {
     char text[20 * 20] = "";
     char url[400];
@@ -118,7 +112,6 @@ static void test_place_bounds(void **state)
     struct mu__store *store = NULL;
     mu_error error;
 
-    (void)state;
     for (int i = 0; i < 17; i++)
         strncat(text, i == 0 ? "http://h" : ",http://h", 10);
     assert_int_equal(mu__store_etcd.open(&config, &error, &store), -MU_EINVALID);
@@ -138,7 +131,7 @@ static void test_place_bounds(void **state)
 /* ---- Stories ---- */
 
 /* What stands in etcd for those who look. */
-static void test_keys(void **state)
+LISTED_TEST(test_keys)
 {
     struct contract_state *s = *state;
     struct contract_holder *h = contract_begin(s, 0);
@@ -157,7 +150,7 @@ static void test_keys(void **state)
 }
 
 /* A holder that dies is replaced when its lease has ended; one that lets go, at once. */
-static void test_replaced(void **state)
+LISTED_TEST(test_replaced)
 {
     struct contract_state *s = *state;
     struct contract_holder *one = contract_begin(s, 0);
@@ -185,7 +178,7 @@ static void test_replaced(void **state)
 
 /* Longer than its lease: another one has it meanwhile, and what the first one writes when
  * it goes on changes nothing. */
-static void test_paused_holder(void **state)
+LISTED_TEST(test_paused_holder)
 {
     struct contract_state *s = *state;
     struct contract_holder *one = contract_begin(s, 0);
@@ -215,7 +208,7 @@ static void test_paused_holder(void **state)
 }
 
 /* That the other one has written as often as this one makes no difference. */
-static void test_paused_holder_of_the_same_version(void **state)
+LISTED_TEST(test_paused_holder_of_the_same_version)
 {
     struct contract_state *s = *state;
     struct contract_holder *one = contract_begin(s, 0);
@@ -236,7 +229,7 @@ static void test_paused_holder_of_the_same_version(void **state)
 }
 
 /* Somebody else has written the leader's key: whatever that means, it is not ours. */
-static void test_leader_key_overwritten(void **state)
+LISTED_TEST(test_leader_key_overwritten)
 {
     struct contract_state *s = *state;
     struct contract_holder *h = contract_begin(s, 0);
@@ -253,7 +246,7 @@ static void test_leader_key_overwritten(void **state)
 
 /* And when somebody has deleted it, so that another one holds the store: our lease holds
  * still, and that one may have written as often as we have. */
-static void test_leader_key_deleted(void **state)
+LISTED_TEST(test_leader_key_deleted)
 {
     struct contract_state *s = *state;
     struct contract_holder *one = contract_begin(s, 0);
@@ -275,7 +268,7 @@ static void test_leader_key_deleted(void **state)
 
 /* What counts is when the request was sent that kept the lease, not when its answer
  * came. */
-static void test_slow_answers(void **state)
+LISTED_TEST(test_slow_answers)
 {
     struct contract_state *s = *state;
     struct contract_holder *h = contract_begin(s, 0);
@@ -290,7 +283,7 @@ static void test_slow_answers(void **state)
 }
 
 /* The answer that says it is elected is lost: it asks again, and sees that it is. */
-static void test_election_answer_lost(void **state)
+LISTED_TEST(test_election_answer_lost)
 {
     struct contract_state *s = *state;
     struct contract_holder *h = &s->holders[0];
@@ -307,7 +300,7 @@ static void test_election_answer_lost(void **state)
 
 /* It may not answer from its memory when its lease may have ended, and it has lost the
  * store when it has. */
-static void test_etcd_away(void **state)
+LISTED_TEST(test_etcd_away)
 {
     struct contract_state *s = *state;
     struct contract_holder *h = contract_begin(s, 0);
@@ -339,7 +332,7 @@ static void test_etcd_away(void **state)
 }
 
 /* For less than the lease: nobody notices, but for what had to wait. */
-static void test_etcd_away_for_a_moment(void **state)
+LISTED_TEST(test_etcd_away_for_a_moment)
 {
     struct contract_state *s = *state;
     struct contract_holder *h = contract_begin(s, 0);
@@ -355,7 +348,7 @@ static void test_etcd_away_for_a_moment(void **state)
     assert_true(contract_may_read(h));
 }
 
-static void test_endpoints_in_turn(void **state)
+LISTED_TEST(test_endpoints_in_turn)
 {
     struct contract_state *s = *state;
     struct contract_holder *h;
@@ -383,7 +376,7 @@ static void put_some(struct contract_holder *h, uint64_t first, uint64_t end)
 
 /* What the holder writes goes by gRPC: one request each. An etcd that has none is asked
  * for it once in ten seconds, and gets the rest by its gateway. */
-static void test_by_grpc(void **state)
+LISTED_TEST(test_by_grpc)
 {
     struct contract_state *s = *state;
     struct sim_etcd *etcd = etcd_of(s);
@@ -409,7 +402,7 @@ static void test_by_grpc(void **state)
 }
 
 /* Half of all answers are lost: what was done counts once. */
-static void test_lost_answers(void **state)
+LISTED_TEST(test_lost_answers)
 {
     struct contract_state *s = *state;
     struct contract_holder *h = contract_begin(s, 0);
@@ -429,7 +422,7 @@ static void test_lost_answers(void **state)
 
 /* A transaction that arrives after the one that was sent again, and after others, does
  * nothing. */
-static void test_late_requests(void **state)
+LISTED_TEST(test_late_requests)
 {
     struct contract_state *s = *state;
     struct contract_holder *h = contract_begin(s, 0);
@@ -450,7 +443,7 @@ static void test_late_requests(void **state)
 }
 
 /* What is committed while a transaction is under way goes together into the next. */
-static void test_group_commit(void **state)
+LISTED_TEST(test_group_commit)
 {
     struct contract_state *s = *state;
     struct contract_holder *h = contract_begin(s, 0);

@@ -1,12 +1,8 @@
 /* The etcd store: large batches, many entries, foreign content, seeds. */
 #include "tests/support/store_etcd.h"
-
-#include <setjmp.h>
-#include <stddef.h>
-#include <stdint.h>
+#include "tests/support/test.h"
 
 #include <cjson/cJSON.h>
-#include <cmocka.h>
 
 /* ---- Large batches ---- */
 
@@ -59,11 +55,10 @@ static uint64_t large_number(struct contract_state *s)
 
 /* The holder dies at any moment of a batch that needs many transactions: the next one
  * finds all of it or nothing, and all of it when it was told safe. */
-static void test_large_batch_is_whole(void **state)
+LISTED_TEST(test_large_batch_is_whole)
 {
     unsigned seen[3] = {0};
 
-    (void)state;
     for (uint64_t ms = 0; ms < LARGE_MS; ms += LARGE_MS / 30) {
         struct contract_state *s = contract_store_open(&fixture, ms);
         struct contract_holder *h;
@@ -95,9 +90,8 @@ static void test_large_batch_is_whole(void **state)
 }
 
 /* The same when requests are lost. */
-static void test_large_batch_with_losses(void **state)
+LISTED_TEST(test_large_batch_with_losses)
 {
-    (void)state;
     for (uint64_t seed = 1; seed <= 40; seed++) {
         struct contract_state *s = contract_store_open(&fixture, seed);
         struct contract_holder *h;
@@ -119,7 +113,7 @@ static void test_large_batch_with_losses(void **state)
 }
 
 /* Values of the largest size, more than any request may have, in one batch. */
-static void test_huge_batch(void **state)
+LISTED_TEST(test_huge_batch)
 {
     struct contract_state *s = *state;
     struct contract_holder *h = contract_begin(s, 0);
@@ -145,7 +139,7 @@ static void test_huge_batch(void **state)
 }
 
 /* More than may wait: the batch is void, and the store is lost. */
-static void test_too_much_waits(void **state)
+LISTED_TEST(test_too_much_waits)
 {
     struct contract_state *s = *state;
     struct contract_holder *h = contract_begin(s, 0);
@@ -173,7 +167,7 @@ static void test_too_much_waits(void **state)
 
 /* ---- Many entries ---- */
 
-static void test_many_pages(void **state)
+LISTED_TEST(test_many_pages)
 {
     struct contract_state *s = *state;
     struct contract_holder *h;
@@ -190,7 +184,7 @@ static void test_many_pages(void **state)
 }
 
 /* The revision of what was deleted last is not forgotten. */
-static void test_last_deleted(void **state)
+LISTED_TEST(test_last_deleted)
 {
     struct contract_state *s = *state;
     struct contract_holder *h = contract_begin(s, 0);
@@ -214,7 +208,7 @@ static void test_last_deleted(void **state)
 }
 
 /* What an agent is done with is deleted, and so is what it has no results of. */
-static void test_results_are_forgotten(void **state)
+LISTED_TEST(test_results_are_forgotten)
 {
     struct contract_state *s = *state;
     struct contract_holder *h = contract_begin(s, 0);
@@ -244,7 +238,7 @@ static void test_results_are_forgotten(void **state)
 /* ---- What is in etcd and should not be ---- */
 
 /* Bytes that are no record: words, again and again no holder, no crash. */
-static void test_spoilt(void **state)
+LISTED_TEST(test_spoilt)
 {
     static const struct {
         const char *ask;
@@ -261,7 +255,6 @@ static void test_spoilt(void **state)
          "/muster/contract/meta/number is no number"},
     };
 
-    (void)state;
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         struct contract_state *s = contract_store_open(&fixture, 1);
         const char *trace;
@@ -320,9 +313,8 @@ static void check(struct sim *sim, void *arg)
 }
 
 /* A process that stands still while it comes to hold the store, at any moment. */
-static void test_paused_while_it_begins(void **state)
+LISTED_TEST(test_paused_while_it_begins)
 {
-    (void)state;
     for (uint64_t ms = 1; ms < 40; ms++) {
         struct chaos c = {.s = contract_store_open(&fixture, ms)};
         struct contract_state *s = c.s;
@@ -431,13 +423,12 @@ static unsigned run_seed(uint64_t seed)
     return c.holds;
 }
 
-static void test_seeds(void **state)
+LISTED_TEST(test_seeds)
 {
     uint64_t first;
     uint64_t end;
     unsigned holds = 0;
 
-    (void)state;
     sim_seeds(60, &first, &end);
     for (uint64_t seed = first; seed < end; seed++)
         holds += run_seed(seed);

@@ -3,14 +3,8 @@
 #include "actors/coordination/store/etcd_store.h"
 #include "tests/sim/etcd.h"
 #include "tests/sim/inner.h"
+#include "tests/support/test.h"
 #include "tests/support/wrap_malloc.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 
 #include "tests/support/contract/store.h"
 
@@ -295,17 +289,16 @@ static bool walk(long n)
     return happened;
 }
 
-static void test_each_allocation(void **state)
+TEST(test_each_allocation)
 {
     long n = 0;
 
-    (void)state;
     while (walk(n))
         n++;
     assert_true(n > 100);
 }
 
-static void test_open(void **state)
+TEST(test_open)
 {
     struct mu__http http = {NULL};
     const struct mu__store_config config = {
@@ -314,7 +307,6 @@ static void test_open(void **state)
     mu_error error;
     int rv;
 
-    (void)state;
     countdown = 0;
     INSIDE(rv = mu__store_etcd.open(&config, &error, &store));
     assert_int_equal(countdown, -1);
@@ -322,12 +314,4 @@ static void test_open(void **state)
     assert_null(store);
 }
 
-int main(void)
-{
-    static const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_each_allocation),
-        cmocka_unit_test(test_open),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_PROGRAM()

@@ -3,13 +3,7 @@
 #include "actors/coordination/store/journal.h"
 #include "actors/coordination/store/store.h"
 #include "tests/sim/storage.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
+#include "tests/support/test.h"
 
 #include "tests/support/contract/store.h"
 
@@ -129,7 +123,7 @@ static void expect_prefix(struct contract_state *s, const struct image *image,
     contract_kill(h);
 }
 
-static void test_cut_at_every_byte(void **state)
+LISTED_TEST(test_cut_at_every_byte)
 {
     struct contract_state *s = *state;
     struct image image = make_image(s);
@@ -157,7 +151,7 @@ static void expect_refused(struct contract_state *s, const char *words)
 }
 
 /* One bit of any byte: what was committed is neither cut off nor half read. */
-static void test_damage_at_every_byte(void **state)
+LISTED_TEST(test_damage_at_every_byte)
 {
     struct contract_state *s = *state;
     struct image image = make_image(s);
@@ -171,7 +165,7 @@ static void test_damage_at_every_byte(void **state)
     free(image.bytes);
 }
 
-static void test_not_ours(void **state)
+LISTED_TEST(test_not_ours)
 {
     struct contract_state *s = *state;
     struct image image = make_image(s);
@@ -194,7 +188,7 @@ static int visit_nothing(void *owner, struct mu__msg *msg)
 }
 
 /* The journal of a supervisor, say: whole, but with other messages. */
-static void test_another_journal(void **state)
+LISTED_TEST(test_another_journal)
 {
     struct contract_state *s = *state;
     struct mu__pool pool;
@@ -217,7 +211,7 @@ static void test_another_journal(void **state)
 
 /* What was written and could not be flushed may count or not, but file and memory agree
  * about it, now and later. The next try comes a second after. */
-static void test_a_flush_that_fails(void **state)
+LISTED_TEST(test_a_flush_that_fails)
 {
     struct contract_state *s = *state;
     struct contract_holder *h = contract_begin(s, 0);
@@ -245,7 +239,7 @@ static void test_a_flush_that_fails(void **state)
 }
 
 /* A batch of which a part could not be written counts never. */
-static void test_a_write_that_fails(void **state)
+LISTED_TEST(test_a_write_that_fails)
 {
     struct contract_state *s = *state;
     struct contract_holder *h = contract_begin(s, 0);
@@ -268,7 +262,7 @@ static void test_a_write_that_fails(void **state)
 }
 
 /* It is tried every second, and said once. */
-static void test_a_file_that_cannot_be_read(void **state)
+LISTED_TEST(test_a_file_that_cannot_be_read)
 {
     struct contract_state *s = *state;
     struct contract_holder *h = &s->holders[0];
@@ -285,7 +279,7 @@ static void test_a_file_that_cannot_be_read(void **state)
 }
 
 /* A rewrite that fails changes nothing: the old file goes on. */
-static void test_a_rewrite_that_fails(void **state)
+LISTED_TEST(test_a_rewrite_that_fails)
 {
     struct contract_state *s = *state;
     struct contract_holder *h = contract_begin(s, 0);
@@ -316,7 +310,7 @@ static void rewrite_all(struct contract_holder *h, uint64_t batches)
 }
 
 /* The process dies in any operation of a life of batches and a rewrite. */
-static void test_death_in_every_operation(void **state)
+LISTED_TEST(test_death_in_every_operation)
 {
     struct contract_state *s = *state;
     uint64_t committed = 0;

@@ -1,17 +1,11 @@
 /* Which closures have a backup attempt, and which should get one. */
 #include "actors/supervisor/state/backups.h"
+#include "tests/support/test.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-
-#include <cmocka.h>
-
-static void test_added_until_full_and_removed_by_closure(void **state)
+TEST(test_added_until_full_and_removed_by_closure)
 {
     struct backups backups = {0};
 
-    (void)state;
     for (uint64_t i = 1; i <= MU__BACKUPS_MAX; i++)
         assert_true(mu__backups_add(&backups, i));
     assert_false(mu__backups_add(&backups, 5000));
@@ -24,11 +18,10 @@ static void test_added_until_full_and_removed_by_closure(void **state)
     mu__backups_done(&backups);
 }
 
-static void test_straggler_exceeds_percent_of_a_mean_that_is_believed(void **state)
+TEST(test_straggler_exceeds_percent_of_a_mean_that_is_believed)
 {
     struct mu__function_time time = {.count = MU__BACKUP_SAMPLES, .mean_us = 200000};
 
-    (void)state;
     assert_true(mu__is_straggler(&time, 300, 150));
     assert_false(mu__is_straggler(&time, 299, 150));
     time.count--;
@@ -36,22 +29,12 @@ static void test_straggler_exceeds_percent_of_a_mean_that_is_believed(void **sta
     assert_false(mu__is_straggler(NULL, 100000, 150));
 }
 
-static void test_short_runs_are_no_stragglers(void **state)
+TEST(test_short_runs_are_no_stragglers)
 {
     const struct mu__function_time time = {.count = 100, .mean_us = 10};
 
-    (void)state;
     assert_false(mu__is_straggler(&time, MU__BACKUP_AFTER_MS - 1, 150));
     assert_true(mu__is_straggler(&time, MU__BACKUP_AFTER_MS, 150));
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_added_until_full_and_removed_by_closure),
-        cmocka_unit_test(test_straggler_exceeds_percent_of_a_mean_that_is_believed),
-        cmocka_unit_test(test_short_runs_are_no_stragglers),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_PROGRAM()

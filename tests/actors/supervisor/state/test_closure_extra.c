@@ -2,21 +2,14 @@
 #include "actors/supervisor/state/closure_extra.h"
 
 #include "actors/packing.h"
+#include "tests/support/test.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdint.h>
-#include <string.h>
-
-#include <cmocka.h>
-
-static void test_closure_has_one_entry(void **state)
+TEST(test_closure_has_one_entry)
 {
     struct closure_extras extras = {0};
     struct mu__closure closure = {.generation = 1, .index = 7};
     struct closure_extra *extra = mu__closure_extras_take(&extras, &closure);
 
-    (void)state;
     assert_non_null(extra);
     assert_int_equal(extra->closure, mu__closure_id(&closure));
     assert_int_equal(extra->options.priority, MU__PRIORITY_DEFAULT);
@@ -25,14 +18,13 @@ static void test_closure_has_one_entry(void **state)
     mu__closure_extras_done(&extras);
 }
 
-static void test_released_entry_is_used_again_and_empty(void **state)
+TEST(test_released_entry_is_used_again_and_empty)
 {
     struct closure_extras extras = {0};
     struct mu__closure a = {.generation = 1};
     struct mu__closure b = {.generation = 1, .index = 1};
     struct closure_extra *extra = mu__closure_extras_take(&extras, &a);
 
-    (void)state;
     assert_true(mu__grow_array((void **)&extra->name, 5, 1));
     memcpy(extra->name, "name", 5);
     extra->effect = 3;
@@ -47,14 +39,13 @@ static void test_released_entry_is_used_again_and_empty(void **state)
     mu__closure_extras_done(&extras);
 }
 
-static void test_entries_stay_where_they_are(void **state)
+TEST(test_entries_stay_where_they_are)
 {
     enum { COUNT = 3 * MU__EXTRAS_CHUNK };
     struct closure_extras extras = {0};
     struct mu__closure closures[COUNT] = {{0}};
     struct closure_extra *first = NULL;
 
-    (void)state;
     for (uint32_t i = 0; i < COUNT; i++) {
         struct closure_extra *extra;
 
@@ -69,13 +60,4 @@ static void test_entries_stay_where_they_are(void **state)
     mu__closure_extras_done(&extras);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_closure_has_one_entry),
-        cmocka_unit_test(test_released_entry_is_used_again_and_empty),
-        cmocka_unit_test(test_entries_stay_where_they_are),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_PROGRAM()

@@ -2,14 +2,7 @@
  * another closure. Chance is compared with a naive model. */
 #include "actors/supervisor/state/closures.h"
 #include "tests/sim/random.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
+#include "tests/support/test.h"
 
 enum { LISTS = 5, MODEL_MAX = 3000, STEPS = 60000 };
 
@@ -41,12 +34,11 @@ static struct mu__closure *add(struct mu__closures *closures, uint64_t token)
     return closure;
 }
 
-static void test_order(void **state)
+TEST(test_order)
 {
     struct mu__closures closures;
     struct mu__closure *c[4];
 
-    (void)state;
     assert_int_equal(mu__closures_init(&closures), 0);
     assert_int_equal(mu__closures_make_list(&closures, 2), 0);
     for (uint64_t i = 0; i < 4; i++)
@@ -68,14 +60,13 @@ static void test_order(void **state)
     mu__closures_done(&closures);
 }
 
-static void test_ids(void **state)
+TEST(test_ids)
 {
     struct mu__closures closures;
     struct mu__closure *closure;
     uint64_t id;
     uint64_t later;
 
-    (void)state;
     assert_int_equal(mu__closures_init(&closures), 0);
     assert_null(mu__closures_find(&closures, 0));
     closure = add(&closures, 1);
@@ -98,12 +89,11 @@ static void test_ids(void **state)
 }
 
 /* What a closure was backed by is dropped with it, and with the whole. */
-static void test_backing(void **state)
+TEST(test_backing)
 {
     struct mu__closures closures;
     struct mu__buf *buf = mu__buf_new(16);
 
-    (void)state;
     assert_non_null(buf);
     assert_int_equal(mu__closures_init(&closures), 0);
     add(&closures, 1)->backing = mu__buf_ref(buf);
@@ -198,11 +188,10 @@ static void step_other(struct model *model, struct mu__closures *closures,
     }
 }
 
-static void test_model(void **state)
+TEST(test_model)
 {
     static struct model model;
 
-    (void)state;
     for (uint64_t seed = 1; seed <= 4; seed++) {
         struct sim_random random = sim_stream(seed, 1);
         struct mu__closures closures;
@@ -224,14 +213,4 @@ static void test_model(void **state)
     }
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_order),
-        cmocka_unit_test(test_ids),
-        cmocka_unit_test(test_backing),
-        cmocka_unit_test(test_model),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_PROGRAM()

@@ -2,14 +2,7 @@
 #include "actors/supervisor/state/finished_closures.h"
 #include "actors/packing.h"
 #include "tests/sim/random.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
+#include "tests/support/test.h"
 
 enum { COUNT = 40000, RESULT_MAX = 1500 };
 
@@ -107,10 +100,9 @@ static void expect_walk(const struct fixture *f, uint64_t first, uint64_t last)
     assert_int_equal(first, last + 1);
 }
 
-static void test_the_oldest_are_forgotten_beyond_a_number(void **state)
+TEST_ON(test_the_oldest_are_forgotten_beyond_a_number, struct fixture *f,
+        set_up, tear_down)
 {
-    struct fixture *f = *state;
-
     for (uint64_t i = 1; i <= COUNT; i++) {
         add(f, i, 0);
         mu__finished_keep(&f->finished, COUNT / 4);
@@ -133,7 +125,7 @@ static void test_the_oldest_are_forgotten_beyond_a_number(void **state)
 }
 
 /* After the last place comes the first one. */
-static void test_places_begin_again(void **state)
+TEST_WITH(test_places_begin_again, set_up, tear_down)
 {
     const mu__finished_ref last_chunks = 0U - (4U << 13);
     struct fixture *f = *state;
@@ -144,10 +136,8 @@ static void test_places_begin_again(void **state)
 }
 
 /* One each millisecond: those of the last 1,000 are there, and none of 1,200 ms ago. */
-static void test_the_old_are_forgotten(void **state)
+TEST_ON(test_the_old_are_forgotten, struct fixture *f, set_up, tear_down)
 {
-    struct fixture *f = *state;
-
     for (uint64_t i = 1; i <= 5000; i++) {
         add(f, i, i);
         mu__finished_forget_old(&f->finished, i, 1000);
@@ -165,10 +155,9 @@ static void test_the_old_are_forgotten(void **state)
 }
 
 /* At random: adding, removing one, forgetting all, sweeping. */
-static void test_as_a_model(void **state)
+TEST_ON(test_as_a_model, struct fixture *f, set_up, tear_down)
 {
     struct sim_random random = sim_stream(7, 7);
-    struct fixture *f = *state;
     static bool is_known[COUNT];
     uint64_t known = 0;
 
@@ -196,16 +185,4 @@ static void test_as_a_model(void **state)
         expect_known(f, i, is_known[i]);
 }
 
-#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        TEST(test_the_oldest_are_forgotten_beyond_a_number),
-        TEST(test_places_begin_again),
-        TEST(test_the_old_are_forgotten),
-        TEST(test_as_a_model),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_PROGRAM()

@@ -1,11 +1,8 @@
 /* Times by size: the bucket of each, and what the map says. */
 #include "actors/supervisor/state/histogram.h"
+#include "tests/support/test.h"
 
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-
-#include <cmocka.h>
 
 static double float_at(const mu_value *map, const char *key)
 {
@@ -23,7 +20,7 @@ static int64_t count_at(const mu_value *map)
     return number;
 }
 
-static void test_buckets(void **state)
+TEST(test_buckets)
 {
     static const struct {
         double seconds;
@@ -35,7 +32,6 @@ static void test_buckets(void **state)
         {-1, 0},    {NAN, 0},    {INFINITY, 6},
     };
 
-    (void)state;
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         struct mu__histogram histogram = {0};
 
@@ -46,11 +42,10 @@ static void test_buckets(void **state)
     }
 }
 
-static void test_sums(void **state)
+TEST(test_sums)
 {
     struct mu__histogram histogram = {0};
 
-    (void)state;
     mu__histogram_add(&histogram, 2);
     mu__histogram_add(&histogram, 0.5);
     mu__histogram_add(&histogram, -3);
@@ -61,14 +56,13 @@ static void test_sums(void **state)
     assert_true(histogram.max_s == 4);
 }
 
-static void test_value(void **state)
+TEST(test_value)
 {
     static const double limits[] = {0.001, 0.01, 0.1, 1, 10, 100};
     struct mu__histogram histogram = {0};
     const mu_value *buckets;
     mu_value *map;
 
-    (void)state;
     mu__histogram_add(&histogram, 1);
     mu__histogram_add(&histogram, 3);
     mu__histogram_add(&histogram, 1000);
@@ -93,25 +87,14 @@ static void test_value(void **state)
     mu_value_free(map);
 }
 
-static void test_empty(void **state)
+TEST(test_empty)
 {
     const struct mu__histogram histogram = {0};
     mu_value *map = mu__histogram_value(&histogram);
 
-    (void)state;
     assert_int_equal(count_at(map), 0);
     assert_true(float_at(map, "mean_s") == 0);
     mu_value_free(map);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_buckets),
-        cmocka_unit_test(test_sums),
-        cmocka_unit_test(test_value),
-        cmocka_unit_test(test_empty),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_PROGRAM()

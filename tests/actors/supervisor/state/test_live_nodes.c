@@ -1,12 +1,6 @@
 /* The nodes whose links are up. */
 #include "actors/supervisor/state/live_nodes.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
+#include "tests/support/test.h"
 
 static void add(struct live_nodes *nodes, uint32_t number)
 {
@@ -15,11 +9,10 @@ static void add(struct live_nodes *nodes, uint32_t number)
     assert_non_null(mu__live_nodes_add(nodes, &node));
 }
 
-static void test_found_by_number_whatever_was_removed(void **state)
+TEST(test_found_by_number_whatever_was_removed)
 {
     struct live_nodes nodes = {0};
 
-    (void)state;
     for (uint32_t i = 1; i <= 50; i++)
         add(&nodes, i);
     for (uint32_t i = 1; i <= 50; i += 3)
@@ -38,11 +31,10 @@ static void test_found_by_number_whatever_was_removed(void **state)
     mu__live_nodes_done(&nodes);
 }
 
-static void test_unknown_ones_are_fine(void **state)
+TEST(test_unknown_ones_are_fine)
 {
     struct live_nodes nodes = {0};
 
-    (void)state;
     assert_null(mu__live_nodes_find(&nodes, 1));
     assert_null(mu__live_nodes_find(&nodes, 0));
     mu__live_nodes_remove(&nodes, 1);
@@ -52,12 +44,4 @@ static void test_unknown_ones_are_fine(void **state)
     mu__live_nodes_done(&nodes);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_found_by_number_whatever_was_removed),
-        cmocka_unit_test(test_unknown_ones_are_fine),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_PROGRAM()

@@ -1,13 +1,7 @@
 /* Workers by load: the one that is picked has room, and none with room has less to do. */
 #include "actors/supervisor/state/membership.h"
 #include "tests/sim/random.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdio.h>
-#include <stdlib.h>
-
-#include <cmocka.h>
+#include "tests/support/test.h"
 
 enum { WORKERS_MAX = 40, STEPS = 40000, IN_FLIGHT_MAX = 64, ROLES = 3 };
 
@@ -23,13 +17,12 @@ static struct mu__charge sent(uint32_t cost_us)
     return (struct mu__charge){cost_us, MU__STAGE_SENT};
 }
 
-static void test_least_loaded(void **state)
+TEST(test_least_loaded)
 {
     struct mu__membership members = {0};
     uint32_t a;
     uint32_t b;
 
-    (void)state;
     assert_int_equal(mu__membership_pick(&members), 0);
     a = mu__membership_add(&members, 7, worker(0), 1, 2);
     assert_int_equal(mu__membership_pick(&members), a);
@@ -48,13 +41,12 @@ static void test_least_loaded(void **state)
 
 /* Large arguments fill a worker before its window does. */
 /* Who steps back comes behind those of its load, and only those. */
-static void test_step_back(void **state)
+TEST(test_step_back)
 {
     struct mu__membership members = {0};
     uint32_t numbers[4];
     uint32_t seen[8];
 
-    (void)state;
     for (uint32_t i = 0; i < 4; i++)
         numbers[i] = mu__membership_add(&members, 7 + i, worker(i), 1, 2);
     mu__membership_load(&members, numbers[3], 0, 0);
@@ -81,12 +73,11 @@ static void test_step_back(void **state)
     mu__membership_done(&members);
 }
 
-static void test_bytes(void **state)
+TEST(test_bytes)
 {
     struct mu__membership members = {0};
     uint32_t a = mu__membership_add(&members, 7, worker(0), 1, 100);
 
-    (void)state;
     mu__membership_load(&members, a, MU__WORKER_BYTES_MAX, 0);
     assert_int_equal(mu__membership_pick(&members), a);
     mu__membership_load(&members, a, 1, 0);
@@ -96,14 +87,13 @@ static void test_bytes(void **state)
     mu__membership_done(&members);
 }
 
-static void test_numbers(void **state)
+TEST(test_numbers)
 {
     struct mu__membership members = {0};
     uint32_t a = mu__membership_add(&members, 7, worker(3), 2, 4);
     uint32_t b = mu__membership_add(&members, 9, worker(4), 2, 4);
     uint32_t c;
 
-    (void)state;
     assert_true(a != 0 && b != 0 && a != b);
     assert_int_equal(members.count, 2);
     assert_int_equal(mu__membership_by_node(&members, 9)->number, b);
@@ -143,14 +133,13 @@ static uint32_t pick_index(const struct mu__membership *members, uint32_t role,
 }
 
 /* Two types with the same index are two workers, and each role has its own order. */
-static void test_roles(void **state)
+TEST(test_roles)
 {
     const struct mu__worker_id gpu = {2, 0};
     struct mu__membership members = {0};
     uint32_t a = mu__membership_add(&members, 7, worker(0), 1, 2);
     uint32_t b = mu__membership_add(&members, 8, gpu, 1, 4);
 
-    (void)state;
     assert_int_not_equal(a, b);
     assert_int_equal(mu__membership_find(&members, gpu), b);
     assert_int_equal(mu__membership_find(&members, worker(0)), a);
@@ -172,14 +161,13 @@ static void test_roles(void **state)
     mu__membership_done(&members);
 }
 
-static void test_holds(void **state)
+TEST(test_holds)
 {
     struct mu__membership members = {0};
     uint32_t a = mu__membership_add(&members, 7, worker(0), 1, 2);
     uint32_t b = mu__membership_add(&members, 8, worker(1), 1, 2);
     uint32_t index = 1;
 
-    (void)state;
     mu__membership_hold(&members, a, MU__HOLD_DRAIN | MU__HOLD_BUILD);
     assert_int_equal(mu__membership_pick(&members), b);
     mu__membership_release(&members, a, MU__HOLD_BUILD);
@@ -195,13 +183,12 @@ static void test_holds(void **state)
 
 /* Two threads that may have 4 ms each: what is known to take 3 ms goes there three times,
  * and what takes no time as often as the window says. */
-static void test_time_bounds_what_is_given(void **state)
+TEST(test_time_bounds_what_is_given)
 {
     struct mu__membership members = {0};
     uint32_t a = mu__membership_add(&members, 7, worker(0), 2, 12);
     unsigned given = 0;
 
-    (void)state;
     mu__membership_set_time(&members, a, 4000);
     for (; mu__membership_pick(&members) == a; given++)
         mu__membership_load(&members, a, 0, 3000);
@@ -220,13 +207,12 @@ static void test_time_bounds_what_is_given(void **state)
 
 /* A thread that has run something for long already is not counted on: what the worker may
  * have is for the other one, and nothing when there is no other. */
-static void test_no_time_behind_what_is_long(void **state)
+TEST(test_no_time_behind_what_is_long)
 {
     struct mu__membership members = {0};
     uint32_t a = mu__membership_add(&members, 7, worker(0), 2, 12);
     unsigned given = 0;
 
-    (void)state;
     mu__membership_set_time(&members, a, 4000);
     mu__membership_load(&members, a, 0, 60000);
     mu__membership_recharge(&members, a, sent(60000), lasting);
@@ -245,14 +231,13 @@ static void test_no_time_behind_what_is_long(void **state)
 
 /* A thread that runs as long as was expected is free soon: what is left of its run counts
  * as any other work. */
-static void test_time_behind_what_is_expected(void **state)
+TEST(test_time_behind_what_is_expected)
 {
     const struct mu__charge begun = {3000, MU__STAGE_BEGUN};
     const struct mu__charge ending = {500, MU__STAGE_BEGUN};
     struct mu__membership members = {0};
     uint32_t a = mu__membership_add(&members, 7, worker(0), 1, 12);
 
-    (void)state;
     mu__membership_set_time(&members, a, 2000);
     mu__membership_load(&members, a, 0, 10000);
     mu__membership_recharge(&members, a, sent(10000), begun);
@@ -272,12 +257,11 @@ static void test_time_behind_what_is_expected(void **state)
 }
 
 /* A large window that was filled is offered again when half of it is free. */
-static void test_refill_by_halves(void **state)
+TEST(test_refill_by_halves)
 {
     struct mu__membership members = {0};
     uint32_t a = mu__membership_add(&members, 7, worker(0), 2, 20);
 
-    (void)state;
     for (unsigned i = 0; i < 20; i++) {
         assert_int_equal(mu__membership_pick(&members), a);
         mu__membership_load(&members, a, 0, 0);
@@ -408,9 +392,8 @@ static void step(struct mu__membership *members, struct known *known,
     }
 }
 
-static void test_chance(void **state)
+TEST(test_chance)
 {
-    (void)state;
     for (uint64_t seed = 1; seed <= 5; seed++) {
         struct sim_random random = sim_stream(seed, 2);
         struct mu__membership members = {0};
@@ -429,21 +412,4 @@ static void test_chance(void **state)
     }
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_least_loaded),
-        cmocka_unit_test(test_step_back),
-        cmocka_unit_test(test_bytes),
-        cmocka_unit_test(test_numbers),
-        cmocka_unit_test(test_roles),
-        cmocka_unit_test(test_holds),
-        cmocka_unit_test(test_time_bounds_what_is_given),
-        cmocka_unit_test(test_no_time_behind_what_is_long),
-        cmocka_unit_test(test_time_behind_what_is_expected),
-        cmocka_unit_test(test_refill_by_halves),
-        cmocka_unit_test(test_chance),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_PROGRAM()

@@ -1,12 +1,6 @@
 /* The closures that a journal knows by name. */
 #include "actors/supervisor/state/named_closures.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdint.h>
-#include <stdio.h>
-
-#include <cmocka.h>
+#include "tests/support/test.h"
 
 enum { COUNT = 3000 };
 
@@ -18,13 +12,12 @@ static struct mu__view name_of(unsigned i)
     return mu__view_str(name);
 }
 
-static void test_found_by_name_and_number_until_removed(void **state)
+TEST(test_found_by_name_and_number_until_removed)
 {
     struct mu__names functions = {.secret = 5};
     struct named_closures named = {.functions = &functions};
     struct named_closure *closure;
 
-    (void)state;
     assert_null(mu__named_closures_find(&named, name_of(1)));
     for (unsigned i = 1; i <= COUNT; i++)
         assert_non_null(mu__named_closures_add(&named, name_of(i), i));
@@ -52,14 +45,13 @@ static void expect_all_found(const struct named_closures *named, unsigned first,
 
 /* The table doubles while it is used: all are found at any time, those that are added or
  * removed meanwhile, too, and no addition moves more than a few buckets. */
-static void test_grows_a_few_buckets_at_a_time(void **state)
+TEST(test_grows_a_few_buckets_at_a_time)
 {
     struct mu__names functions = {.secret = 5};
     struct named_closures named = {.functions = &functions};
     unsigned first = 1;
     unsigned growing = 0;
 
-    (void)state;
     for (unsigned i = 1; i <= COUNT; i++) {
         uint32_t moved = named.former == NULL ? 0 : named.former_moved;
 
@@ -78,14 +70,13 @@ static void test_grows_a_few_buckets_at_a_time(void **state)
     mu__named_closures_done(&named);
 }
 
-static void test_removing_releases_the_function(void **state)
+TEST(test_removing_releases_the_function)
 {
     struct mu__names functions = {.secret = 5};
     struct named_closures named = {.functions = &functions};
     struct named_closure *closure = mu__named_closures_add(&named, name_of(1), 1);
     uint32_t function = mu__names_take(&functions, mu__view_str("square"));
 
-    (void)state;
     closure->function = function;
     assert_int_equal(functions.names[function]->holders, 1);
     mu__named_closures_remove(&named, closure);
@@ -94,13 +85,12 @@ static void test_removing_releases_the_function(void **state)
     mu__names_done(&functions);
 }
 
-static void test_clients_join_until_forgotten(void **state)
+TEST(test_clients_join_until_forgotten)
 {
     struct mu__names functions = {.secret = 5};
     struct named_closures named = {.functions = &functions};
     struct named_closure *closure = mu__named_closures_add(&named, name_of(1), 1);
 
-    (void)state;
     assert_true(mu__named_closure_join(closure, (mu__pid){3, 1}, 30));
     assert_true(mu__named_closure_join(closure, (mu__pid){4, 1}, 40));
     assert_int_equal(closure->joined->token, 40);
@@ -111,14 +101,4 @@ static void test_clients_join_until_forgotten(void **state)
     mu__named_closures_done(&named);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_found_by_name_and_number_until_removed),
-        cmocka_unit_test(test_grows_a_few_buckets_at_a_time),
-        cmocka_unit_test(test_removing_releases_the_function),
-        cmocka_unit_test(test_clients_join_until_forgotten),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_PROGRAM()

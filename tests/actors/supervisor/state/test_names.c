@@ -1,14 +1,7 @@
 /* Numbers for strings: the same string has one number while it is known, two strings have
  * two. */
 #include "actors/supervisor/state/names.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
+#include "tests/support/test.h"
 
 static struct mu__view name_of(uint32_t i, char *out, size_t size)
 {
@@ -16,7 +9,7 @@ static struct mu__view name_of(uint32_t i, char *out, size_t size)
     return mu__view_str(out);
 }
 
-static void test_numbers(void **state)
+TEST(test_numbers)
 {
     static const struct {
         const char *text;
@@ -29,7 +22,6 @@ static void test_numbers(void **state)
     };
     struct mu__names names = {0};
 
-    (void)state;
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         struct mu__view view = {rows[i].text, rows[i].size};
         struct mu__view kept;
@@ -45,13 +37,12 @@ static void test_numbers(void **state)
 
 /* What is held stays; of what nobody holds the last ones stay, and the numbers of the
  * others are given out again. */
-static void test_those_that_nobody_holds_are_forgotten(void **state)
+TEST(test_those_that_nobody_holds_are_forgotten)
 {
     enum { ALL = 3 * MU__NAMES_IDLE_MAX };
     struct mu__names names = {0};
     char text[32];
 
-    (void)state;
     assert_int_equal(mu__names_take(&names, mu__view_str("held")), 0);
     for (uint32_t i = 0; i < ALL; i++)
         mu__names_release(&names, mu__names_take(&names, name_of(i, text, sizeof text)));
@@ -72,13 +63,12 @@ static void test_those_that_nobody_holds_are_forgotten(void **state)
 }
 
 /* More than fit into a table of sixteen bits, all of them held. */
-static void test_many(void **state)
+TEST(test_many)
 {
     enum { MANY = 100000 };
     struct mu__names names = {0};
     char text[32];
 
-    (void)state;
     for (uint32_t i = 0; i < MANY; i++)
         assert_int_equal(mu__names_take(&names, name_of(i, text, sizeof text)), i);
     for (uint32_t i = 0; i < MANY; i++) {
@@ -90,13 +80,4 @@ static void test_many(void **state)
     mu__names_done(&names);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_numbers),
-        cmocka_unit_test(test_those_that_nobody_holds_are_forgotten),
-        cmocka_unit_test(test_many),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_PROGRAM()

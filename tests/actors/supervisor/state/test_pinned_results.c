@@ -1,20 +1,14 @@
 /* Results that stay on the workers that made them. */
 #include "actors/supervisor/state/pinned_results.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdint.h>
-
-#include <cmocka.h>
+#include "tests/support/test.h"
 
 static const mu__pid client = {2, 1};
 
-static void test_found_by_closure_until_removed(void **state)
+TEST(test_found_by_closure_until_removed)
 {
     struct pinned_results results = {0};
     struct pinned_result *result = mu__pinned_results_add(&results, 8, client, 3);
 
-    (void)state;
     assert_non_null(result);
     assert_int_equal(result->holder, 3);
     assert_ptr_equal(mu__pinned_results_find(&results, 8), result);
@@ -26,12 +20,11 @@ static void test_found_by_closure_until_removed(void **state)
     mu__pinned_results_done(&results);
 }
 
-static void test_copies_are_noted_by_node(void **state)
+TEST(test_copies_are_noted_by_node)
 {
     struct pinned_results results = {0};
     struct pinned_result *result = mu__pinned_results_add(&results, 8, client, 3);
 
-    (void)state;
     for (uint32_t node = 1; node <= 30; node += 2)
         mu__pinned_result_note_sent(result, node);
     for (uint32_t node = 1; node <= 30; node++)
@@ -39,12 +32,11 @@ static void test_copies_are_noted_by_node(void **state)
     mu__pinned_results_done(&results);
 }
 
-static void test_closures_and_fetches_wait(void **state)
+TEST(test_closures_and_fetches_wait)
 {
     struct pinned_results results = {0};
     struct pinned_result *result = mu__pinned_results_add(&results, 8, client, 0);
 
-    (void)state;
     for (uint64_t i = 0; i < 20; i++)
         assert_true(mu__pinned_result_add_waiting(result, 100 + i));
     assert_int_equal(result->waiting_count, 20);
@@ -56,13 +48,4 @@ static void test_closures_and_fetches_wait(void **state)
     mu__pinned_results_done(&results);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_found_by_closure_until_removed),
-        cmocka_unit_test(test_copies_are_noted_by_node),
-        cmocka_unit_test(test_closures_and_fetches_wait),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_PROGRAM()

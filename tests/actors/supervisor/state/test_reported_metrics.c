@@ -1,12 +1,6 @@
 /* Numbers that programs report under names. */
 #include "actors/supervisor/state/reported_metrics.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdint.h>
-#include <stdio.h>
-
-#include <cmocka.h>
+#include "tests/support/test.h"
 
 static struct reported_metrics metrics;
 
@@ -35,9 +29,8 @@ static void fill(uint32_t per_node)
     }
 }
 
-static void test_name_has_one_number(void **state)
+TEST(test_name_has_one_number)
 {
-    (void)state;
     metrics.count = 0;
     report("loss", 1, 1);
     report("loss", 2, 5);
@@ -46,9 +39,8 @@ static void test_name_has_one_number(void **state)
     assert_null(mu__reported_metrics_find(&metrics, mu__view_str("los")));
 }
 
-static void test_node_with_many_names_replaces_its_own_oldest(void **state)
+TEST(test_node_with_many_names_replaces_its_own_oldest)
 {
-    (void)state;
     fill(MU__METRICS_OF_NODE_MAX);
     report("new", 3, 1000);
     assert_string_equal(replaced, "3.0");
@@ -57,9 +49,8 @@ static void test_node_with_many_names_replaces_its_own_oldest(void **state)
     assert_null(mu__reported_metrics_find(&metrics, mu__view_str("3.0")));
 }
 
-static void test_node_with_few_names_replaces_those_of_who_has_most(void **state)
+TEST(test_node_with_few_names_replaces_those_of_who_has_most)
 {
-    (void)state;
     fill(MU__METRICS_MAX / 2);
     report("1.3", 1, 1);                /* now the oldest of node 1 */
     metrics.items[MU__METRICS_MAX - 1].node = 1;
@@ -67,13 +58,4 @@ static void test_node_with_few_names_replaces_those_of_who_has_most(void **state
     assert_string_equal(replaced, "1.3");
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_name_has_one_number),
-        cmocka_unit_test(test_node_with_many_names_replaces_its_own_oldest),
-        cmocka_unit_test(test_node_with_few_names_replaces_those_of_who_has_most),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_PROGRAM()

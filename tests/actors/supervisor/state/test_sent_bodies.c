@@ -1,16 +1,10 @@
 /* The shared values that a journal has: how many, how large, and until when. */
 #include "actors/supervisor/state/sent_bodies.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
+#include "tests/support/test.h"
 
 #define MIB (UINT64_C(1) << 20)
 
-static void test_room_by_number_and_bytes(void **state)
+TEST(test_room_by_number_and_bytes)
 {
     static const struct {
         uint32_t count;
@@ -29,7 +23,6 @@ static void test_room_by_number_and_bytes(void **state)
     struct sent_body a = {.bytes = 60 * MIB, .users = 1};
     struct sent_body b = {.bytes = 40 * MIB, .users = 1};
 
-    (void)state;
     mu__sent_bodies_add(&bodies, &a, 0, true);
     mu__sent_bodies_add(&bodies, &b, 0, true);
     mu__sent_bodies_add(&bodies, &b, 0, true);
@@ -42,13 +35,12 @@ static void test_room_by_number_and_bytes(void **state)
 }
 
 /* One without users is dropped for another one, and not before there is a need. */
-static void test_room_of_those_without_users(void **state)
+TEST(test_room_of_those_without_users)
 {
     struct sent_bodies bodies = {0};
     struct sent_body used = {.bytes = 100 * MIB, .users = 2};
     struct sent_body unused = {.bytes = 100 * MIB};
 
-    (void)state;
     mu__sent_bodies_add(&bodies, &unused, 0, true);
     mu__sent_bodies_add(&bodies, &used, 0, true);
     assert_true(mu__sent_bodies_make_room(&bodies, 1, 56 * MIB));
@@ -64,7 +56,7 @@ static void test_room_of_those_without_users(void **state)
 }
 
 /* The new file of compaction 3 has one that the old one has not, and one that it has. */
-static void test_compaction(void **state)
+TEST(test_compaction)
 {
     for (int commits = 0; commits < 2; commits++) {
         struct sent_bodies bodies = {0};
@@ -89,13 +81,4 @@ static void test_compaction(void **state)
     }
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_room_by_number_and_bytes),
-        cmocka_unit_test(test_room_of_those_without_users),
-        cmocka_unit_test(test_compaction),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_PROGRAM()

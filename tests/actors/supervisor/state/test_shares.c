@@ -2,14 +2,7 @@
 #include "actors/supervisor/state/shares.h"
 
 #include "tests/sim/random.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-
-#include <cmocka.h>
+#include "tests/support/test.h"
 
 enum { COUNT_MAX = 6, STEPS = 400, SEEDS = 300 };
 
@@ -56,11 +49,10 @@ static void expect_told(const struct fixture *f, const uint64_t *granted)
         assert_int_equal(f->all[i].granted, granted[i]);
 }
 
-static void test_equal_parts(void **state)
+TEST(test_equal_parts)
 {
     struct fixture f;
 
-    (void)state;
     make(&f, 100, 3);
     settle(&f);
     expect_told(&f, (uint64_t[]){33, 33, 33});
@@ -71,11 +63,10 @@ static void test_equal_parts(void **state)
 }
 
 /* One that has less to do keeps what it uses, and an eighth of its part at least. */
-static void test_idle_part_is_lent(void **state)
+TEST(test_idle_part_is_lent)
 {
     struct fixture f;
 
-    (void)state;
     make(&f, 96, 2);
     settle(&f);
     f.all[0].hungry = true;
@@ -91,11 +82,10 @@ static void test_idle_part_is_lent(void **state)
 }
 
 /* What one holds on top of what it is told is not given to another one. */
-static void test_grows_only_into_what_is_free(void **state)
+TEST(test_grows_only_into_what_is_free)
 {
     struct fixture f;
 
-    (void)state;
     make(&f, 10, 1);
     settle(&f);
     mu__share_hold(&f.shares, &f.all[0], 10);
@@ -118,11 +108,10 @@ static void test_grows_only_into_what_is_free(void **state)
 }
 
 /* A reservation ends with the answer, not before. */
-static void test_shrinking_waits_for_the_answer(void **state)
+TEST(test_shrinking_waits_for_the_answer)
 {
     struct fixture f;
 
-    (void)state;
     make(&f, 8, 2);
     settle(&f);
     f.all[0].hungry = true;
@@ -139,12 +128,11 @@ static void test_shrinking_waits_for_the_answer(void **state)
 }
 
 /* Each gets a turn when there is not one for each. */
-static void test_turns(void **state)
+TEST(test_turns)
 {
     struct fixture f;
     unsigned turns[5] = {0};
 
-    (void)state;
     make(&f, 2, 5);
     for (int i = 0; i < 5; i++)
         f.all[i].hungry = true;
@@ -160,11 +148,10 @@ static void test_turns(void **state)
 }
 
 /* All make room for one that needs more than its part, when its time has come. */
-static void test_need(void **state)
+TEST(test_need)
 {
     struct fixture f;
 
-    (void)state;
     make(&f, 100, 4);
     for (int i = 0; i < 4; i++)
         f.all[i].hungry = true;
@@ -235,9 +222,8 @@ static void do_something(struct fixture *f, struct sim_random *random)
 
 /* The bound holds at every step; and when all are hungry and answer, all get their
  * parts. */
-static void test_bound_holds(void **state)
+TEST(test_bound_holds)
 {
-    (void)state;
     for (uint64_t seed = 0; seed < SEEDS; seed++) {
         struct sim_random random = sim_stream(seed, 1);
         struct fixture f;
@@ -260,17 +246,4 @@ static void test_bound_holds(void **state)
     }
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_equal_parts),
-        cmocka_unit_test(test_idle_part_is_lent),
-        cmocka_unit_test(test_grows_only_into_what_is_free),
-        cmocka_unit_test(test_shrinking_waits_for_the_answer),
-        cmocka_unit_test(test_turns),
-        cmocka_unit_test(test_need),
-        cmocka_unit_test(test_bound_holds),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_PROGRAM()

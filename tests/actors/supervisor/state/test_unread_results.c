@@ -1,13 +1,6 @@
 /* What is kept for a client that does not read: its order, its bytes, when it is full. */
 #include "actors/supervisor/state/unread_results.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
+#include "tests/support/test.h"
 
 enum { ROWS_MAX = 8, OWN = sizeof(struct mu__msg) + sizeof(struct mu__resolved) };
 
@@ -42,9 +35,8 @@ static const struct {
      4, 1},
 };
 
-static void test_rows(void **state)
+TEST(test_rows)
 {
-    (void)state;
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         struct mu__unread_results unread = {.bytes = 0};
         struct mu__msg *messages[ROWS_MAX] = {NULL};
@@ -70,11 +62,4 @@ static void test_rows(void **state)
     }
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_rows),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_PROGRAM()

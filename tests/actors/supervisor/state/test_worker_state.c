@@ -1,17 +1,11 @@
 /* What the supervisor keeps about workers: abandoned attempts. */
 #include "actors/supervisor/state/worker_state.h"
+#include "tests/support/test.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
-static void test_states_grow_zeroed_and_keep_what_is_there(void **state)
+TEST(test_states_grow_zeroed_and_keep_what_is_there)
 {
     struct worker_states states = {0};
 
-    (void)state;
     assert_int_equal(mu__worker_states_size_for(&states, 3), 8);
     assert_true(mu__worker_states_grow(&states, 8));
     states.items[3].lost_ms = 17;
@@ -25,13 +19,12 @@ static void test_states_grow_zeroed_and_keep_what_is_there(void **state)
     mu__worker_states_done(&states);
 }
 
-static void test_abandoned_attempts_are_found_by_closure_and_attempt(void **state)
+TEST(test_abandoned_attempts_are_found_by_closure_and_attempt)
 {
     struct worker_states states = {0};
     struct worker_state *worker;
     struct abandoned_attempt was;
 
-    (void)state;
     assert_true(mu__worker_states_grow(&states, 1));
     worker = &states.items[0];
     for (uint32_t i = 0; i < 100; i++) {
@@ -49,12 +42,4 @@ static void test_abandoned_attempts_are_found_by_closure_and_attempt(void **stat
     mu__worker_states_done(&states);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_states_grow_zeroed_and_keep_what_is_there),
-        cmocka_unit_test(test_abandoned_attempts_are_found_by_closure_and_attempt),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_PROGRAM()

@@ -9,23 +9,16 @@
 #include "runtime/kernel/kernel.h"
 #include "runtime/message/pool.h"
 #include "runtime/uv/loop_world.h"
+#include "tests/support/test.h"
 
 #include <arpa/inet.h>
 #include <netinet/in.h>
 #include <poll.h>
 #include <pthread.h>
-#include <setjmp.h>
 #include <signal.h>
-#include <stdarg.h>
 #include <stdatomic.h>
-#include <stddef.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
-
-#include <cmocka.h>
 
 enum {
     WAIT_MS = 20000,        /* after which a test fails: far more than anything takes */

@@ -149,7 +149,7 @@ static const char *const group[] = {"project", "p", "zone", "z", "instance_group
 
 /* A token that is signed for is not accepted, so another is, for all that follows; the
  * group has two pages, and one of the servers is busy at first. */
-static void test_service_account(void **state)
+TEST(test_service_account)
 {
     static const char script[] =
         HTTPS ROUTE("POST", "/token",
@@ -169,7 +169,6 @@ static void test_service_account(void **state)
     char path[64];
     mu_error error;
 
-    (void)state;
     https_start(&https, folder, "account", script);
     write_account(https.port);
     resolver = new_resolver("gce", "https", https.port, "/compute/v1");
@@ -188,7 +187,7 @@ static void test_service_account(void **state)
 
 /* A command prints the token; when it is not accepted, the command is run once more. With
  * it a group of a region is asked for, whose zones have a list each. */
-static void test_token_command(void **state)
+TEST(test_token_command)
 {
     static const char script[] = HTTPS ROUTE(
         "POST", "/compute/v1/projects/p/regions/r/instanceGroups/g/listInstances",
@@ -208,7 +207,6 @@ static void test_token_command(void **state)
     char command[256];
     mu_error error;
 
-    (void)state;
     https_start(&https, folder, "command", script);
     resolver = new_resolver("gce", "https", https.port, "/compute/v1");
     set(resolver, settings);
@@ -231,7 +229,7 @@ static void test_token_command(void **state)
 }
 
 /* Everything is found out by the metadata server's words. */
-static void test_metadata(void **state)
+TEST(test_metadata)
 {
     static const char script[] = HTTP META("project/project-id", "p") ","
         META("instance/zone", "projects/1/zones/z") ","
@@ -251,7 +249,6 @@ static void test_metadata(void **state)
     char host[64];
     mu_error error;
 
-    (void)state;
     https_start(&http, folder, "metadata", script);
     (void)snprintf(host, sizeof host, "127.0.0.1:%d", http.port);
     assert_int_equal(setenv("GCE_METADATA_HOST", host, 1), 0);
@@ -269,7 +266,7 @@ static void test_metadata(void **state)
     https_stop(&http);
 }
 
-static void test_bad_servers(void **state)
+TEST(test_bad_servers)
 {
     static const char *const token[] = {"access_token", TOKEN_1, NULL};
     static const struct {
@@ -298,7 +295,6 @@ static void test_bad_servers(void **state)
          -MU_EUNAUTHENTICATED, "instance group \"g\" (project p, zone z)"},
     };
 
-    (void)state;
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         mu_resolver *resolver;
         struct https https;
@@ -317,7 +313,7 @@ static void test_bad_servers(void **state)
 
 /* ---- TPUs ---- */
 
-static void test_tpu_becomes_ready(void **state)
+TEST(test_tpu_becomes_ready)
 {
     static const char *const settings[] = {"tpu", "n", "access_token", TOKEN_2, NULL};
     static const char script[] =
@@ -327,7 +323,6 @@ static void test_tpu_becomes_ready(void **state)
     mu_resolver *resolver;
     struct https https;
 
-    (void)state;
     https_start(&https, folder, "tpu", script);
     resolver = new_resolver("tpu", "https", https.port, "");
     set(resolver, place);
@@ -338,7 +333,7 @@ static void test_tpu_becomes_ready(void **state)
     https_stop(&https);
 }
 
-static void test_tpu_that_never_is(void **state)
+TEST(test_tpu_that_never_is)
 {
     static const char *const settings[] = {"tpu", "n", "access_token", TOKEN_2, NULL};
     static const char script[] =
@@ -346,7 +341,6 @@ static void test_tpu_that_never_is(void **state)
     mu_resolver *resolver;
     struct https https;
 
-    (void)state;
     https_start(&https, folder, "never", script);
     resolver = new_resolver("tpu", "https", https.port, "");
     set(resolver, place);
@@ -381,7 +375,7 @@ static void count_lines(void *user, const char *line)
     ++*(int *)user;
 }
 
-static void test_waiting_until_healthy(void **state)
+TEST(test_waiting_until_healthy)
 {
     static const char script[] =
         HTTP ROUTE("GET", NODE,
@@ -393,7 +387,6 @@ static void test_waiting_until_healthy(void **state)
     mu_tpu *tpu;
     int lines = 0;
 
-    (void)state;
     https_start(&http, folder, "healthy", script);
     tpu = new_tpu(http.port);
     mu_tpu_on_progress(tpu, count_lines, &lines);
@@ -410,7 +403,7 @@ static void test_waiting_until_healthy(void **state)
     https_stop(&http);
 }
 
-static void test_never_healthy(void **state)
+TEST(test_never_healthy)
 {
     static const char unwell[] = HTTP ROUTE("GET", NODE, READY("TIMEOUT")) END;
     static const char gone[] =
@@ -421,7 +414,6 @@ static void test_never_healthy(void **state)
     mu_error error;
     mu_tpu *tpu;
 
-    (void)state;
     https_start(&http, folder, "unwell", unwell);
     tpu = new_tpu(http.port);
     assert_int_equal(mu_tpu_wait_healthy(tpu, 3000, 1000, &error), -MU_EDEADLINE);
@@ -442,7 +434,7 @@ static void test_never_healthy(void **state)
     https_stop(&http);
 }
 
-static void test_versions(void **state)
+TEST(test_versions)
 {
     static const char script[] =
         HTTP ROUTE("GET", NODE, READY("HEALTHY")) ","
@@ -453,7 +445,6 @@ static void test_versions(void **state)
     char leader[64];
     mu_tpu *tpu;
 
-    (void)state;
     https_start(&http, folder, "versions", script);
     tpu = new_tpu(http.port);
     check(mu_tpu_request_version(tpu, "2.9", NULL, TIMEOUT_MS, &error), &error);
@@ -499,21 +490,4 @@ static int end(void **state)
     return system(command);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_service_account),
-        cmocka_unit_test(test_token_command),
-        cmocka_unit_test(test_metadata),
-        cmocka_unit_test(test_bad_servers),
-        cmocka_unit_test(test_tpu_becomes_ready),
-        cmocka_unit_test(test_tpu_that_never_is),
-        cmocka_unit_test(test_waiting_until_healthy),
-        cmocka_unit_test(test_never_healthy),
-        cmocka_unit_test(test_versions),
-    };
-
-    if (https_missing() != NULL)
-        return needs_skip(https_missing());
-    return cmocka_run_group_tests(tests, begin, end);
-}
+NEEDS_PROGRAM(https_missing(), begin, end)

@@ -1,7 +1,7 @@
 /* The door to HTTP: what it sends, what comes back, and what it refuses. */
 #include "tests/real/resolver/cloud/http_curl_fixture.h"
 
-static void test_answers(void **state)
+TEST_ON(test_answers, struct fixture *f, setup, teardown)
 {
     static const struct {
         const char *path;
@@ -13,7 +13,6 @@ static void test_answers(void **state)
         {"/redirect", 302, ""},    {"/close", 200, "bye"},
         {"/hello", 200, "hello"},
     };
-    struct fixture *f = *state;
 
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
         expect_answer(ask(f, prepare(f, 0, rows[i].path)), rows[i].status, rows[i].text);
@@ -27,12 +26,11 @@ static bool answer_has(const struct mu__http_request *request, const char *text)
     return strstr(head, text) != NULL;
 }
 
-static void test_method_headers_body(void **state)
+TEST_ON(test_method_headers_body, struct fixture *f, setup, teardown)
 {
     static const char *const headers[] = {"Content-Type: application/json", "X-A: b c",
                                           NULL};
     static const char *const methods[] = {"GET", "POST", "PUT"};
-    struct fixture *f = *state;
 
     for (size_t i = 0; i < 3; i++) {
         struct mu__http_request *request = prepare(f, 0, "/head");
@@ -54,9 +52,8 @@ static void test_method_headers_body(void **state)
 }
 
 /* Larger than any buffer on the way, and with every byte. */
-static void test_large_body(void **state)
+TEST_ON(test_large_body, struct fixture *f, setup, teardown)
 {
-    struct fixture *f = *state;
     size_t size = 3000000;
     char *body = malloc(size);
     struct mu__http_request *request = prepare(f, 0, "/echo");
@@ -75,20 +72,18 @@ static void test_large_body(void **state)
     free(body);
 }
 
-static void test_broken(void **state)
+TEST_ON(test_broken, struct fixture *f, setup, teardown)
 {
     static const char *const paths[] = {"/nothing", "/broken", "/torn", "/garbage"};
-    struct fixture *f = *state;
 
     for (size_t i = 0; i < sizeof paths / sizeof paths[0]; i++)
         expect_error(ask(f, prepare(f, 0, paths[i])), -MU_EUNAVAILABLE, "");
     expect_answer(ask(f, prepare(f, 0, "/hello")), 200, "hello");
 }
 
-static void test_slow(void **state)
+TEST_ON(test_slow, struct fixture *f, setup, teardown)
 {
     static const char *const paths[] = {"/slow", "/half"};
-    struct fixture *f = *state;
 
     for (size_t i = 0; i < 2; i++) {
         struct mu__http_request *request = prepare(f, 0, paths[i]);
@@ -102,10 +97,9 @@ static void test_slow(void **state)
     }
 }
 
-static void test_too_large(void **state)
+TEST_ON(test_too_large, struct fixture *f, setup, teardown)
 {
     static const char *const paths[] = {"/large", "/endless"};
-    struct fixture *f = *state;
 
     for (size_t i = 0; i < 2; i++) {
         struct mu__http_request *request = prepare(f, 0, paths[i]);
@@ -123,9 +117,8 @@ static void test_too_large(void **state)
     }
 }
 
-static void test_refused(void **state)
+TEST_ON(test_refused, struct fixture *f, setup, teardown)
 {
-    struct fixture *f = *state;
     unsigned port;
     int listener = listener_new(&port);
     struct mu__http_request *request = prepare(f, 0, "/hello");
@@ -135,13 +128,12 @@ static void test_refused(void **state)
     expect_error(ask(f, request), -MU_EUNAVAILABLE, "connect");
 }
 
-static void test_bad_urls(void **state)
+TEST_ON(test_bad_urls, struct fixture *f, setup, teardown)
 {
     static const char *const urls[] = {
         "",           "http://",           "ftp://127.0.0.1/a", "file:///etc/passwd",
         "gopher://a", "http://127.0.0.1:99999/", "http:// a/",  "://",
     };
-    struct fixture *f = *state;
 
     for (size_t i = 0; i < sizeof urls / sizeof urls[0]; i++) {
         struct mu__http_request *request = prepare(f, 0, "");
@@ -153,9 +145,8 @@ static void test_bad_urls(void **state)
 }
 
 /* What is told arrives although everything of it is gone, and the door closes. */
-static void test_what_the_head_says(void **state)
+TEST_ON(test_what_the_head_says, struct fixture *f, setup, teardown)
 {
-    struct fixture *f = *state;
     struct mu__http_request *request = prepare(f, 0, "/typed");
 
     request->header_name = "X-Wanted";
@@ -177,10 +168,9 @@ static void test_what_the_head_says(void **state)
     expect_error(ask(f, request), -MU_EEXHAUSTED, "headers");
 }
 
-static void test_other_methods(void **state)
+TEST_ON(test_other_methods, struct fixture *f, setup, teardown)
 {
     static const char *const methods[] = {"DELETE", "PATCH", "PUT"};
-    struct fixture *f = *state;
 
     for (size_t i = 0; i < 3; i++) {
         struct mu__http_request *request = prepare(f, i, "/head");
@@ -193,9 +183,8 @@ static void test_other_methods(void **state)
 }
 
 /* User and query may be secret. */
-static void test_errors_are_discreet(void **state)
+TEST_ON(test_errors_are_discreet, struct fixture *f, setup, teardown)
 {
-    struct fixture *f = *state;
     struct mu__http_request *request = prepare(f, 0, "");
 
     request->url = "http://me:secret@127.0.0.1:1/path?token=secret";
@@ -206,9 +195,8 @@ static void test_errors_are_discreet(void **state)
 }
 
 /* The environment's proxy counts only where it is said so. The server is its own. */
-static void test_proxy(void **state)
+TEST_ON(test_proxy, struct fixture *f, setup, teardown)
 {
-    struct fixture *f = *state;
     struct mu__http_request *request = prepare(f, 0, "/head");
     char proxy[64];
 
@@ -224,23 +212,4 @@ static void test_proxy(void **state)
     expect_answer(request, 404, "none");    /* its path is a whole url */
 }
 
-int main(void)
-{
-#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
-    static const struct CMUnitTest tests[] = {
-        TEST(test_answers),
-        TEST(test_method_headers_body),
-        TEST(test_large_body),
-        TEST(test_broken),
-        TEST(test_slow),
-        TEST(test_too_large),
-        TEST(test_refused),
-        TEST(test_bad_urls),
-        TEST(test_what_the_head_says),
-        TEST(test_other_methods),
-        TEST(test_errors_are_discreet),
-        TEST(test_proxy),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_PROGRAM()

@@ -17,7 +17,7 @@ static bool server_has_one(const struct fixture *f)
 }
 
 /* At once, while it is under way, and when it is done. */
-static void test_cancel(void **state)
+LISTED_TEST(test_cancel)
 {
     struct fixture *f = *state;
     struct mu__http_request *request = prepare(f, 0, "/slow");
@@ -38,7 +38,7 @@ static void test_cancel(void **state)
 }
 
 /* As many as may be, each with its own answer; one more is refused. */
-static void test_many_at_once(void **state)
+LISTED_TEST(test_many_at_once)
 {
     struct fixture *f = *state;
     char texts[MU__HTTP_REQUESTS_MAX][16];
@@ -59,7 +59,7 @@ static void test_many_at_once(void **state)
     expect_error(&f->requests[MU__HTTP_REQUESTS_MAX], -MU_EEXHAUSTED, "too many");
 }
 
-static void test_connections_are_used_again(void **state)
+LISTED_TEST(test_connections_are_used_again)
 {
     struct fixture *f = *state;
 
@@ -73,7 +73,7 @@ static void test_connections_are_used_again(void **state)
 }
 
 /* A request that meets a connection which was just closed is sent once more. */
-static void test_connection_that_was_just_closed(void **state)
+LISTED_TEST(test_connection_that_was_just_closed)
 {
     struct fixture *f = *state;
 
@@ -83,7 +83,7 @@ static void test_connection_that_was_just_closed(void **state)
     assert_int_equal(atomic_load(&f->server.requests), 9);
 }
 
-static void test_tell_then_close(void **state)
+LISTED_TEST(test_tell_then_close)
 {
     struct fixture *f = *state;
     char *url = malloc(64);
@@ -122,7 +122,7 @@ static int teardown_closed(void **state)
 }
 
 /* Who is told and does not answer is not waited for longer than a second. */
-static void test_tell_nobody(void **state)
+LISTED_TEST(test_tell_nobody)
 {
     struct fixture *f = *state;
     char url[64];
@@ -140,7 +140,7 @@ static void test_tell_nobody(void **state)
 }
 
 /* The teardown closes with these under way. */
-static void test_close_with_requests(void **state)
+LISTED_TEST(test_close_with_requests)
 {
     static const char *const paths[] = {"/slow", "/half", "/endless", "/hello"};
     struct fixture *f = *state;
@@ -153,13 +153,12 @@ static void test_close_with_requests(void **state)
 
 /* ---- This program once more, with another file in a library's place ---- */
 
-static void test_missing_library(void **state)
+LISTED_TEST(test_missing_library)
 {
     const char *file = getenv("TEST_BAD_LIBRARY");
     const struct mu__cloud *cloud;
     mu_error error;
 
-    (void)state;
     for (int i = 0; i < 2; i++) {
         assert_int_equal(mu__cloud_load(&error, &cloud), -MU_EPRECONDITION);
         if (strstr(error.message, MU__CLOUD_LIBRARY " cannot be loaded (") == NULL ||
@@ -219,25 +218,24 @@ static int run_with_bad(const char *name)
     return status;
 }
 
-static void test_without_library(void **state)
+LISTED_TEST(test_without_library)
 {
-    (void)state;
     assert_int_equal(run_with_bad("libcurl.so.4"), 0);
     assert_int_equal(run_with_bad(MU__CLOUD_LIBRARY), 0);
 }
 
 int main(void)
 {
-#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
-#define TEST_CLOSES(name) cmocka_unit_test_setup_teardown(name, setup, teardown_closed)
+#define CASE(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+#define CASE_CLOSES(name) cmocka_unit_test_setup_teardown(name, setup, teardown_closed)
     static const struct CMUnitTest tests[] = {
-        TEST(test_cancel),
-        TEST(test_many_at_once),
-        TEST(test_connections_are_used_again),
-        TEST(test_connection_that_was_just_closed),
-        TEST_CLOSES(test_tell_then_close),
-        TEST_CLOSES(test_tell_nobody),
-        TEST(test_close_with_requests),
+        CASE(test_cancel),
+        CASE(test_many_at_once),
+        CASE(test_connections_are_used_again),
+        CASE(test_connection_that_was_just_closed),
+        CASE_CLOSES(test_tell_then_close),
+        CASE_CLOSES(test_tell_nobody),
+        CASE(test_close_with_requests),
         cmocka_unit_test(test_without_library),
     };
 

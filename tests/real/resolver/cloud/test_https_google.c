@@ -61,9 +61,8 @@ static const struct row tpu_rows[] = {
      .words = "the answer has more than"},
 };
 
-static void test_tpu(void **state)
+TEST(test_tpu)
 {
-    (void)state;
     https_write(folder, "old_token", "secret-0\n");
     check_rows("tpu", tpu, tpu_rows, COUNT(tpu_rows));
 }
@@ -108,12 +107,11 @@ static void request_with_account(const char *key_name, const char *name,
     https_stop(https);
 }
 
-static void test_service_account(void **state)
+TEST(test_service_account)
 {
     static struct outcome outcome;
     struct https https;
 
-    (void)state;
     request_with_account("jwt.key", "account", &outcome, &https);
     if (outcome.rv != 0)
         fail_msg("%s", outcome.error.message);
@@ -127,13 +125,12 @@ static void test_service_account(void **state)
 }
 
 /* A key that is not the account's. */
-static void test_wrong_key(void **state)
+TEST(test_wrong_key)
 {
     static struct outcome outcome;
     struct https https;
     char command[256];
 
-    (void)state;
     (void)snprintf(command, sizeof command,
                    "cd %s && openssl genpkey -algorithm RSA -pkeyopt "
                    "rsa_keygen_bits:2048 -out wrong.key 2> /dev/null",
@@ -170,12 +167,11 @@ static void request_with_user(const char *answers, const char *name,
 }
 
 /* The token that it is given has expired already: it asks for another one, once. */
-static void test_refresh_token(void **state)
+TEST(test_refresh_token)
 {
     static struct outcome outcome;
     struct https https;
 
-    (void)state;
     request_with_user("{'body': " TOKEN("secret-3") "}, {'body': " TOKEN("secret-4") "}",
                       "user", &outcome, &https);
     if (outcome.rv != 0)
@@ -191,12 +187,11 @@ static void test_refresh_token(void **state)
     assert_int_equal(https_asked(&https, "unexpected", NULL), 0);
 }
 
-static void test_revoked_refresh_token(void **state)
+TEST(test_revoked_refresh_token)
 {
     static struct outcome outcome;
     struct https https;
 
-    (void)state;
     request_with_user("{'status': 400, 'body': {'error': 'invalid_grant'}}", "revoked",
                       &outcome, &https);
     assert_int_not_equal(outcome.rv, 0);
@@ -207,7 +202,7 @@ static void test_revoked_refresh_token(void **state)
 
 /* The metadata server says who we are, over plain HTTP and with the header that it
  * insists on. */
-static void test_metadata_server(void **state)
+TEST(test_metadata_server)
 {
     static const char *const settings[] = {"tpu=n", "api_endpoint=https://127.0.0.1:%P",
                                            "ca_file=%F/ca.pem", NULL};
@@ -220,7 +215,6 @@ static void test_metadata_server(void **state)
     char script[2048];
     char host[32];
 
-    (void)state;
     (void)snprintf(
         script, sizeof script,
         "{'routes': ["
@@ -284,16 +278,15 @@ static const struct row gce_rows[] = {
      .code = -MU_EINVALID, .words = "a redirect", .requests = 1},
 };
 
-static void test_gce(void **state)
+TEST(test_gce)
 {
-    (void)state;
     check_rows("gce", gce, gce_rows, COUNT(gce_rows));
 }
 
 /* ---- Redirects ---- */
 
 /* To a server that would be trusted: it hears nothing at all, and so no token. */
-static void test_redirects(void **state)
+TEST(test_redirects)
 {
     static const struct {
         const char *resolver;
@@ -310,7 +303,6 @@ static void test_redirects(void **state)
     static struct outcome outcome;
     struct https second;
 
-    (void)state;
     https_write(folder, "token", "secret-1\n");
     https_start(&second, folder, "second",
                 "{" TLS " 'routes': [{'path': '/taken', 'answers': [{'body': {}}]}]}");
@@ -340,14 +332,13 @@ static void test_redirects(void **state)
 }
 
 /* What a refresh token is sent with is not sent anywhere else, either. */
-static void test_redirected_refresh_token(void **state)
+TEST(test_redirected_refresh_token)
 {
     static struct outcome outcome;
     struct https second;
     struct https first;
     char answer[160];
 
-    (void)state;
     https_start(&second, folder, "third",
                 "{" TLS " 'routes': [{'method': 'POST', 'path': '/taken', 'answers': "
                 "[{'body': " TOKEN("secret-4") "}]}]}");
@@ -363,21 +354,4 @@ static void test_redirected_refresh_token(void **state)
     assert_int_equal(https_asked(&second, "method", NULL), 0);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_tpu),
-        cmocka_unit_test(test_service_account),
-        cmocka_unit_test(test_wrong_key),
-        cmocka_unit_test(test_metadata_server),
-        cmocka_unit_test(test_gce),
-        cmocka_unit_test(test_refresh_token),
-        cmocka_unit_test(test_redirects),
-        cmocka_unit_test(test_revoked_refresh_token),
-        cmocka_unit_test(test_redirected_refresh_token),
-    };
-
-    if (https_missing() != NULL)
-        return needs_skip(https_missing());
-    return cmocka_run_group_tests(tests, make_folder, remove_folder);
-}
+NEEDS_PROGRAM(https_missing(), make_folder, remove_folder)

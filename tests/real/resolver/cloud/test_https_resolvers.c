@@ -54,23 +54,21 @@ static const struct row kubernetes_rows[] = {
      .words = "status 401"},
 };
 
-static void test_kubernetes(void **state)
+TEST(test_kubernetes)
 {
-    (void)state;
     https_write(folder, "token", "secret-1\n");
     https_write(folder, "old_token", "secret-0\n");
     check_rows("kubernetes", in_cluster, kubernetes_rows, COUNT(kubernetes_rows));
 }
 
 /* The token of a pod is replaced while it runs: one that has expired is read anew. */
-static void test_new_token(void **state)
+TEST(test_new_token)
 {
     static struct outcome outcome;
     struct https https;
     char command[512];
     pid_t pid;
 
-    (void)state;
     https_write(folder, "token", "secret-1\n");
     https_write(folder, "next_token", "secret-7\n");
     https_start(&https, folder, "renewed",
@@ -99,7 +97,7 @@ static void test_new_token(void **state)
 }
 
 /* As every pod finds it: the server in two variables. */
-static void test_in_cluster(void **state)
+TEST(test_in_cluster)
 {
     static const char *const settings[] = {"namespace=training", "token_file=%F/token",
                                            "ca_file=%F/ca.pem", NULL};
@@ -107,7 +105,6 @@ static void test_in_cluster(void **state)
     struct https https;
     char port[16];
 
-    (void)state;
     https_write(folder, "token", "secret-1\n");
     https_start(&https, folder, "pod", "{" TLS " 'routes': [" ROUTE(FINE) "]}");
     (void)snprintf(port, sizeof port, "%d", https.port);
@@ -124,7 +121,7 @@ static void test_in_cluster(void **state)
 }
 
 /* What is wrong with a certificate is said. */
-static void test_certificates(void **state)
+TEST(test_certificates)
 {
     static const struct {
         const char *tls;
@@ -143,7 +140,6 @@ static void test_certificates(void **state)
          {"no TLS at all", ROUTE(FINE), .code = -MU_EUNAVAILABLE, .words = "https://"}},
     };
 
-    (void)state;
     https_write(folder, "token", "secret-1\n");
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
         check_row("kubernetes", in_cluster, rows[i].tls, &rows[i].row);
@@ -174,11 +170,10 @@ static void request_with_certificate(const char *name, struct outcome *outcome)
     https_stop(&https);
 }
 
-static void test_client_certificate(void **state)
+TEST(test_client_certificate)
 {
     static struct outcome outcome;
 
-    (void)state;
     request_with_certificate("client", &outcome);
     if (outcome.rv != 0)
         fail_msg("%s", outcome.error.message);
@@ -191,17 +186,4 @@ static void test_client_certificate(void **state)
         assert_int_equal(outcome.rv, -MU_EUNAUTHENTICATED);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_kubernetes),
-        cmocka_unit_test(test_new_token),
-        cmocka_unit_test(test_in_cluster),
-        cmocka_unit_test(test_certificates),
-        cmocka_unit_test(test_client_certificate),
-    };
-
-    if (https_missing() != NULL)
-        return needs_skip(https_missing());
-    return cmocka_run_group_tests(tests, make_folder, remove_folder);
-}
+NEEDS_PROGRAM(https_missing(), make_folder, remove_folder)

@@ -124,10 +124,8 @@ static const char two[] = "{\"worker\":[\"10.0.0.1:8470\",\"10.0.0.2:8470\"]}";
 
 /* What goes wrong for a while goes well in the end: too many requests, a server that
  * fails, an answer that is cut off. */
-static void test_pages_and_passing_failures(void **state)
+TEST_ON(test_pages_and_passing_failures, struct fixture *f, set_up, tear_down)
 {
-    struct fixture *f = *state;
-
     begin(f,
           SCRIPT("server",
                  ROUTE(FIRST, "{'status': 429, 'headers': {'Retry-After': '1'}},"
@@ -142,10 +140,8 @@ static void test_pages_and_passing_failures(void **state)
 }
 
 /* The list has expired behind its first page. */
-static void test_expired_list(void **state)
+TEST_ON(test_expired_list, struct fixture *f, set_up, tear_down)
 {
-    struct fixture *f = *state;
-
     begin(f,
           SCRIPT("server",
                  ROUTE(FIRST, ANSWER(LIST("t", POD("b", "10.0.0.2"))))
@@ -159,10 +155,8 @@ static void test_expired_list(void **state)
 
 /* The token is not accepted any more, and its file has still the same: said so, and the
  * file is read again with each query. */
-static void test_expired_token(void **state)
+TEST_ON(test_expired_token, struct fixture *f, set_up, tear_down)
 {
-    struct fixture *f = *state;
-
     begin(f,
           SCRIPT("server",
                  ROUTE(FIRST, "{'needs': {'Authorization': 'Bearer secret-2'}, 'body': "
@@ -178,9 +172,8 @@ static void test_expired_token(void **state)
 
 /* A command prints the tokens, as ExecCredential. The first one is refused, so it is run
  * again. */
-static void test_token_command(void **state)
+TEST_ON(test_token_command, struct fixture *f, set_up, tear_down)
 {
-    struct fixture *f = *state;
     char command[512];
 
     begin(f,
@@ -206,10 +199,8 @@ static void test_token_command(void **state)
                  "it has ended with status 1: nobody is signed in");
 }
 
-static void test_client_certificate(void **state)
+TEST_ON(test_client_certificate, struct fixture *f, set_up, tear_down)
 {
-    struct fixture *f = *state;
-
     begin(f,
           "{'certificate': '%F/server.pem', 'key': '%F/server.key', 'client_ca': "
           "'%F/ca.pem', 'routes': [" ROUTE(FIRST, BOTH) "]}",
@@ -218,10 +209,8 @@ static void test_client_certificate(void **state)
     assert_int_equal(https_asked(&f->https, "authorization", NULL), 0);
 }
 
-static void test_refusals(void **state)
+TEST_ON(test_refusals, struct fixture *f, set_up, tear_down)
 {
-    struct fixture *f = *state;
-
     begin(f,
           SCRIPT("server",
                  ROUTE(FIRST, STATUS("403", "pods is forbidden") ","
@@ -239,19 +228,16 @@ static void test_refusals(void **state)
 }
 
 /* An answer that does not end is read up to its limit. */
-static void test_endless(void **state)
+TEST_ON(test_endless, struct fixture *f, set_up, tear_down)
 {
-    struct fixture *f = *state;
-
     begin(f, SCRIPT("server", ROUTE(FIRST, "{'endless': true}")), "ca",
           "token: secret-1");
     expect_error(f, 20000, -MU_EEXHAUSTED, "33554432");
 }
 
 /* A server that cannot show who it is hears no token. */
-static void test_untrusted_server(void **state)
+TEST_ON(test_untrusted_server, struct fixture *f, set_up, tear_down)
 {
-    struct fixture *f = *state;
     mu_error error;
     mu_cluster *cluster = NULL;
 
@@ -261,21 +247,4 @@ static void test_untrusted_server(void **state)
     assert_int_equal(https_asked(&f->https, PODS, NULL), 0);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(test_pages_and_passing_failures, set_up,
-                                        tear_down),
-        cmocka_unit_test_setup_teardown(test_expired_list, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(test_expired_token, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(test_token_command, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(test_client_certificate, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(test_refusals, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(test_endless, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(test_untrusted_server, set_up, tear_down),
-    };
-
-    if (https_missing() != NULL)
-        return needs_skip(https_missing());
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+NEEDS_PROGRAM(https_missing(), NULL, NULL)

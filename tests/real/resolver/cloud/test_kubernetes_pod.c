@@ -78,10 +78,9 @@ static void expect_text(const char *words)
 }
 
 /* By name, and recognised by itself. */
-static void test_pods(void **state)
+TEST_ON(test_pods, struct fixture *f, set_up, tear_down)
 {
     static const char *const resolvers[] = {"kubernetes", "auto"};
-    struct fixture *f = *state;
 
     for (unsigned i = 0; i < 2; i++) {
         resolve(f, resolvers[i]);
@@ -95,11 +94,10 @@ static void test_pods(void **state)
 }
 
 /* The file that is not there is named; without its CA, the server is not asked. */
-static void test_missing_files(void **state)
+TEST_ON(test_missing_files, struct fixture *f, set_up, tear_down)
 {
     static const char *const files[] = {ACCOUNT "/token", ACCOUNT "/ca.crt",
                                         ACCOUNT "/namespace"};
-    struct fixture *f = *state;
 
     for (size_t i = 0; i < 3; i++) {
         https_write(ACCOUNT, "token", "secret-1\n");
@@ -129,15 +127,11 @@ static const char *make_pod(void)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(test_pods, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(test_missing_files, set_up, tear_down),
-    };
     const char *reason = https_missing() == NULL ? make_pod() : https_missing();
 
     if (reason != NULL)
         return needs_skip(reason);
     (void)unsetenv("KUBECONFIG");
     (void)setenv("HOME", "/nonexistent", 1);
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return tests_run(NULL, NULL);
 }

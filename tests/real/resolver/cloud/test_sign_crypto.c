@@ -3,17 +3,9 @@
 #include "resolver/engine/uv/cloud_library.h"
 
 #include "tests/real/needs.h"
+#include "tests/support/test.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
-
-#include <cmocka.h>
 
 enum { FILE_BYTES = 16384 };
 
@@ -81,11 +73,10 @@ static void check_signature(const char *key, const void *data, size_t size)
                      0);
 }
 
-static void test_openssl_accepts_it(void **state)
+TEST(test_openssl_accepts_it)
 {
     static char large[100000];
 
-    (void)state;
     memset(large, 'x', sizeof large);
     check_signature("key.pem", "header.claims", 13);
     check_signature("key.pem", "", 0);
@@ -93,9 +84,8 @@ static void test_openssl_accepts_it(void **state)
     check_signature("traditional.pem", "header.claims", 13);
 }
 
-static void test_another_text_is_refused(void **state)
+TEST(test_another_text_is_refused)
 {
-    (void)state;
     check_signature("key.pem", "header.claims", 13);
     write_bytes("data", "header.claimz", 13);
     assert_int_not_equal(run("openssl dgst -sha256 -verify public.pem -signature "
@@ -117,11 +107,10 @@ static void expect_refused(const char *key, const char *words)
     assert_int_equal(size, 7);
 }
 
-static void test_bad_keys(void **state)
+TEST(test_bad_keys)
 {
     char torn[FILE_BYTES];
 
-    (void)state;
     expect_refused(text_of("elliptic.pem"), "of another algorithm: expected RSA");
     expect_refused(text_of("encrypted.pem"), "the private key is encrypted");
     expect_refused(text_of("public.pem"), "the private key is a public one");
@@ -131,13 +120,12 @@ static void test_bad_keys(void **state)
     expect_refused(torn, "the private key is none");
 }
 
-static void test_words_have_nothing_of_the_key(void **state)
+TEST(test_words_have_nothing_of_the_key)
 {
     unsigned char *signature;
     size_t size;
     mu_error error;
 
-    (void)state;
     assert_int_equal(mu__sign_rs256("-----BEGIN PRIVATE KEY-----\nSECRETSECRET\n", "a", 1,
                                     &error, &signature, &size),
                      -MU_EINVALID);
@@ -164,17 +152,4 @@ static int remove_keys(void **state)
     return rmdir(folder);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_openssl_accepts_it),
-        cmocka_unit_test(test_another_text_is_refused),
-        cmocka_unit_test(test_bad_keys),
-        cmocka_unit_test(test_words_have_nothing_of_the_key),
-    };
-    const char *missing = needs_programs("openssl", NULL);
-
-    if (missing != NULL)
-        return needs_skip(missing);
-    return cmocka_run_group_tests(tests, make_keys, remove_keys);
-}
+NEEDS_PROGRAM(needs_programs("openssl", NULL), make_keys, remove_keys)
